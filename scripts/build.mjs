@@ -1,0 +1,14 @@
+// Compiles src to dist from scratch.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+rmSync(join(root, 'dist'), { recursive: true, force: true })
+execFileSync(join(root, 'node_modules', '.bin', 'tsc'), ['-p', 'tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+})
+chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)
+writeFileSync(join(root, 'dist', '.built'), '')
