@@ -1,0 +1,142 @@
+import type { Payload } from './letter.ts'
+import { decodeValue } from './value-reader.ts'
+import { encodeValue, isPlain, maxDepth, maxNodes } from './value-writer.ts'
+
+/** The type of a JS value that JSON alone could not keep; `value-writer.ts` says how it is written. */
+export const valueType = 'application/vnd.redrive.value+json'
+
+const encoder = new TextEncoder()
+
+/**
+ * Version 1 of a payload, detached from the value given. Bytes are kept as they are; a string with a content type
+ * is kept as UTF-8; any other value as JSON when JSON says all of it, and otherwise with markers, `lossy` when
+ * something could not be kept. Never throws.
+ */
+export function encodePayload(value: unknown, contentType?: string): Payload {
+  const bytes = bytesOf(value)
+  if (bytes) return payload(bytes, contentType ?? 'application/octet-stream')
+  if (typeof value === 'string' && contentType !== undefined)
+    return payload(encoder.encode(value), asUtf8(contentType), !value.isWellFormed())
+  const json = jsonOf(value)
+  if (json !== undefined) {
+    const given = contentType !== undefined && kindOf(contentType) === 'json'
+    return payload(encoder.encode(json), given ? contentType : 'application/json')
+  }
+  const { text, lossy } = encodeValue(value)
+  return payload(encoder.encode(text), valueType, lossy)
+}
+
+/**
+ * The value that the bytes stand for: parsed JSON, text, or a Buffer, by content type, and each time a new one.
+ * Throws a SyntaxError or TypeError when the bytes are not what their type says; its message quotes none of them.
+ */
+export function decodePayload(payload: Pick<Payload, 'bytes' | 'contentType'>): unknown {
+  const { bytes, contentType } = payload
+  const kind = kindOf(contentType)
+  if (kind === 'bytes') return Buffer.from(bytes)
+  const text = decodeText(bytes, contentType)
+  if (kind === 'text') return text
+  // A byte order mark is no part of JSON, though some writers put one.
+  const json = text.startsWith('\ufeff') ? text.slice(1) : text
+  if (kind === 'value') return decodeValue(json)
+  try {
+    return JSON.parse(json)
+  } catch {
+    throw new SyntaxError('the payload is not valid JSON')
+  }
+}
+
+/** How bytes of this type are to be read. */
+export function kindOf(contentType: string): 'json' | 'value' | 'text' | 'bytes' {
+  const essence = contentType.split(';', 1)[0]!.trim().toLowerCase()
+  if (essence === 'application/json' || essence === 'text/json') return 'json'
+  if (essence === valueType) return 'value'
+  if (essence.endsWith('+json')) return 'json'
+  const textual = /^text\/|\+xml$|^application\/(xml|x-www-form-urlencoded|x-ndjson|graphql|yaml)$/
+  return textual.test(essence) ? 'text' : 'bytes'
+}
+
+const charset = /;\s*charset\s*=\s*"?([^\s;"]+)"?/i
+
+/**
+ * Bytes to text by the charset of the content type, UTF-8 unless it names one. Throws a TypeError when they are
+ * no such text; `partial` allows for a last character that is cut in two.
+ */
+export function decodeText(bytes: Uint8Array, contentType: string, partial = false): string {
+  const label = charset.exec(contentType)?.[1] ?? 'utf-8'
+  try {
+    const decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true })
+    return decoder.decode(bytes, { stream: partial })
+  } catch {
+    throw new TypeError(`the payload is not text in ${label.slice(0, 40)}`)
+  }
+}
+
+/** What we write is UTF-8, whatever charset was announced. */
+function asUtf8(contentType: string): string {
+  const label = charset.exec(contentType)?.[1] ?? 'utf-8'
+  return /^utf-?8$/i.test(label) ? contentType : contentType.replace(charset, '; charset=utf-8')
+}
+
+function payload(bytes: Uint8Array, contentType: string, lossy = false): Payload {
+  const made: Payload = { bytes, contentType, size: bytes.byteLength, version: 1 }
+  if (lossy) made.lossy = true
+  return made
+}
+
+/** A copy, when the value is bytes and nothing else, of this realm or another. */
+function bytesOf(value: unknown): Uint8Array | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  try {
+    const tag = Object.prototype.toString.call(value)
+    if (tag === '[object ArrayBuffer]')
+      return new Uint8Array(ArrayBuffer.prototype.slice.call(value, 0))
+    const isBytes = ArrayBuffer.isView(value) && tag === '[object Uint8Array]'
+    return isBytes ? new Uint8Array(value as Uint8Array) : undefined
+  } catch {
+    return undefined // It lies about what it is, or its buffer was given away.
+  }
+}
+
+/** The value as JSON, if JSON says all of it. Undefined otherwise. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return isFaithful(value, 0, { nodes: 0 }) ? JSON.stringify(value) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Whether JSON.parse gives back what JSON.stringify is about to see. Cheap rather than clever: a cycle is found
+ * by its depth, and what is reached on many ways is counted on each. A getter that answers otherwise the second
+ * time is not found out.
+ */
+function isFaithful(value: unknown, depth: number, count: { nodes: number }): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case 'object':
+      break
+    default:
+      return false
+  }
+  if (value === null) return true
+  if (depth > maxDepth || !isPlain(Object.getPrototypeOf(value))) return false
+  if (Object.getOwnPropertySymbols(value).length > 0) return false
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return false
+  if (Array.isArray(value)) {
+    count.nodes += value.length
+    // An array that also has named properties has more keys than elements.
+    if (count.nodes > maxNodes || Object.keys(value).length !== value.length) return false
+    for (const item of value as unknown[]) if (!isFaithful(item, depth + 1, count)) return false
+    return true
+  }
+  const fields = value as Record<string, unknown>
+  for (const key in fields)
+    if (++count.nodes > maxNodes || !isFaithful(fields[key], depth + 1, count)) return false
+  return true
+}

@@ -1,0 +1,244 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toFailure } from '../../src/letter/failure.ts'
+import type { Failure } from '../../src/letter/letter.ts'
+import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
+import { hostileErrors } from './hostile.ts'
+
+const at = '2026-01-01T00:00:00.000Z'
+const told = (thrown: unknown): Failure => toFailure(thrown, at)
+const withFields = (fields: object): Failure => told(Object.assign(new Error('x'), fields))
+
+/** What holds for every failure, whatever it was made of. */
+function holds(failure: Failure): void {
+  const json = JSON.stringify(failure)
+  expect(json.isWellFormed()).toBe(true)
+  expect(json.length).toBeLessThan(250_000)
+  const back = letterFromJson(JSON.parse(JSON.stringify(letterToJson(aLetter({ failure })))))
+  expect(back).toMatchObject({ ok: true, letter: { failure } })
+  const levels = (nodes: Failure[], depth: number): void => {
+    expect(nodes.length).toBeLessThanOrEqual(5)
+    if (nodes.length === 0) return
+    expect(depth).toBeLessThanOrEqual(5)
+    levels(
+      nodes.flatMap((node) => node.causes),
+      depth + 1,
+    )
+  }
+  levels(failure.causes, 1)
+}
+
+describe('toFailure', () => {
+  it.each(hostileErrors)('tells $name', ({ make }) => {
+    holds(told(make()))
+  })
+
+  it('tells anything at all', () => {
+    const traps = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const
+    const anything = fc.anything({
+      withBigInt: true,
+      withBoxedValues: true,
+      withDate: true,
+      withMap: true,
+      withNullPrototype: true,
+      withObjectString: true,
+      withSet: true,
+      withSparseArray: true,
+      withTypedArray: true,
+      key: fc.oneof(
+        fc.string(),
+        fc.constantFrom(
+          'message',
+          'stack',
+          'name',
+          'cause',
+          'errors',
+          'code',
+          'response',
+          'headers',
+        ),
+      ),
+    })
+    fc.assert(
+      fc.property(anything, fc.subarray([...traps]), (target, throwing) => {
+        const boom = (): never => {
+          throw target
+        }
+        const handler = Object.fromEntries(throwing.map((trap) => [trap, boom]))
+        const isObject = typeof target === 'object' && target !== null
+        for (const thrown of [target, isObject ? new Proxy(target, handler) : undefined])
+          expect(JSON.stringify(told(thrown)).isWellFormed()).toBe(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('keeps name, message, code and stack of an ordinary error', () => {
+    const error = Object.assign(new TypeError('it broke'), { code: 'E_BROKE' })
+    const { stack } = error
+    expect(told(error)).toEqual({
+      name: 'TypeError',
+      message: 'it broke',
+      code: 'E_BROKE',
+      stack,
+      causes: [],
+      at,
+    })
+  })
+
+  it('names an error by its class when it has no name of its own', () => {
+    class PaymentDeclined extends Error {}
+    expect(told(new PaymentDeclined('no')).name).toBe('PaymentDeclined')
+    expect(told(new Error('no')).name).toBe('Error')
+    expect(told(new DOMException('late', 'TimeoutError'))).toMatchObject({ name: 'TimeoutError' })
+    expect(told(new DOMException('late', 'TimeoutError'))).not.toHaveProperty('code')
+  })
+
+  it.each([
+    [null, 'null', 'null'],
+    [undefined, 'undefined', 'undefined'],
+    ['str', 'string', 'str'],
+    [0, 'number', '0'],
+    [7n, 'bigint', '7'],
+    [Symbol('s'), 'symbol', 'Symbol(s)'],
+    [{}, 'object', '{}'],
+    [{ a: 1, b: 'c', d: [1] }, 'object', '{a: 1, b: "c", d: […]}'],
+    [{ message: 'like an error', name: 'Odd' }, 'Odd', 'like an error'],
+    [[1, 'a'], 'Array', '[1, "a"]'],
+    [function named() {}, 'function', 'function named'],
+  ])('says what %o is', (thrown, name, message) => {
+    expect(told(thrown)).toEqual({ name, message, causes: [], at })
+  })
+
+  it('cuts long text with a mark that says how long it was', () => {
+    const { message, stack, name, code } = withFields({
+      message: 'm'.repeat(10_485_760),
+      stack: 's'.repeat(20_000),
+      name: 'n'.repeat(1000),
+      code: 'c'.repeat(1000),
+    })
+    expect(message).toBe(`${'m'.repeat(8192)}… [cut, 10485760 characters]`)
+    expect(stack).toBe(`${'s'.repeat(16_384)}… [cut, 20000 characters]`)
+    expect(name).toBe(`${'n'.repeat(200)}… [cut, 1000 characters]`)
+    expect(code).toBe(`${'c'.repeat(100)}… [cut, 1000 characters]`)
+  })
+
+  it('does not cut a character in two', () => {
+    const { message } = told(new Error(`${'m'.repeat(8191)}🦊🦊`))
+    expect(message).toBe(`${'m'.repeat(8191)}… [cut, 8195 characters]`)
+  })
+
+  it('replaces lone surrogates and keeps control characters', () => {
+    expect(told(new Error('a\ud800b\0c\u202ed🦊')).message).toBe('a\ufffdb\0c\u202ed🦊')
+  })
+
+  it('keeps causes, nearest first, and primitives among them', () => {
+    const error = new Error('top', { cause: new Error('middle', { cause: 'the root' }) })
+    const { causes } = told(error)
+    expect(causes).toMatchObject([
+      { message: 'middle', at, causes: [{ name: 'string', message: 'the root', causes: [] }] },
+    ])
+  })
+
+  it('stops where a cause leads back', () => {
+    const error = new Error('first')
+    error.cause = new Error('second', { cause: error })
+    expect(told(error)).toMatchObject({
+      message: 'first',
+      causes: [{ message: 'second [its cause leads back to itself]', causes: [] }],
+    })
+  })
+
+  it('keeps five levels of causes and says that there are more', () => {
+    let error = new Error('link 7')
+    for (let link = 6; link >= 0; link--) error = new Error(`link ${link}`, { cause: error })
+    const messages: string[] = []
+    for (let at: Failure | undefined = told(error); at; at = at.causes[0]) messages.push(at.message)
+    expect(messages).toEqual([
+      'link 0',
+      'link 1',
+      'link 2',
+      'link 3',
+      'link 4',
+      'link 5 [1 more cause left out]',
+    ])
+  })
+
+  it('keeps five members of an AggregateError and says how many there were', () => {
+    const members = Array.from({ length: 100_000 }, (_, index) => new Error(`member ${index}`))
+    const failure = told(new AggregateError(members, 'all failed'))
+    expect(failure.message).toBe('all failed [99995 more causes left out]')
+    expect(failure.causes.map((cause) => cause.message)).toEqual(
+      members.slice(0, 5).map((member) => member.message),
+    )
+  })
+
+  it('is bounded as a whole, whatever the shape of the tree', () => {
+    const bushy = hostileErrors.find(({ name }) => name.startsWith('aggregates'))!
+    holds(told(bushy.make()))
+  })
+
+  it.each([
+    [{ status: 503 }, 503],
+    [{ statusCode: 429 }, 429],
+    [{ response: { status: 404 } }, 404],
+    [{ response: { statusCode: 500 } }, 500],
+    [{ status: 'down', statusCode: 502 }, 502],
+    [{ status: 99 }, undefined],
+    [{ status: 600 }, undefined],
+    [{ status: 200.5 }, undefined],
+    [{ status: '503' }, undefined],
+    [{ response: null }, undefined],
+  ])('reads the status of %o', (fields, status) => {
+    expect(withFields(fields).status).toBe(status)
+  })
+
+  it.each([
+    [{ code: 'ECONNRESET' }, 'ECONNRESET'],
+    [{ code: 14 }, '14'],
+    [{ code: '' }, undefined],
+    [{ code: { nested: true } }, undefined],
+  ])('reads the code of %o', (fields, code) => {
+    expect(withFields(fields).code).toBe(code)
+  })
+
+  const thirtyDaysMs = 30 * 24 * 3_600_000
+  it.each([
+    [{ retryAfterMs: 1500 }, 1500],
+    [{ retryAfterMs: 0 }, 0],
+    [{ retryAfter: 2 }, 2000],
+    [{ retryAfter: 0.25 }, 250],
+    [{ retryAfter: '7' }, 7000],
+    [{ response: { headers: { 'retry-after': '120' } } }, 120_000],
+    [{ response: { headers: { 'Retry-After': '3' } } }, 3000],
+    [{ response: { headers: { 'RETRY-AFTER': ['4', '5'] } } }, 4000],
+    [{ response: { headers: new Map([['Retry-After', '6']]) } }, 6000],
+    [{ response: { headers: new Headers({ 'Retry-After': '8' }) } }, 8000],
+    [{ headers: new Headers({ 'retry-after': '9' }) }, 9000],
+    [{ headers: { 'retry-after': 'Thu, 01 Jan 2026 00:01:00 GMT' } }, 60_000],
+    [{ headers: { 'retry-after': 'Thursday, 01-Jan-26 00:01:00 GMT' } }, 60_000],
+    [{ headers: { 'retry-after': 'Wed, 31 Dec 2025 23:59:00 GMT' } }, undefined],
+    [{ headers: { 'retry-after': 'in the year 2099 GMT' } }, undefined],
+    [{ headers: { 'retry-after': '-5' } }, undefined],
+    [{ headers: { 'retry-after': '' } }, undefined],
+    [{ headers: { 'retry-after': '9'.repeat(101) } }, undefined],
+    [{ headers: { 'x-other': '1' } }, undefined],
+    [{ retryAfterMs: -1 }, undefined],
+    [{ retryAfterMs: Number.NaN }, undefined],
+    [{ retryAfterMs: -1, retryAfter: 3 }, 3000],
+    [{ retryAfter: Infinity }, thirtyDaysMs],
+    [{ retryAfter: 1e12 }, thirtyDaysMs],
+  ])('reads how long to wait from %o', (fields, ms) => {
+    expect(withFields(fields).retryAfterMs).toBe(ms)
+  })
+
+  it('is not changed by what happens to the error later', () => {
+    const error = new Error('before', { cause: new Error('cause') })
+    const failure = told(error)
+    const copy = structuredClone(failure)
+    error.message = 'after'
+    ;(error.cause as Error).message = 'after'
+    expect(failure).toEqual(copy)
+  })
+})

@@ -1,0 +1,331 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { states, type DeadLetter, type HistoryEntry, type State } from '../../src/letter/letter.ts'
+import {
+  appendHistory,
+  archive,
+  claim,
+  edit,
+  exhaust,
+  isLegal,
+  moveTable,
+  occur,
+  park,
+  release,
+  reschedule,
+  resolve,
+  restore,
+  retry,
+  review,
+  withChange,
+  type Change,
+  type Judged,
+  type Move,
+  type Mover,
+} from '../../src/letter/moves.ts'
+import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
+
+const at = '2026-01-02T00:00:00.000Z'
+const atMs = Date.parse(at)
+const worker: Mover = { at, actor: 'worker-1', guard: 'epoch' }
+const person: Mover = { at, actor: 'ada', guard: 'version', note: 'because' }
+
+const judged: Judged = {
+  failure: { name: 'TimeoutError', message: 'too slow', causes: [], at },
+  category: 'timeout',
+  severity: 'low',
+  recoverability: 'retryable',
+  fingerprint: 'f2',
+}
+
+/** Every move that makes a change, with arguments that fit. */
+const changes = {
+  resolve: (letter: DeadLetter) => resolve(letter, person),
+  reschedule: (letter: DeadLetter) =>
+    reschedule(letter, worker, { judged, retryAt: toTimestamp(atMs + 1000), backoffMs: 1000 }),
+  exhaust: (letter: DeadLetter) => exhaust(letter, worker, { judged }),
+  park: (letter: DeadLetter) => park(letter, worker, { reason: 'permanent', judged }),
+  release: (letter: DeadLetter) => release(letter, worker),
+  retry: (letter: DeadLetter) => retry(letter, person),
+  review: (letter: DeadLetter) => review(letter, person, 'requeue'),
+  edit: (letter: DeadLetter) => edit(letter, person, { tags: ['edited'] }),
+  archive: (letter: DeadLetter) => archive(letter, person),
+  restore: (letter: DeadLetter) => restore(letter, person),
+} satisfies Partial<Record<Move, (letter: DeadLetter) => Change>>
+
+const named = Object.entries(changes) as [keyof typeof changes, (letter: DeadLetter) => Change][]
+
+describe('moves', () => {
+  it.each(named.flatMap(([move, make]) => states.map((from) => ({ move, make, from }))))(
+    '$move from $from is as the table says',
+    ({ move, make, from }) => {
+      const letter = aLetter({
+        state: from,
+        ...(from === 'archived' ? { archivedFrom: 'parked' } : {}),
+      })
+      if (!isLegal(move, from)) {
+        expect(() => make(letter)).toThrow(`illegal move ${move}: ${from}`)
+        return
+      }
+      const change = make(letter)
+      expect(moveTable[move].to as readonly State[]).toContain(change.entry.to)
+      expect(change).toMatchObject({
+        id: letter.id,
+        action: move,
+        entry: { from, action: move, at },
+      })
+      expect(withChange(letter, change).state).toBe(change.entry.to)
+    },
+  )
+
+  it('never leave the table, whatever their order', () => {
+    const steps = fc.array(fc.constantFrom('claim', 'discard', ...named.map(([move]) => move)), {
+      minLength: 20,
+      maxLength: 120,
+    })
+    fc.assert(
+      fc.property(steps, (moves) => {
+        let letter = aLetter()
+        const first = letter.history[0]
+        let entries = 1
+        for (const move of moves) {
+          const next = step(letter, move)
+          if (!next) continue
+          expect(next.version).toBe(letter.version + 1)
+          expect(next.epoch).toBeGreaterThanOrEqual(letter.epoch)
+          entries += move === 'claim' ? (letter.lease ? 1 : 0) : 1
+          letter = next
+          sound(letter)
+          expect(letter.history[0]).toBe(first)
+          expect(letter.history.length).toBeLessThanOrEqual(50)
+          expect(letter.history.length + letter.historyOmitted).toBe(entries)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('guard a worker by its epoch and a person by the version', () => {
+    const letter = aLetter({ state: 'retrying', version: 7, epoch: 4 })
+    expect(resolve(letter, worker).guard).toEqual({ epoch: 4 })
+    expect(resolve(letter, { ...person }).guard).toEqual({ version: 7 })
+  })
+})
+
+/** Undefined when the move is not legal from here. */
+function step(
+  letter: DeadLetter,
+  move: keyof typeof changes | 'claim' | 'discard',
+): DeadLetter | undefined {
+  if (move === 'claim')
+    return isLegal('claim', letter.state)
+      ? claim(letter, { worker: 'w', atMs, leaseMs: 1000 })
+      : undefined
+  const [kind, make] =
+    move === 'discard'
+      ? (['review', (it: DeadLetter) => review(it, person, 'discard')] as const)
+      : ([move, changes[move]] as const)
+  if (!isLegal(kind, letter.state)) {
+    expect(() => make(letter)).toThrow(TypeError)
+    return undefined
+  }
+  return withChange(letter, make(letter))
+}
+
+/** What is true of a letter in each state, and that it is still a letter. */
+function sound(letter: DeadLetter): void {
+  const resting = ['resolved', 'exhausted', 'parked', 'archived'].includes(letter.state)
+  expect(letter.lease !== undefined).toBe(letter.state === 'retrying')
+  expect(letter.settledAt !== undefined).toBe(resting)
+  expect(letter.archivedFrom !== undefined).toBe(letter.state === 'archived')
+  if (letter.state === 'pending') expect(letter.retryAt).toBeDefined()
+  if (letter.state === 'parked') expect(letter.reason).toBeDefined()
+  expect(letterFromJson(JSON.parse(JSON.stringify(letterToJson(letter))))).toEqual({
+    ok: true,
+    letter,
+  })
+}
+
+describe('claim', () => {
+  it('leases the letter and counts the retry in one step', () => {
+    const letter = aLetter({ retries: 1, epoch: 3, version: 9 })
+    const claimed = claim(letter, { worker: 'w1', atMs, leaseMs: 30_000 })
+    expect(claimed).toMatchObject({
+      state: 'retrying',
+      retries: 2,
+      epoch: 4,
+      version: 10,
+      updatedAt: at,
+      lease: { worker: 'w1', epoch: 4, expiresAt: '2026-01-02T00:00:30.000Z' },
+    })
+    expect(claimed).not.toHaveProperty('retryAt')
+    expect(claimed.history).toEqual(letter.history)
+    expect(letter.state).toBe('pending')
+  })
+
+  it('counts every claim, so that a letter that kills its workers is counted', () => {
+    let letter = aLetter()
+    for (let run = 1; run <= 5; run++) {
+      letter = claim(letter, { worker: `w${run}`, atMs: atMs + run, leaseMs: 1 })
+      expect(letter).toMatchObject({ retries: run, epoch: run })
+    }
+    expect(letter.history.map(({ actor }) => actor)).toEqual(['capture', 'w1', 'w2', 'w3', 'w4'])
+  })
+
+  it('tells whose lease lapsed', () => {
+    const lost = claim(aLetter(), { worker: 'w1', atMs, leaseMs: 1 })
+    const taken = claim(lost, { worker: 'w2', atMs: atMs + 5, leaseMs: 1 })
+    expect(taken.history.at(-1)).toEqual({
+      at: toTimestamp(atMs + 5),
+      actor: 'w1',
+      action: 'claim',
+      from: 'retrying',
+      to: 'retrying',
+      epoch: 1,
+      note: 'the lease of w1 lapsed at 2026-01-02T00:00:00.001Z',
+    })
+  })
+})
+
+describe('release', () => {
+  it('takes back the retry that the claim counted', () => {
+    const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
+    expect(withChange(claimed, release(claimed, worker))).toMatchObject({ retries: 2, retryAt: at })
+    expect(release(aLetter({ state: 'retrying', retries: 0 }), worker).set.retries).toBe(0)
+  })
+})
+
+describe('reschedule', () => {
+  it('makes the newer failure the letter’s and keeps the first', () => {
+    const letter = aLetter({ state: 'retrying' })
+    const next = withChange(letter, changes.reschedule(letter))
+    expect(next).toMatchObject({ ...judged, state: 'pending', backoffMs: 1000 })
+    expect(next.firstFailure).toEqual(letter.firstFailure)
+    expect(next.history.at(-1)?.failure).toEqual({
+      name: 'TimeoutError',
+      message: 'too slow',
+      category: 'timeout',
+    })
+  })
+
+  it('keeps but the beginning of a long message in the history', () => {
+    const failure = { ...judged.failure, message: 'm'.repeat(9000) }
+    const letter = aLetter({ state: 'retrying' })
+    const change = exhaust(letter, worker, { judged: { ...judged, failure } })
+    expect(change.entry.failure?.message).toHaveLength(500)
+    expect(change.set.failure?.message).toHaveLength(9000)
+  })
+})
+
+describe('retry', () => {
+  it('gives a letter at rest a fresh budget and leaves that of a pending one', () => {
+    const spent = aLetter({ state: 'exhausted', retries: 3 })
+    expect(withChange(spent, retry(spent, person))).toMatchObject({ retries: 0, retryAt: at })
+    const waiting = aLetter({ retries: 2 })
+    expect(withChange(waiting, retry(waiting, person))).toMatchObject({ retries: 2, retryAt: at })
+  })
+})
+
+describe('review', () => {
+  it.each([
+    ['requeue', 'pending'],
+    ['resolve', 'resolved'],
+    ['discard', 'archived'],
+  ] as const)('%s leads to %s and is written down', (decision, state) => {
+    const letter = aLetter({ state: 'parked' })
+    const next = withChange(letter, review(letter, person, decision))
+    expect(next).toMatchObject({
+      state,
+      review: { decision, decidedBy: 'ada', decidedAt: at, note: 'because' },
+    })
+    expect(next.review?.neededSince).toBe(letter.review?.neededSince)
+  })
+})
+
+describe('restore', () => {
+  it.each(['pending', 'resolved', 'exhausted', 'parked'] as const)(
+    'goes back to %s, where archive took it from',
+    (state) => {
+      const letter = aLetter({ state })
+      const shelved = withChange(letter, archive(letter, person))
+      expect(shelved).toMatchObject({ state: 'archived', archivedFrom: state })
+      const back = withChange(shelved, restore(shelved, person))
+      expect(back.state).toBe(state)
+      expect(back).not.toHaveProperty('archivedFrom')
+    },
+  )
+
+  it('makes a pending letter due again, but not before its time', () => {
+    const later = '2027-01-01T00:00:00.000Z'
+    const archived = aLetter({ state: 'archived', archivedFrom: 'pending' })
+    expect(restore(archived, person).set.retryAt).toBe(at)
+    expect(restore({ ...archived, retryAt: later }, person).set.retryAt).toBe(later)
+  })
+})
+
+describe('withChange', () => {
+  it('sets, takes away what is null, and leaves the letter it was given alone', () => {
+    const letter = aLetter({ state: 'parked', version: 3 })
+    const before = structuredClone(letter)
+    const change = retry(letter, person)
+    const next = withChange(letter, change)
+    expect(next).toMatchObject({ state: 'pending', version: 4, updatedAt: at })
+    expect(next).not.toHaveProperty('reason')
+    expect(next).not.toHaveProperty('settledAt')
+    expect(next.history).toEqual([...letter.history, change.entry])
+    expect(letter).toEqual(before)
+  })
+
+  it('makes an edit without moving the letter', () => {
+    const letter = aLetter({ state: 'exhausted' })
+    const payload = { ...letter.payload, version: 2 }
+    expect(withChange(letter, edit(letter, person, { payload, priority: 'high' }))).toMatchObject({
+      state: 'exhausted',
+      payload: { version: 2 },
+      priority: 'high',
+    })
+  })
+})
+
+describe('occur', () => {
+  it('counts the occurrence and takes the newer failure, and nothing else of it', () => {
+    const letter = aLetter({ retries: 2 })
+    const newer = aLetter({ ...judged, priority: 'critical' })
+    const next = occur(letter, newer)
+    expect(next).toMatchObject({
+      ...judged,
+      id: letter.id,
+      occurrences: 2,
+      retries: 2,
+      priority: 'medium',
+    })
+    expect(next.version).toBe(letter.version + 1)
+    expect(next.history.at(-1)).toMatchObject({
+      action: 'occur',
+      failure: { name: 'TimeoutError' },
+    })
+  })
+})
+
+describe('appendHistory', () => {
+  it('keeps the first entry and the newest, and counts what it left out', () => {
+    const entry = (note: string): HistoryEntry => ({
+      at,
+      actor: 'a',
+      action: 'retry',
+      from: null,
+      to: null,
+      note,
+    })
+    let kept = { history: [entry('0')], historyOmitted: 0 }
+    for (let index = 1; index <= 60; index++)
+      kept = appendHistory(kept.history, kept.historyOmitted, entry(String(index)))
+    expect(kept.historyOmitted).toBe(11)
+    expect(kept.history.map(({ note }) => note)).toEqual([
+      '0',
+      ...Array.from({ length: 49 }, (_, index) => String(index + 12)),
+    ])
+  })
+})

@@ -1,0 +1,222 @@
+import { isDeepStrictEqual } from 'node:util'
+import { runInNewContext } from 'node:vm'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodePayload, encodePayload, kindOf, valueType } from '../../src/letter/payload.ts'
+import { hostileBytes, hostileValues } from './hostile.ts'
+
+const roundTrip = (value: unknown): unknown => decodePayload(encodePayload(value))
+const textOf = (value: unknown, contentType?: string): string =>
+  new TextDecoder().decode(encodePayload(value, contentType).bytes)
+
+describe('encodePayload', () => {
+  it.each(hostileValues)('takes $name', ({ make, lossy }) => {
+    const payload = encodePayload(make())
+    expect(payload.lossy ?? false).toBe(lossy)
+    expect(payload).toMatchObject({ version: 1, size: payload.bytes.byteLength })
+    decodePayload(payload)
+    expect(({} as { admin?: unknown }).admin).toBeUndefined()
+  })
+
+  it.each(
+    hostileValues.filter(
+      ({ lossy, name }) => !lossy && !/another realm|without a prototype|2\^40|holes/.test(name),
+    ),
+  )('gives $name back', ({ make }) => {
+    expect(isDeepStrictEqual(roundTrip(make()), make())).toBe(true)
+  })
+
+  it('makes the holes of an array undefined', () => {
+    expect(roundTrip([1, , 3])).toStrictEqual([1, undefined, 3]) // oxlint-disable-line no-sparse-arrays
+  })
+
+  it('gives back any JSON value as JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
+        const payload = encodePayload(value)
+        expect(isDeepStrictEqual(decodePayload(payload), value)).toBe(true)
+        if (!JSON.stringify(value).includes('-0') && !hasMinusZero(value))
+          expect(payload.contentType).toBe('application/json')
+      }),
+    )
+  })
+
+  it('writes what JSON.stringify writes when that says all of it', () => {
+    const order = { b: 1, a: [true, null, 'x\u2028\ud800', 1e21], nested: { 2: 'b', 1: 'a' } }
+    expect(textOf(order)).toBe(JSON.stringify(order))
+    expect(encodePayload(order).contentType).toBe('application/json')
+  })
+
+  it('writes one object in two places twice when it is all JSON', () => {
+    const address = { city: 'Berlin' }
+    expect(textOf({ to: address, from: address })).toBe(
+      '{"to":{"city":"Berlin"},"from":{"city":"Berlin"}}',
+    )
+  })
+
+  it.each([
+    ['undefined', { a: undefined }],
+    ['minus zero', [-0]],
+    ['not a number', { a: Number.NaN }],
+    ['a date', new Date(0)],
+    ['a cycle', hostileValues.find(({ name }) => name.includes('holds itself'))!.make()],
+    ['a toJSON', { a: 1, toJSON: () => 'other' }],
+    ['a symbol key', { [Symbol('s')]: 1 }],
+    ['an array with a name', Object.assign([1], { extra: 1 })],
+  ])('does not leave %s to JSON', (_, value) => {
+    expect(encodePayload(value).contentType).toBe(valueType)
+  })
+
+  it('calls no toJSON', () => {
+    const value = { kept: 1, toJSON: () => expect.unreachable() }
+    expect(roundTrip(value)).toEqual({ kept: 1, toJSON: undefined })
+  })
+
+  it('keeps bytes as they are, and a copy of them', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 5000 }), (bytes) => {
+        const whole = new Uint8Array([9, ...bytes, 9])
+        const forms = [whole.subarray(1, -1), Buffer.from(bytes), new Uint8Array(bytes).buffer]
+        for (const form of forms) {
+          const payload = encodePayload(form)
+          if (form instanceof Uint8Array) form.fill(1)
+          expect(payload.contentType).toBe('application/octet-stream')
+          expect(payload.bytes).toEqual(bytes)
+          expect(payload.bytes.buffer.byteLength).toBe(bytes.length)
+          expect(decodePayload(payload)).toEqual(Buffer.from(bytes))
+        }
+      }),
+    )
+  })
+
+  it('keeps bytes of another realm as bytes', () => {
+    for (const code of ['new Uint8Array([1, 2])', 'new Uint8Array([1, 2]).buffer'])
+      expect(encodePayload(runInNewContext(code))).toMatchObject({
+        contentType: 'application/octet-stream',
+        bytes: Uint8Array.of(1, 2),
+      })
+  })
+
+  it('takes nobody for bytes who only says so', () => {
+    for (const tag of ['Uint8Array', 'ArrayBuffer'])
+      expect(encodePayload({ [Symbol.toStringTag]: tag }).contentType).toBe(valueType)
+  })
+
+  it('keeps bytes under the type that they are given with', () => {
+    const payload = encodePayload(Buffer.from('{"a":1}'), 'application/json')
+    expect(payload.contentType).toBe('application/json')
+    expect(decodePayload(payload)).toEqual({ a: 1 })
+  })
+
+  it('keeps a string with a content type as its UTF-8 bytes', () => {
+    expect(textOf('{ "a" : 1 }', 'application/json')).toBe('{ "a" : 1 }')
+    expect(decodePayload(encodePayload('\ufeff<a>é</a>', 'text/xml'))).toBe('\ufeff<a>é</a>')
+    const latin = encodePayload('é', 'text/plain; charset=latin1')
+    expect(latin.contentType).toBe('text/plain; charset=utf-8')
+    expect(decodePayload(latin)).toBe('é')
+    expect(encodePayload('x', 'text/plain;charset=UTF-8').contentType).toBe(
+      'text/plain;charset=UTF-8',
+    )
+  })
+
+  it('says that a lone surrogate cannot be kept as text', () => {
+    expect(encodePayload('a\ud800', 'text/plain').lossy).toBe(true)
+    expect(encodePayload('a\ud800').lossy).toBeUndefined()
+  })
+
+  it('keeps a JSON type that it is given for a value, and no other', () => {
+    expect(encodePayload({}, 'application/cloudevents+json').contentType).toBe(
+      'application/cloudevents+json',
+    )
+    expect(encodePayload({}, 'text/plain').contentType).toBe('application/json')
+    expect(encodePayload({ $: 1 }, valueType).contentType).toBe('application/json')
+    expect(encodePayload([1n], 'application/json').contentType).toBe(valueType)
+  })
+
+  it('is not changed by what happens to the value later', () => {
+    const value = { list: [1, 2], bytes: new Uint8Array([1]), when: new Date(0) }
+    const payload = encodePayload(value)
+    const before = decodePayload(payload)
+    value.list.push(3)
+    value.bytes[0] = 9
+    value.when.setTime(1)
+    expect(decodePayload(payload)).toEqual(before)
+    const raw = new Uint8Array([1, 2, 3])
+    const kept = encodePayload(raw)
+    ;(decodePayload(kept) as Buffer).fill(0)
+    expect(kept.bytes).toEqual(raw)
+  })
+
+  it('survives getters that answer otherwise each time', () => {
+    let reads = 0
+    const value = {
+      get turn() {
+        reads += 1
+        if (reads === 2) throw new Error('boom')
+        return reads
+      },
+    }
+    expect(encodePayload(value)).toMatchObject({ version: 1 })
+  })
+})
+
+describe('decodePayload', () => {
+  it.each(hostileBytes)('reads or refuses $name', ({ make, contentType, valid }) => {
+    const bytes = make()
+    const payload = encodePayload(bytes, contentType)
+    expect(Buffer.from(payload.bytes).equals(bytes)).toBe(true)
+    if (valid) decodePayload(payload)
+    else expect(() => decodePayload(payload)).toThrow(/^the payload/)
+    expect(({} as { admin?: unknown }).admin).toBeUndefined()
+  })
+
+  it('refuses with a SyntaxError or TypeError that quotes nothing of the payload', () => {
+    const refusal = (text: string, contentType: string): unknown => {
+      try {
+        return decodePayload(encodePayload(text, contentType))
+      } catch (error) {
+        return error
+      }
+    }
+    for (const contentType of ['application/json', valueType]) {
+      const error = refusal('{"card": secret}', contentType)
+      expect(error).toBeInstanceOf(SyntaxError)
+      expect(String(error)).toBe('SyntaxError: the payload is not valid JSON')
+    }
+    expect(refusal('{"$":["secret"]}', valueType)).toBeInstanceOf(TypeError)
+    expect(String(refusal('{"$":["secret"]}', valueType))).not.toContain('secret')
+  })
+
+  it('keeps __proto__ an ordinary key', () => {
+    const value = decodePayload(encodePayload('{"__proto__":{"admin":true}}', 'application/json'))
+    expect(Object.keys(value as object)).toEqual(['__proto__'])
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+  })
+
+  it('reads text by its charset', () => {
+    const latin = { bytes: Uint8Array.of(0xe9), contentType: 'text/plain; charset="ISO-8859-1"' }
+    expect(decodePayload(latin)).toBe('é')
+  })
+})
+
+describe('kindOf', () => {
+  it.each([
+    ['application/json', 'json'],
+    ['Application/JSON; charset=utf-8', 'json'],
+    ['application/problem+json', 'json'],
+    [valueType, 'value'],
+    ['text/csv', 'text'],
+    ['image/svg+xml', 'text'],
+    ['application/x-www-form-urlencoded', 'text'],
+    ['application/x-protobuf', 'bytes'],
+    ['', 'bytes'],
+    [';', 'bytes'],
+  ])('reads %s as %s', (contentType, kind) => {
+    expect(kindOf(contentType)).toBe(kind)
+  })
+})
+
+function hasMinusZero(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).some(hasMinusZero)
+  return Object.is(value, -0)
+}
