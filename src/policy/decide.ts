@@ -1,0 +1,123 @@
+import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter.ts'
+import type { Judged } from '../letter/moves.ts'
+import { toMs } from '../letter/time.ts'
+import { defaultPolicyFor, neverAgain, retryDelay, type Customs } from './backoff.ts'
+
+/** What a door does with failed work: has it tried again by its source, keeps it as a letter, or lets it pass. */
+export type Verdict = { kind: 'again'; delayMs: number } | Keep | { kind: 'pass' }
+
+/** How a letter starts: waiting for its first retry, or parked with the reason why it will not have one by itself. */
+export type Keep =
+  | { kind: 'keep'; state: 'pending'; policy: RetryPolicy; delayMs: number; problem?: string }
+  | { kind: 'keep'; state: 'parked'; policy: RetryPolicy; reason: Reason }
+
+export interface CaptureQuestion {
+  judged: Pick<Judged, 'failure' | 'category'>
+  priority: Priority
+  maxRetries: number
+  random: () => number
+  customs?: Customs
+  /** What the caller asked for this very letter. It goes before what the category says. */
+  chosen?: RetryPolicy
+  /** How the queue likes to wait. It says how long, and leaves it to the category whether at all. */
+  preferred?: RetryPolicy
+}
+
+/** How a failure at the door is kept. It is always kept: what is not to be retried is parked. */
+export function decideCapture(asked: CaptureQuestion): Keep {
+  const { judged, priority, maxRetries, random, customs = {}, chosen, preferred } = asked
+  const { category, failure } = judged
+  const policy = chosen ?? preferred ?? defaultPolicyFor(category)
+  const hopeless = neverAgain.has(category)
+  if (hopeless && (chosen === undefined || chosen.kind === 'never'))
+    return { kind: 'keep', state: 'parked', policy, reason: 'permanent' }
+  if (maxRetries <= 0) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
+  const { delayMs, ...told } = retryDelay({ policy, retry: 0, priority, failure, random, customs })
+  if (delayMs === null) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
+  return { kind: 'keep', state: 'pending', policy, delayMs, ...told }
+}
+
+/** The move after a failed run. `policy` is given when the letter waits by another one from now on. */
+export type Next =
+  | { move: 'reschedule'; delayMs: number; policy?: RetryPolicy; problem?: string }
+  | { move: 'exhaust' }
+  | { move: 'park'; reason: Reason }
+
+export interface RunQuestion {
+  /** As claimed: `retries` counts the run that just failed. */
+  letter: Pick<DeadLetter, 'category' | 'policy' | 'priority' | 'retries' | 'maxRetries'>
+  judged: Pick<Judged, 'failure' | 'category'>
+  random: () => number
+  /** Retries of a failure that no rule knows, before a person is asked. 3 unless said. */
+  unknownRetries?: number
+  customs?: Customs
+  /** Used instead of the letter's policy. */
+  policyOverride?: RetryPolicy
+}
+
+/** What comes after a failed run. Every failure is judged anew: a letter that turns out hopeless stops at once. */
+export function decideAfterRun(asked: RunQuestion): Next {
+  const { letter, judged, random, unknownRetries = 3, customs = {} } = asked
+  const { category, failure } = judged
+  if (neverAgain.has(category)) return { move: 'park', reason: 'permanent' }
+  if (letter.retries >= letter.maxRetries) return { move: 'exhaust' }
+  if (category === 'unknown' && letter.retries >= unknownRetries)
+    return { move: 'park', reason: 'retries-exhausted' }
+  const policy = asked.policyOverride ?? currentPolicy(letter, category)
+  const { retries: retry, priority } = letter
+  const { delayMs, ...told } = retryDelay({ policy, retry, priority, failure, random, customs })
+  if (delayMs === null) return { move: 'park', reason: 'never' }
+  const changed = asked.policyOverride === undefined && policy !== letter.policy ? { policy } : {}
+  return { move: 'reschedule', delayMs, ...changed, ...told }
+}
+
+/** A policy that came from the category follows the category; one that somebody chose stays. */
+function currentPolicy(
+  letter: Pick<DeadLetter, 'category' | 'policy'>,
+  category: DeadLetter['category'],
+): RetryPolicy {
+  const derived = isSame(letter.policy, defaultPolicyFor(letter.category))
+  const next = defaultPolicyFor(category)
+  return derived && !isSame(letter.policy, next) ? next : letter.policy
+}
+
+/** Policies are flat; a store may give their keys back in another order. */
+function isSame(one: RetryPolicy, other: RetryPolicy): boolean {
+  const values = new Map<string, unknown>(Object.entries(one))
+  const others = Object.entries(other)
+  return values.size === others.length && others.every(([key, value]) => values.get(key) === value)
+}
+
+/** Why a claimed letter must not run. The claim counted a retry that never happens, so it is taken back. */
+export interface Parking {
+  move: 'park'
+  reason: Reason
+  retries: number
+  note: string
+}
+
+/** Whether a claimed letter may run. Asked after every claim and before every run. */
+export function decideClaimed(
+  letter: Pick<DeadLetter, 'retries' | 'maxRetries' | 'corrupt' | 'expiresAt'>,
+  nowMs: number,
+): { move: 'run' } | Parking {
+  // A letter without retries of its own still runs once when a person asks for it.
+  const limit = Math.max(1, letter.maxRetries)
+  const unrun = Math.max(0, letter.retries - 1)
+  const park = (reason: Reason, note: string, retries = unrun): Parking => ({
+    move: 'park',
+    reason,
+    retries,
+    note,
+  })
+  if (letter.corrupt !== undefined) return park('malformed', letter.corrupt)
+  if (letter.retries > limit)
+    return park(
+      'crash-loop',
+      `claimed ${limit} times without a result: it may end its worker`,
+      limit,
+    )
+  if (letter.expiresAt !== undefined && toMs(letter.expiresAt) < nowMs)
+    return park('expired', `expired at ${letter.expiresAt}`)
+  return { move: 'run' }
+}

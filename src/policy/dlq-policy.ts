@@ -1,0 +1,145 @@
+import { ancestorsOf } from './ancestors.ts'
+import { inWords } from './in-words.ts'
+
+/** Which errors: a class, a name or code, or a function that says yes. */
+export type ErrorMatch = ErrorClass | string | ((error: unknown) => boolean)
+export type ErrorClass = abstract new (...args: never[]) => object
+
+/** As much of a message as the policy has to see. */
+export interface Delivered {
+  deliveryCount: number
+}
+
+export interface DLQPolicyOptions {
+  /** Deliveries after which a message is dead-lettered. 5 unless said. */
+  maxDeliveryCount?: number
+  /** Dead-lettered at the first failure. */
+  includeErrors?: Iterable<ErrorMatch>
+  /** Delivered again in spite of `maxDeliveryCount`, up to `absoluteCap`. */
+  excludeErrors?: Iterable<ErrorMatch>
+  /** True: only the very class, and not for subclasses or causes. */
+  exact?: boolean
+  /** Deliveries after which nothing is delivered again. 10 times `maxDeliveryCount`, 50 at least, unless said. */
+  absoluteCap?: number
+}
+
+/**
+ * When a message that failed becomes a dead letter: never for excluded errors, at once for included ones, else when it
+ * was delivered `maxDeliveryCount` times. Extend it and override `shouldDeadLetter` to decide otherwise.
+ */
+export class DLQPolicy {
+  readonly maxDeliveryCount: number
+  readonly includeErrors: readonly ErrorMatch[]
+  readonly excludeErrors: readonly ErrorMatch[]
+  readonly exact: boolean
+  readonly absoluteCap: number
+
+  constructor(options: DLQPolicyOptions = {}) {
+    const { maxDeliveryCount = 5, includeErrors = [], excludeErrors = [], exact = false } = options
+    this.maxDeliveryCount = count('maxDeliveryCount', maxDeliveryCount, 1)
+    this.includeErrors = matchers('includeErrors', includeErrors)
+    this.excludeErrors = matchers('excludeErrors', excludeErrors)
+    this.exact = exact
+    const { absoluteCap = Math.max(50, 10 * maxDeliveryCount) } = options
+    this.absoluteCap =
+      absoluteCap === Infinity ? Infinity : count('absoluteCap', absoluteCap, maxDeliveryCount)
+  }
+
+  /** Asked after a failure. True: dead-letter it; false: deliver it again, after a while. */
+  shouldDeadLetter(message: Delivered, error: unknown): boolean {
+    if (this.#matches(this.excludeErrors, error)) return message.deliveryCount >= this.absoluteCap
+    if (this.#matches(this.includeErrors, error)) return true
+    return message.deliveryCount >= this.maxDeliveryCount
+  }
+
+  /**
+   * Asked at receive: true when it came too often to be run once more, because it ends its worker before anything can
+   * be caught. Where some errors are excluded, more deliveries than `maxDeliveryCount` are no sign of that, and the
+   * absolute cap counts.
+   */
+  overDelivered(deliveries: number): boolean {
+    return deliveries > (this.excludeErrors.length > 0 ? this.absoluteCap : this.maxDeliveryCount)
+  }
+
+  #matches(matches: readonly ErrorMatch[], error: unknown): boolean {
+    if (matches.length === 0) return false
+    const suspects = this.exact ? [error] : causesOf(error)
+    return matches.some((match) => suspects.some((suspect) => isMatch(match, suspect, this.exact)))
+  }
+}
+
+/** A decision, and what was wrong with the policy, if anything was. */
+export interface DeadLetterDecision {
+  deadLetter: boolean
+  problem?: string
+}
+
+/**
+ * Asks the policy and survives it: one that throws or answers nonsense counts as the plain threshold, and beyond the
+ * absolute cap nothing is delivered again, whatever an override says.
+ */
+export function decideDeadLetter(
+  policy: DLQPolicy,
+  message: Delivered,
+  error: unknown,
+): DeadLetterDecision {
+  if (message.deliveryCount >= policy.absoluteCap) return { deadLetter: true }
+  const atThreshold = message.deliveryCount >= policy.maxDeliveryCount
+  try {
+    const answer: unknown = policy.shouldDeadLetter(message, error)
+    if (typeof answer === 'boolean') return { deadLetter: answer }
+    return { deadLetter: atThreshold, problem: `shouldDeadLetter answered ${inWords(answer)}` }
+  } catch (thrown) {
+    return { deadLetter: atThreshold, problem: `shouldDeadLetter threw ${inWords(thrown)}` }
+  }
+}
+
+const maxCauses = 16
+
+/** The error and what led to it, nearest first. Ends in a cycle of causes too. */
+function causesOf(error: unknown): unknown[] {
+  const found = new Set<unknown>([error])
+  for (const one of found) {
+    if (typeof one !== 'object' || one === null) continue
+    const { cause, errors } = one as { cause?: unknown; errors?: unknown }
+    for (const next of [cause, ...(Array.isArray(errors) ? (errors as unknown[]) : [])])
+      if (next !== undefined && next !== null && found.size < maxCauses) found.add(next)
+  }
+  return [...found]
+}
+
+function isMatch(match: ErrorMatch, error: unknown, exact: boolean): boolean {
+  if (typeof match === 'string') return hasName(match, error, exact)
+  if (!isClass(match)) return match(error)
+  if (!exact) return error instanceof match
+  return (
+    typeof error === 'object' && error !== null && Object.getPrototypeOf(error) === match.prototype
+  )
+}
+
+function hasName(name: string, error: unknown, exact: boolean): boolean {
+  if (typeof error !== 'object' || error === null) return false
+  const { name: own, code } = error as { name?: unknown; code?: unknown }
+  if (own === name || code === name) return true
+  const classes = ancestorsOf(error)
+  return exact ? classes[0] === name : classes.includes(name)
+}
+
+/** The prototype of a class cannot be replaced; that of a plain function can, and an arrow has none. */
+function isClass(match: ErrorClass | ((error: unknown) => boolean)): match is ErrorClass {
+  const prototype = Object.getOwnPropertyDescriptor(match, 'prototype')
+  return prototype?.writable === false || prototype?.value instanceof Error
+}
+
+function matchers(option: string, given: Iterable<ErrorMatch>): readonly ErrorMatch[] {
+  const all = [...given]
+  for (const match of all)
+    if (typeof match !== 'string' && typeof match !== 'function')
+      throw new TypeError(`${option} takes classes, names and functions, got ${inWords(match)}`)
+  return all
+}
+
+function count(option: string, value: number, least: number): number {
+  if (Number.isInteger(value) && value >= least) return value
+  throw new TypeError(`${option} must be a whole number from ${least} on, got ${inWords(value)}`)
+}

@@ -1,0 +1,15 @@
+import type { Failure } from '../letter/letter.ts'
+
+/** More causes than this add nothing to what a failure means. */
+const maxLayers = 16
+
+/** A failure and what led to it, nearest first. */
+export function layersOf(failure: Failure): Failure[] {
+  const layers = [failure]
+  for (let index = 0; index < layers.length; index++)
+    for (const cause of layers[index]!.causes) {
+      if (layers.length === maxLayers) return layers
+      layers.push(cause)
+    }
+  return layers
+}

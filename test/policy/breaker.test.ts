@@ -1,0 +1,207 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { categories, type ErrorCategory } from '../../src/letter/letter.ts'
+import {
+  admits,
+  breaker,
+  closedBreaker,
+  type BreakerEvent,
+  type BreakerSettings,
+  type BreakerState,
+} from '../../src/policy/breaker.ts'
+
+const settings: BreakerSettings = { failures: 3, openMs: 1000, probes: 2, successes: 2 }
+
+const failed = (letterId: string, atMs = 0, category: ErrorCategory = 'network'): BreakerEvent => ({
+  type: 'failed',
+  letterId,
+  atMs,
+  category,
+})
+const event = (
+  type: 'started' | 'succeeded' | 'ended',
+  letterId: string,
+  atMs = 0,
+): BreakerEvent => ({
+  type,
+  letterId,
+  atMs,
+})
+const after = (
+  events: readonly BreakerEvent[],
+  start: BreakerState = closedBreaker,
+): BreakerState => events.reduce((state, next) => breaker(state, next, settings), start)
+
+const open = after([failed('a'), failed('b'), failed('c', 500)])
+
+describe('breaker', () => {
+  it('opens when so many different letters fail in a row', () => {
+    expect(after([failed('a'), failed('b')]).kind).toBe('closed')
+    expect(open).toEqual({ kind: 'open', untilMs: 1500 })
+  })
+
+  it('is not opened by one letter that fails again and again', () => {
+    expect(after(Array.from({ length: 100 }, () => failed('poison'))).kind).toBe('closed')
+  })
+
+  it('starts over after a success', () => {
+    const events = [failed('a'), failed('b'), event('succeeded', 'c'), failed('a'), failed('b')]
+    expect(after(events).kind).toBe('closed')
+  })
+
+  it('counts what a dependency causes and not what the letter itself causes', () => {
+    const opened = categories.filter(
+      (category) => after(['a', 'b', 'c'].map((id) => failed(id, 0, category))).kind === 'open',
+    )
+    expect(opened).toEqual([
+      'transient',
+      'network',
+      'timeout',
+      'rate-limit',
+      'resource',
+      'dependency',
+      'unknown',
+    ])
+  })
+
+  it('neither counts nor clears on a letter that is at fault itself, or that did not run', () => {
+    const events = [
+      failed('a'),
+      failed('x', 0, 'validation'),
+      failed('b'),
+      event('ended', 'y'),
+      failed('c'),
+    ]
+    expect(after(events).kind).toBe('open')
+  })
+
+  it('stays open for late results of letters that started before', () => {
+    expect(
+      after([event('succeeded', 'd', 600), failed('e', 700), event('ended', 'f', 800)], open),
+    ).toBe(open)
+    expect(after([event('started', 'g', 1499)], open)).toBe(open)
+  })
+
+  it('tries a few when its time is over', () => {
+    const half = after([event('started', 'p', 1500)], open)
+    expect(half).toEqual({ kind: 'half-open', probing: ['p'], succeeded: 0 })
+  })
+
+  it('learns only from its probes while it is half-open', () => {
+    const half = after([event('started', 'p', 1500)], open)
+    for (const late of [
+      failed('d', 1600),
+      event('succeeded', 'e', 1600),
+      event('ended', 'f', 1600),
+    ])
+      expect(after([late], half)).toEqual(half)
+  })
+
+  it('closes when enough probes succeed', () => {
+    const one = after([event('started', 'p', 1500), event('succeeded', 'p', 1600)], open)
+    expect(one).toEqual({ kind: 'half-open', probing: [], succeeded: 1 })
+    expect(after([event('started', 'q', 1700), event('succeeded', 'q', 1800)], one)).toEqual(
+      closedBreaker,
+    )
+  })
+
+  it('opens again when a probe fails, and forgets the successes before it', () => {
+    const events = [
+      event('started', 'p', 1500),
+      event('succeeded', 'p', 1600),
+      event('started', 'q', 1600),
+      failed('q', 1700),
+    ]
+    const again = after(events, open)
+    expect(again).toEqual({ kind: 'open', untilMs: 2700 })
+    expect(after([event('started', 'r', 2700), event('succeeded', 'r', 2800)], again).kind).toBe(
+      'half-open',
+    )
+  })
+
+  it('learns nothing from a probe that was at fault itself or given back, and lets another one try', () => {
+    const half = after([event('started', 'p', 1500), failed('p', 1600, 'validation')], open)
+    expect(half).toEqual({ kind: 'half-open', probing: [], succeeded: 0 })
+    expect(after([event('started', 'q', 1700), event('ended', 'q', 1800)], half)).toEqual(half)
+  })
+
+  it('opens after ten letters for half a minute unless told otherwise', () => {
+    let state: BreakerState = closedBreaker
+    for (let index = 0; index < 9; index++) state = breaker(state, failed(`l${index}`, 5))
+    expect(state.kind).toBe('closed')
+    expect(breaker(state, failed('last', 5))).toEqual({ kind: 'open', untilMs: 30_005 })
+  })
+
+  it('does not change the state that it is given', () => {
+    const state: BreakerState = Object.freeze({ kind: 'closed', failed: Object.freeze(['a']) })
+    expect(breaker(state, failed('b'), settings)).toEqual({ kind: 'closed', failed: ['a', 'b'] })
+  })
+})
+
+describe('admits', () => {
+  it('lets all through when closed, none when open, and then only the probes', () => {
+    expect(admits(closedBreaker, 0, settings)).toBe(Infinity)
+    expect(admits(open, 1499, settings)).toBe(0)
+    expect(admits(open, 1500, settings)).toBe(2)
+    const half = after([event('started', 'p', 1500)], open)
+    expect(admits(half, 1500, settings)).toBe(1)
+    expect(admits(after([event('started', 'q', 1500)], half), 1500, settings)).toBe(0)
+    expect(
+      admits(after([event('started', 'q'), event('started', 'r')], half), 1500, settings),
+    ).toBe(0)
+  })
+
+  it('never has more letters in flight than probes while half-open, whatever happens', () => {
+    const steps = fc.array(
+      fc.record({
+        act: fc.constantFrom('start', 'succeed', 'fail', 'own fault', 'end'),
+        pick: fc.nat(),
+        passMs: fc.nat(1500),
+      }),
+      { maxLength: 200 },
+    )
+    const limits = fc.record({
+      failures: fc.integer({ min: 1, max: 4 }),
+      probes: fc.integer({ min: 1, max: 3 }),
+      successes: fc.integer({ min: 1, max: 3 }),
+    })
+    fc.assert(
+      fc.property(steps, limits, (acts, limit) => {
+        const rules = { ...settings, ...limit }
+        const running: string[] = []
+        let [state, nowMs, ids]: [BreakerState, number, number] = [closedBreaker, 0, 0]
+        let probes = new Set<string>()
+        for (const { act, pick, passMs } of acts) {
+          nowMs += passMs
+          const before = state.kind
+          if (act === 'start') {
+            if (admits(state, nowMs, rules) < 1) continue
+            const id = `l${ids++}`
+            running.push(id)
+            state = breaker(state, event('started', id, nowMs), rules)
+            if (state.kind === 'half-open') probes.add(id)
+          } else {
+            const [id] = running.splice(pick % Math.max(1, running.length), 1)
+            if (id === undefined) continue
+            probes.delete(id)
+            const type = act === 'succeed' ? 'succeeded' : 'ended'
+            if (act === 'fail') state = breaker(state, failed(id, nowMs), rules)
+            else if (act === 'own fault')
+              state = breaker(state, failed(id, nowMs, 'permanent'), rules)
+            else state = breaker(state, event(type, id, nowMs), rules)
+          }
+          if (before === 'half-open' && state.kind !== 'half-open') probes = new Set()
+          expect(probes.size).toBeLessThanOrEqual(rules.probes)
+          if (state.kind === 'half-open') expect(new Set(state.probing)).toEqual(probes)
+          if (state.kind === 'closed') expect(state.failed.length).toBeLessThan(rules.failures)
+          expect(admits(state, nowMs, rules)).toBeGreaterThanOrEqual(0)
+        }
+      }),
+    )
+  })
+
+  it('always lets a letter through again once time has passed and nothing is in flight', () => {
+    expect(admits(open, 1500)).toBe(1)
+    expect(admits({ kind: 'half-open', probing: [], succeeded: 0 }, 0)).toBe(1)
+  })
+})

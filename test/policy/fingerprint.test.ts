@@ -1,0 +1,254 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toFailure } from '../../src/letter/failure.ts'
+import type { Failure } from '../../src/letter/letter.ts'
+import { fingerprint } from '../../src/policy/fingerprint.ts'
+
+const at = '2025-01-01T00:00:00.000Z'
+
+function failureOf(over: Partial<Failure> = {}): Failure {
+  return { name: 'Error', message: '', causes: [], at, ...over }
+}
+
+function print(over: Partial<Failure>, queue = 'orders'): string {
+  return fingerprint(queue, failureOf(over)).value
+}
+
+interface Frame {
+  name: string
+  folder: string
+  file: string
+  line: number
+  column: number
+}
+
+function stackOf(frames: readonly Frame[], head = 'Error: no'): string {
+  const lines = frames.map(
+    ({ name, folder, file, line, column }) =>
+      `    at ${name} (${folder}/${file}:${line}:${column})`,
+  )
+  return [head, ...lines].join('\n')
+}
+
+const charge: Frame = {
+  name: 'charge',
+  folder: 'file:///app/src',
+  file: 'pay.ts',
+  line: 12,
+  column: 5,
+}
+const settle: Frame = {
+  name: 'async Orders.settle',
+  folder: '/app/src',
+  file: 'orders.ts',
+  line: 3,
+  column: 1,
+}
+const ticks: Frame = {
+  name: 'process.ticks',
+  folder: 'node:internal',
+  file: 'queues',
+  line: 105,
+  column: 5,
+}
+const retry: Frame = {
+  name: 'async run',
+  folder: '/app/node_modules/p-retry',
+  file: 'index.js',
+  line: 7,
+  column: 1,
+}
+
+describe('fingerprint', () => {
+  it('is short, versioned, and says what it used', () => {
+    const stack = stackOf([charge])
+    expect(fingerprint('orders', failureOf({ stack, code: 'E1', status: 500 }))).toEqual({
+      value: expect.stringMatching(/^v1-[0-9a-f]{16}$/) as string,
+      version: 1,
+      used: ['queue', 'name', 'code', 'status', 'frames'],
+    })
+    const wrapped = failureOf({ causes: [failureOf({ causes: [failureOf({ code: 'E2' })] })] })
+    expect(fingerprint('orders', wrapped).used).toEqual(['queue', 'name', 'cause-code', 'message'])
+  })
+
+  it('stays what it is: letters are grouped by it for years', () => {
+    expect(print({ message: 'user 42 not found' })).toBe('v1-d690d5c0f70fd55e')
+    expect(print({ name: 'TypeError', code: 'E1', stack: stackOf([charge, settle]) })).toBe(
+      'v1-daeff9c02e4d842e',
+    )
+  })
+
+  it.each<[string, string]>([
+    ['order 8123 not found', 'order 9 not found'],
+    ['took 1,234.56 ms', 'took 3 ms'],
+    ['at -5 degrees', 'at 1e+300 degrees'],
+    [
+      'user 550e8400-e29b-41d4-a716-446655440000 is gone',
+      'user aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee is gone',
+    ],
+    ['commit deadbeef is bad', 'commit 0a1b2c3d4e5f60718293 is bad'],
+    ['no field "name" here', 'no field "a much longer name" here'],
+    ["can't open 'a b.txt'", "can't open 'c.txt'"],
+    ['key `x` is taken', 'key `y z` is taken'],
+    ['no mail to alice@example.com', 'no mail to bob.smith+news@mail.example.co.uk'],
+    [
+      'GET https://api.example.com/v1/orders/17?page=2 failed',
+      'GET https://api.example.com/v2/orders/ab12?q=x failed',
+    ],
+    ['cannot read /home/alice/in/a.csv now', 'cannot read /tmp/b.csv now'],
+    ['cannot read C:\\Users\\alice\\a.csv now', 'cannot read D:\\b.csv now'],
+    ['at 2025-01-01T10:00:00.000Z', 'at 2024-12-31T23:59:59Z'],
+    ['connect to 10.0.0.1:5432 refused', 'connect to 192.168.1.20:6543 refused'],
+    ['ids 1, 2, 3 are taken', 'ids 7 are taken'],
+    ['a  b\n c', 'a b c'],
+    ['No Such Thing', 'no such thing'],
+  ])('does not tell %j from %j', (one, other) => {
+    expect(print({ message: one })).toBe(print({ message: other }))
+  })
+
+  it.each<[string, string]>([
+    ['order not found', 'user not found'],
+    ['and/or', 'and'],
+    ['GET https://a.example.com/x failed', 'GET https://b.example.com/x failed'],
+    ["the user's card", "the user's account"],
+  ])('tells %j from %j', (one, other) => {
+    expect(print({ message: one })).not.toBe(print({ message: other }))
+  })
+
+  it('tells queues, names, codes, statuses and frames apart', () => {
+    const base: Partial<Failure> = { name: 'A', code: 'x', status: 500, stack: stackOf([charge]) }
+    const prints = [
+      print(base),
+      print(base, 'mails'),
+      print({ ...base, name: 'B' }),
+      print({ ...base, code: 'y' }),
+      print({ ...base, status: 404 }),
+      print({ ...base, stack: stackOf([{ ...charge, name: 'refund' }]) }),
+      print({ ...base, stack: stackOf([{ ...charge, file: 'bill.ts' }]) }),
+      print({ ...base, stack: stackOf([charge, settle]) }),
+      print({ name: 'A', code: 'x', status: 500 }),
+    ]
+    expect(new Set(prints).size).toBe(prints.length)
+  })
+
+  it('does not mix up where one part ends and the next begins', () => {
+    expect(print({ name: 'a', code: 'b' })).not.toBe(print({ name: 'a\ncode\nb' }))
+    expect(print({ name: 'b' }, 'a')).not.toBe(print({ name: '' }, 'a\nb'))
+  })
+
+  it('does not care about lines, folders, the message, recursion or frames of others', () => {
+    const expected = print({ message: 'one', stack: stackOf([charge, settle]) })
+    const same: Frame[][] = [
+      [{ ...charge, line: 99, column: 1 }, settle],
+      [{ ...charge, folder: '/srv/releases/42/src' }, settle],
+      [{ ...charge, folder: 'C:\\app\\src\\' }, settle],
+      [charge, charge, charge, settle],
+      [ticks, charge, ticks, retry, settle, ticks],
+      [{ ...charge, name: 'async charge' }, settle],
+    ]
+    for (const frames of same)
+      expect(print({ message: 'two', stack: stackOf(frames) })).toBe(expected)
+  })
+
+  it('does not care about the hash that a bundler put into a file name', () => {
+    const built = (file: string): string => print({ stack: stackOf([{ ...charge, file }]) })
+    expect(built('index-B7x0q3Zk.js')).toBe(built('index-9fA2kkPw.js'))
+    expect(built('main.4f3a9c1d2b.js')).toBe(built('main.0011223344.js'))
+    expect(built('order-service.ts')).not.toBe(built('order-handlers.ts'))
+  })
+
+  it('uses the message where the stack has no frame of the user', () => {
+    const { used, value } = fingerprint(
+      'orders',
+      failureOf({ message: 'x 1', stack: stackOf([ticks, retry]) }),
+    )
+    expect(used).toContain('message')
+    expect(value).toBe(print({ message: 'x 2', stack: 'Error: x 2' }))
+  })
+
+  it('is not led astray by a message that looks like a stack, nor by one that is very long', () => {
+    const looks = 'oops\n    at evil (/x/evil.ts:1:1)'
+    const plain = print({ message: 'a', stack: stackOf([charge], 'Error: a') })
+    expect(print({ message: looks, stack: stackOf([charge], `Error: ${looks}`) })).toBe(plain)
+    const long = 'word '.repeat(1600)
+    expect(print({ message: long, stack: stackOf([charge], `Error: ${long}`) })).toBe(plain)
+  })
+
+  it('gives errors that are thrown at one place one print, and at two places two', () => {
+    const here = (id: number): Failure => toFailure(new RangeError(`no ${id}`), at)
+    const there = (id: number): Failure => toFailure(new RangeError(`no ${id}`), at)
+    const prints = [here(1), here(2), there(1)].map((failure) => fingerprint('orders', failure))
+    expect(prints[0]!.used).toContain('frames')
+    expect(prints[0]!.value).toBe(prints[1]!.value)
+    expect(prints[0]!.value).not.toBe(prints[2]!.value)
+  })
+
+  it('is stable under any id, number, quoted text or address', () => {
+    const word = fc.stringMatching(/^[a-z]{1,7}$/)
+    const varying = fc.oneof(
+      fc.uuid(),
+      fc.integer().map(String),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+      fc.stringMatching(/^[0-9a-f]{8,40}$/),
+      fc.stringMatching(/^[a-z]{1,5}_[0-9]{1,9}$/),
+      fc.stringMatching(/^[^"]{0,40}$/).map((text) => `"${text}"`),
+      fc.emailAddress().filter((mail) => /^[\w.+-]+@/.test(mail)),
+      fc.stringMatching(/^(\/[\w.-]{1,8}){1,5}$/),
+    )
+    fc.assert(
+      fc.property(word, varying, varying, word, (before, one, other, after) => {
+        const say = (what: string): string => print({ message: `${before} ${what} ${after}` })
+        expect(say(one)).toBe(say(other))
+      }),
+    )
+  })
+
+  it('is stable under any move of lines and folders, and differs between functions', () => {
+    const names = fc.stringMatching(/^[a-zA-Z][a-zA-Z.]{0,20}$/)
+    const lines = fc.integer({ min: 1, max: 99_999 })
+    const folders = fc.stringMatching(/^(\/[a-z]{1,8}){1,4}$/)
+    const moves = fc.record({ line: lines, column: lines, folder: folders })
+    fc.assert(
+      fc.property(names, names, moves, moves, (name, other, one, two) => {
+        const at = (frame: Partial<Frame>): string =>
+          print({ stack: stackOf([{ ...charge, ...frame }]) })
+        expect(at({ ...one, name })).toBe(at({ ...two, name }))
+        if (name !== other) expect(at({ ...one, name })).not.toBe(at({ ...one, name: other }))
+      }),
+    )
+  })
+
+  it('answers for anything that can be thrown', () => {
+    fc.assert(
+      fc.property(fc.anything(), fc.string(), (thrown, queue) => {
+        expect(fingerprint(queue, toFailure(thrown, at)).value).toMatch(/^v1-[0-9a-f]{16}$/)
+      }),
+    )
+  })
+
+  it('reads only the beginning of hostile texts', () => {
+    for (const piece of [
+      'a',
+      '"',
+      "'",
+      '`',
+      '@',
+      '-',
+      '1',
+      '/',
+      '?',
+      '#',
+      '\\',
+      'a.',
+      ' ',
+      '\n    at x',
+      ':1',
+      ' (',
+    ]) {
+      const hostile = piece.repeat(1_000_000 / piece.length)
+      const longer = `${hostile} and more`
+      expect(print({ message: hostile })).toBe(print({ message: longer }))
+      expect(print({ stack: hostile })).toBe(print({ stack: longer }))
+    }
+  })
+})
