@@ -1,0 +1,172 @@
+import type { Action, DeadLetter, Json, LetterSummary, Payload, Priority } from './letter/letter.ts'
+import type { Change } from './letter/moves.ts'
+import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
+import type { Timestamp } from './letter/time.ts'
+
+/**
+ * KEEP: what every store promises. A store keeps and fetches; it never judges. All verbs take batches, and one
+ * is a batch of one. A promise that resolves means durable, for stores whose powers say so. A verb that cannot
+ * be carried out rejects with a `RedriveError`, and then either nothing of it was written or repeating it is
+ * harmless.
+ */
+export interface Store {
+  readonly powers: Powers
+
+  /** Creates or migrates what is needed. Safe twice and from several processes at once. */
+  open(): Promise<void>
+  /** Waits for what is in flight, then lets go. Safe twice. Every other verb rejects with `CLOSED` afterwards. */
+  close(): Promise<void>
+
+  /**
+   * Keeps new letters, all or nothing per letter, and answers in the same order. A letter whose id is kept
+   * already, or whose `dedupeKey` an open letter of the same queue holds, is a duplicate and is not kept; for
+   * the latter the open letter's `occurrences` grows by one, and its failure becomes the newer one.
+   */
+  add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]>
+
+  /** The letters that exist, whole, in the order asked. Ids that are not there are left out. */
+  get(ids: readonly string[]): Promise<DeadLetter[]>
+  /** The payload as it was captured, whatever edits came later. */
+  original(id: string): Promise<Payload | undefined>
+
+  /** A page of letters that match, by keyset: nothing is skipped or repeated while letters come and go. */
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query: LetterQuery): Promise<Page<LetterSummary>>
+
+  /** Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy. */
+  tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
+
+  /** What happened since the store was made, by action, queue and priority. Never reset. */
+  totals(): Promise<Total[]>
+
+  /**
+   * Leases letters that are due, or whose lease has lapsed, to one worker: at most `limit`, in the order of
+   * `letter/order.ts`. In one step with the lease: state retrying, a new epoch, and the retry counted. Of a lane
+   * only the oldest active letter can be claimed; a letter with `dependsOn` only when all of them are resolved.
+   */
+  claim(request: ClaimRequest): Promise<Claim>
+
+  /** Moves the end of leases that still hold, and never brings it nearer. True where it did; false is a lost lease. */
+  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]>
+
+  /**
+   * Writes changes whose guard holds, each on its own, in the order given. A guard by epoch holds while the
+   * letter is leased under that epoch, even past its end as long as nobody took over.
+   */
+  apply(changes: readonly Change[]): Promise<ApplyResult[]>
+
+  /** Removes letters for ever; what is leased stays. Answers how many went. `evict` counts them as evicted. */
+  remove(which: LetterFilter): Promise<number>
+
+  readonly records: Records
+
+  /** Calls the listener when letters may have become due. A hint: it may come late, twice or never. */
+  watch(listener: () => void): () => void
+
+  /** What was checked at open and what is wrong now. Never rejects. */
+  health(): Promise<StoreHealth>
+}
+
+export interface Powers {
+  /** What the store is, for people: "sqlite", "memory". */
+  kind: string
+  /** Survives the death of the process. */
+  durable: boolean
+  /** Several processes may use it at once. */
+  shared: boolean
+  search: 'none' | 'substring' | 'full-text'
+  /** Who wakes a watcher: nobody, this process, every process. */
+  wakeups: 'none' | 'local' | 'all'
+}
+
+/** How many letters may be kept, archived ones aside. */
+export interface Capacity {
+  maxItems: number
+  /** When full: refuse the new letter, or remove the longest resolved ones to make room. */
+  overflow: 'reject' | 'evict-resolved'
+}
+
+export type AddResult =
+  | { kind: 'added'; evicted?: number }
+  | { kind: 'duplicate'; of: string; by: 'id' | 'dedupeKey'; occurrences: number }
+  | { kind: 'full' }
+
+export const tallyKeys = [
+  'state',
+  'queue',
+  'category',
+  'priority',
+  'policy',
+  'group',
+  'tag',
+] as const
+export type TallyKey = (typeof tallyKeys)[number]
+
+export interface Total {
+  action: Action
+  queue: string
+  priority: Priority
+  /** How often it happened. */
+  count: number
+  /** Sum and maximum of the letters' retries when it happened. */
+  retries: number
+  maxRetries: number
+  /** Sum of the letters' backoffMs when it happened. */
+  backoffMs: number
+}
+
+export interface ClaimRequest {
+  worker: string
+  limit: number
+  leaseMs: number
+  /** Only these queues. */
+  queues?: readonly string[]
+  /** Not these. */
+  except?: readonly string[]
+}
+
+export interface Claim {
+  letters: DeadLetter[]
+  /** When the next letter of these queues becomes due, if fewer than `limit` were. */
+  nextDueAt?: Timestamp
+}
+
+export interface LeaseRef {
+  id: string
+  epoch: number
+}
+
+export type ApplyResult = 'written' | 'conflict' | 'missing'
+
+/** Small durable documents of other kinds, so that every store can run the whole product. */
+export interface Records {
+  get(kind: string, id: string): Promise<DocumentRecord | undefined>
+  /** Writes if the record is at this version (0: does not exist yet); without one, writes in any case. */
+  put(
+    kind: string,
+    id: string,
+    value: Json,
+    expectedVersion?: number,
+  ): Promise<'written' | 'conflict'>
+  /** By id, ascending, after the given one. */
+  list(
+    kind: string,
+    options?: { prefix?: string; after?: string; limit?: number },
+  ): Promise<DocumentRecord[]>
+  /** False when it was not there. */
+  remove(kind: string, id: string): Promise<boolean>
+}
+
+export interface DocumentRecord {
+  id: string
+  version: number
+  value: Json
+  updatedAt: Timestamp
+}
+
+export interface StoreHealth {
+  ok: boolean
+  /** What was looked at, in words: "journal_mode" → "wal". */
+  checks: Record<string, string>
+  problems: string[]
+}

@@ -1,0 +1,111 @@
+import { uuidMaker, type Clock } from '../clock.ts'
+
+/** A clock that a test moves by hand. Two with the same start and seed give the same draws and ids. */
+export interface FakeClock extends Clock {
+  /**
+   * Lets this much time pass: timers that fall due fire in order, each at its own moment, and what they set off
+   * is given time to settle before the next.
+   */
+  advance(ms: number): Promise<void>
+  /** Makes the wall clock jump. Monotonic time and timers do not notice. */
+  set(ms: number): void
+  /** Timers that wait. */
+  pending(): number
+}
+
+interface Timer {
+  at: number
+  fire: () => void
+}
+
+/** How often `advance` lets the event loop turn before it looks for the next timer. */
+const settlingTurns = 4
+
+export function fakeClock(startMs: number = Date.UTC(2026, 0, 1), seed = 1): FakeClock {
+  return new VirtualClock(startMs, seed)
+}
+
+class VirtualClock implements FakeClock {
+  readonly random: () => number
+  readonly id: () => string
+  #wall: number
+  #mono = 0
+  /** In the order they fall due; timers of one moment in the order they were set. */
+  readonly #timers: Timer[] = []
+
+  constructor(startMs: number, seed: number) {
+    this.#wall = startMs
+    this.random = mulberry32(seed)
+    // Ids draw from a stream of their own, so that making one does not change what `random` gives next.
+    const bytes = mulberry32(~seed)
+    const fill = (pool: Uint8Array): void => {
+      for (let at = 0; at < pool.length; at++) pool[at] = bytes() * 256
+    }
+    this.id = uuidMaker(() => this.#wall, fill)
+  }
+
+  now(): number {
+    return this.#wall
+  }
+
+  mono(): number {
+    return this.#mono
+  }
+
+  timer(ms: number, fire: () => void): () => void {
+    const timer: Timer = { at: this.#mono + Math.max(0, ms), fire }
+    const later = this.#timers.findIndex((other) => other.at > timer.at)
+    this.#timers.splice(later === -1 ? this.#timers.length : later, 0, timer)
+    return () => {
+      const at = this.#timers.indexOf(timer)
+      if (at !== -1) this.#timers.splice(at, 1)
+    }
+  }
+
+  async advance(ms: number): Promise<void> {
+    const end = this.#mono + ms
+    await settle()
+    for (let next = this.#timers[0]; next && next.at <= end; next = this.#timers[0]) {
+      this.#timers.shift()
+      this.#moveTo(next.at)
+      next.fire()
+      await settle()
+    }
+    this.#moveTo(end)
+    await settle()
+  }
+
+  set(ms: number): void {
+    this.#wall = ms
+  }
+
+  pending(): number {
+    return this.#timers.length
+  }
+
+  #moveTo(mono: number): void {
+    this.#wall += mono - this.#mono
+    this.#mono = mono
+  }
+}
+
+/**
+ * What a timer sets off runs in promise callbacks, and often sets the next timer only after a chain of them; time
+ * must not move on before that. A turn of the event loop runs every promise callback that is ready, and a few turns
+ * cover code that itself waits for a turn (streams, worker messages). This needs a real turn, so setImmediate it is.
+ */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < settlingTurns; turn++)
+    await new Promise<void>((resolve) => void setImmediate(resolve))
+}
+
+/** Small, fast and good enough for tests: 32 bits of state, a period of 2^32. */
+function mulberry32(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

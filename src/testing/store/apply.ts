@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import {
+  archive,
+  edit,
+  exhaust,
+  park,
+  release,
+  reschedule,
+  resolve,
+  restore,
+  retry,
+  withChange,
+  type Change,
+} from '../../letter/moves.ts'
+import { aLetter } from '../a-letter.ts'
+import { another, checkOn, needsShared } from './check.ts'
+import {
+  ago,
+  ahead,
+  claim,
+  claimOne,
+  ids,
+  newFailure,
+  person,
+  sameLetter,
+  shortLeaseMs,
+  stored,
+  worker,
+} from './stage.ts'
+
+const check = checkOn('apply')
+
+export const applyChecks = [
+  check('writes exactly what the change says', async (bench) => {
+    const { store } = bench
+    await store.add([1, 2, 3, 4, 5].map(() => aLetter({ tags: ['t'], metadata: { a: 1 } })))
+    const [a, b, c, d, e] = await claim(bench)
+    const by = worker(bench)
+    const judged = newFailure(bench)
+    const changes = [
+      { letter: a!, change: resolve(a!, by) },
+      {
+        letter: b!,
+        change: reschedule(b!, by, { judged, retryAt: ahead(bench, 1000), backoffMs: 1000 }),
+      },
+      { letter: c!, change: exhaust(c!, by, { judged }) },
+      { letter: d!, change: park(d!, { ...by, note: 'look' }, { reason: 'operator', judged }) },
+      { letter: e!, change: release(e!, by) },
+    ]
+    const results = await store.apply(changes.map(({ change }) => change))
+    assert.deepEqual(
+      results,
+      changes.map(() => 'written'),
+    )
+    for (const { letter, change } of changes)
+      sameLetter(await stored(store, letter.id), withChange(letter, change))
+  }),
+
+  check('writes what a person decides, through archive and back', async (bench) => {
+    const { store } = bench
+    const me = person(bench)
+    let letter = aLetter()
+    await store.add([letter])
+    for (const move of [park, retryOf, editOf, archive, restore] as PersonsMove[]) {
+      const change = move(letter, me, { reason: 'operator' })
+      assert.deepEqual(await store.apply([change]), ['written'], change.action)
+      letter = withChange(letter, change)
+      sameLetter(await stored(store, letter.id), letter)
+    }
+    assert.equal((await claimOne(bench)).id, letter.id)
+  }),
+
+  check('makes a rescheduled letter due at its time and not before', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench)
+    const again = { judged: newFailure(bench), retryAt: ahead(bench, 80), backoffMs: 80 }
+    await store.apply([reschedule(leased, worker(bench), again)])
+    assert.deepEqual(await claim(bench), [])
+    await bench.advance(120)
+    assert.equal((await claimOne(bench)).epoch, leased.epoch + 1)
+  }),
+
+  check('does not count a run that was released', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench)
+    await store.apply([release(leased, worker(bench))])
+    const back = await stored(store, leased.id)
+    assert.deepEqual({ retries: back.retries, state: back.state }, { retries: 0, state: 'pending' })
+    const again = await claimOne(bench)
+    assert.deepEqual({ retries: again.retries, epoch: again.epoch }, { retries: 1, epoch: 2 })
+  }),
+
+  check('lets a worker settle past the end of its lease while nobody took over', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench, { leaseMs: shortLeaseMs })
+    await bench.advance(shortLeaseMs + 50)
+    assert.deepEqual(await store.apply([resolve(leased, worker(bench))]), ['written'])
+  }),
+
+  check('refuses a worker whose lease was taken over, and changes nothing', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const old = await claimOne(bench, { leaseMs: shortLeaseMs })
+    await bench.advance(shortLeaseMs + 50)
+    const current = await claimOne(bench, { worker: 'w-2' })
+    const by = worker(bench)
+    const judged = newFailure(bench)
+    const late: Change[] = [
+      resolve(old, by),
+      reschedule(old, by, { judged, retryAt: by.at, backoffMs: 0 }),
+      exhaust(old, by, { judged }),
+      park(old, by, { reason: 'operator' }),
+      release(old, by),
+    ]
+    assert.deepEqual(
+      await store.apply(late),
+      late.map(() => 'conflict'),
+    )
+    sameLetter(await stored(store, old.id), current)
+    assert.deepEqual(await store.apply([resolve(current, worker(bench, 'w-2'))]), ['written'])
+  }),
+
+  check('refuses a worker after a person settled the letter', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench)
+    assert.deepEqual(await store.apply([resolve(leased, person(bench))]), ['written'])
+    const settled = await stored(store, leased.id)
+    const late = exhaust(leased, worker(bench), { judged: newFailure(bench) })
+    assert.deepEqual(await store.apply([late]), ['conflict'])
+    sameLetter(await stored(store, leased.id), settled)
+    assert.equal('lease' in settled, false)
+  }),
+
+  check('accepts one result per lease', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench)
+    const change = resolve(leased, worker(bench))
+    assert.deepEqual(await store.apply([change, change]), ['written', 'conflict'])
+    assert.deepEqual(await store.apply([change]), ['conflict'])
+  }),
+
+  check('accepts one of many results that come at once', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench)
+    const change = resolve(leased, worker(bench))
+    const results = await Promise.all(Array.from({ length: 20 }, () => store.apply([change])))
+    assert.equal(results.flat().filter((result) => result === 'written').length, 1)
+  }),
+
+  check(
+    'accepts one of two persons who act through two handles',
+    async (bench) => {
+      const other = await another(bench)
+      const letters = Array.from({ length: 20 }, () => aLetter())
+      await bench.store.add(letters)
+      const results = await Promise.all(
+        letters.map((letter) =>
+          Promise.all([
+            bench.store.apply([archive(letter, person(bench))]),
+            other.apply([resolve(letter, person(bench))]),
+          ]),
+        ),
+      )
+      for (const pair of results) assert.deepEqual(pair.flat().toSorted(), ['conflict', 'written'])
+    },
+    needsShared,
+  ),
+
+  check('refuses a person who decided on an older version', async (bench) => {
+    const { store } = bench
+    const seen = aLetter()
+    await store.add([seen])
+    const me = person(bench)
+    await store.apply([edit(seen, me, { priority: 'high' })])
+    const current = await stored(store, seen.id)
+    assert.deepEqual(await store.apply([archive(seen, me), resolve(seen, me)]), [
+      'conflict',
+      'conflict',
+    ])
+    sameLetter(await stored(store, seen.id), current)
+    assert.deepEqual(await store.apply([archive(current, me)]), ['written'])
+  }),
+
+  check('refuses a person who did not see the claim', async (bench) => {
+    const { store } = bench
+    const seen = aLetter()
+    await store.add([seen])
+    const leased = await claimOne(bench)
+    assert.deepEqual(await store.apply([archive(seen, person(bench))]), ['conflict'])
+    sameLetter(await stored(store, seen.id), leased)
+  }),
+
+  check('says what is missing', async (bench) => {
+    const gone = aLetter()
+    const changes = [
+      resolve(gone, person(bench)),
+      { ...resolve(gone, person(bench)), guard: { epoch: 0 } },
+    ]
+    assert.deepEqual(await bench.store.apply(changes), ['missing', 'missing'])
+    assert.deepEqual(await bench.store.get([gone.id]), [])
+  }),
+
+  check('writes each change on its own, in the order given', async (bench) => {
+    const { store } = bench
+    const me = person(bench)
+    const [a, b] = [aLetter(), aLetter()]
+    await store.add([a, b])
+    const edited = edit(a, me, { tags: ['first'] })
+    const then = archive(withChange(a, edited), me)
+    const stale = { ...resolve(b, me), guard: { version: 7 } }
+    const results = await store.apply([edited, stale, then, resolve(b, me)])
+    assert.deepEqual(results, ['written', 'conflict', 'written', 'written'])
+    const [after] = await store.get([a.id])
+    assert.deepEqual(
+      { state: after!.state, version: after!.version },
+      { state: 'archived', version: 3 },
+    )
+    assert.deepEqual(await store.apply([]), [])
+  }),
+
+  check(
+    'keeps the first entry and the newest of a long history, and counts the rest',
+    async (bench) => {
+      const { store } = bench
+      let letter = aLetter()
+      await store.add([letter])
+      for (let n = 0; n < 60; n++) {
+        const change = edit(letter, { ...person(bench), note: `edit ${n}` }, { tags: [`${n}`] })
+        await store.apply([change])
+        letter = withChange(letter, change)
+      }
+      const kept = await stored(store, letter.id)
+      sameLetter(kept, letter)
+      assert.equal(kept.history[0]!.action, 'capture')
+      assert.equal(kept.history.at(-1)!.note, 'edit 59')
+      assert.equal(kept.history.length + kept.historyOmitted, 61)
+    },
+  ),
+
+  check('is not changed by what happens to a change outside', async (bench) => {
+    const { store } = bench
+    const letter = aLetter()
+    await store.add([letter])
+    const change = edit(letter, person(bench), { tags: ['a'], metadata: { deep: { n: 1 } } })
+    const expected = withChange(letter, structuredClone(change))
+    await store.apply([change])
+    change.set.tags!.push('scribbled')
+    ;(change.set.metadata!['deep'] as { n: number }).n = 2
+    change.entry.actor = 'scribbled'
+    sameLetter(await stored(store, letter.id), expected)
+  }),
+
+  check('moves a pending letter in line when its time or its priority changes', async (bench) => {
+    const { store } = bench
+    const due = ago(bench, 1000)
+    const [first, second, third] = [1, 2, 3].map(() => aLetter({ retryAt: due, priority: 'low' }))
+    const later = aLetter({ retryAt: ahead(bench, 60_000) })
+    await store.add([first!, second!, third!, later])
+    const sooner = retry(later, person(bench))
+    assert.deepEqual(
+      ids((await store.find({ order: 'due' })).items).at(-1),
+      later.id,
+      'last while its time is to come',
+    )
+    await store.apply([{ ...sooner, set: { ...sooner.set, retryAt: ago(bench, 2000) } }])
+    assert.deepEqual(ids((await store.find({ order: 'due' })).items)[0], later.id)
+    await store.apply([edit(second!, person(bench), { priority: 'high' })])
+    const expected = [second!, later, first!, third!]
+    assert.deepEqual(ids(await claim(bench)), ids(expected))
+  }),
+
+  check('keeps lists in step with every change', async (bench) => {
+    const { store } = bench
+    const letter = aLetter({ fingerprint: 'f1' })
+    await store.add([letter])
+    const leased = await claimOne(bench)
+    await store.apply([exhaust(leased, worker(bench), { judged: newFailure(bench) })])
+    const found = async (query: Parameters<typeof store.find>[0]) =>
+      ids((await store.find(query)).items)
+    assert.deepEqual(await found({ state: 'retrying' }), [])
+    assert.deepEqual(await found({ group: 'f1' }), [])
+    assert.deepEqual(await found({ group: 'f2' }), [letter.id])
+    assert.deepEqual(await found({ state: 'exhausted', group: 'f2', order: 'settled' }), [
+      letter.id,
+    ])
+    await store.remove({ group: 'f2' })
+    assert.deepEqual(await found({ group: 'f2' }), [])
+  }),
+]
+
+type PersonsMove = (
+  letter: Parameters<typeof park>[0],
+  by: Parameters<typeof park>[1],
+  to: { reason: 'operator' },
+) => Change
+
+const retryOf: PersonsMove = (letter, by) => retry(letter, by)
+const editOf: PersonsMove = (letter, by) =>
+  edit(letter, by, {
+    priority: 'critical',
+    tags: ['x', 'y'],
+    metadata: { edited: true },
+    headers: { a: 'b' },
+  })

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { archive, exhaust, resolve, restore } from '../../letter/moves.ts'
+import { aLetter } from '../a-letter.ts'
+import { checkOn } from './check.ts'
+import { ahead, claim, claimOne, ids, newFailure, person, stored, worker } from './stage.ts'
+
+const check = checkOn('dependencies')
+
+const missing = '00000000-0000-7000-8000-000000000000'
+
+export const dependencyChecks = [
+  check('holds a letter until all it depends on is resolved', async (bench) => {
+    const { store } = bench
+    const [first, second] = [aLetter({ queue: 'a' }), aLetter({ queue: 'b' })]
+    const dependent = aLetter({ dependsOn: [first.id, second.id], priority: 'critical' })
+    await store.add([first, second, dependent])
+    const [one, two] = await claim(bench)
+    assert.deepEqual(ids([one!, two!]), [first.id, second.id])
+    await store.apply([resolve(one!, worker(bench))])
+    assert.deepEqual(await claim(bench), [])
+    await store.apply([resolve(two!, worker(bench))])
+    assert.equal((await claimOne(bench)).id, dependent.id)
+  }),
+
+  check(
+    'holds a letter whose dependency is not there, until it comes and is resolved',
+    async (bench) => {
+      const { store } = bench
+      const late = aLetter()
+      const dependent = aLetter({ dependsOn: [late.id] })
+      await store.add([dependent, aLetter({ dependsOn: [missing] })])
+      assert.deepEqual(await claim(bench), [])
+      await store.add([late])
+      const head = await claimOne(bench)
+      assert.equal(head.id, late.id)
+      await store.apply([resolve(head, worker(bench))])
+      assert.equal((await claimOne(bench)).id, dependent.id)
+    },
+  ),
+
+  check('sees that a dependency was resolved before', async (bench) => {
+    const resolved = aLetter({ state: 'resolved' })
+    const dependent = aLetter({ dependsOn: [resolved.id, resolved.id] })
+    await bench.store.add([resolved, dependent, aLetter({ dependsOn: [resolved.id, missing] })])
+    assert.deepEqual(ids(await claim(bench)), [dependent.id])
+  }),
+
+  check('sees a dependency that is added resolved', async (bench) => {
+    const resolved = aLetter({ state: 'resolved' })
+    const dependent = aLetter({ dependsOn: [resolved.id] })
+    await bench.store.add([dependent])
+    await bench.store.add([resolved])
+    assert.deepEqual(ids(await claim(bench)), [dependent.id])
+  }),
+
+  check('takes exhausted, parked, archived and removed for unresolved', async (bench) => {
+    const { store } = bench
+    const head = aLetter()
+    const others = [
+      aLetter({ state: 'parked' }),
+      aLetter({ state: 'archived', archivedFrom: 'parked' }),
+    ]
+    await store.add([head, ...others])
+    await store.add([head, ...others].map(({ id }) => aLetter({ dependsOn: [id] })))
+    const claimed = await claimOne(bench)
+    await store.apply([exhaust(claimed, worker(bench), { judged: newFailure(bench) })])
+    assert.deepEqual(await claim(bench), [])
+    await store.remove({ ids: [head.id] })
+    assert.deepEqual(await claim(bench), [])
+  }),
+
+  check(
+    'stays free when what it depended on is archived, restored or removed after it was resolved',
+    async (bench) => {
+      const { store } = bench
+      const [first, second] = [aLetter({ queue: 'x' }), aLetter({ queue: 'x' })]
+      const soon = ahead(bench, 80)
+      await store.add([first, second])
+      const dependents = [first, second].map(({ id }) =>
+        aLetter({ dependsOn: [id], retryAt: soon }),
+      )
+      await store.add(dependents)
+      const me = person(bench)
+      await store.apply([resolve(first, me), resolve(second, me)])
+      await store.apply([archive(await stored(store, first.id), me)])
+      await store.remove({ ids: [second.id] })
+      const late = aLetter({ dependsOn: [first.id] })
+      await store.add([late])
+      await bench.advance(120)
+      assert.deepEqual(ids(await claim(bench)).toSorted(), ids([...dependents, late]))
+      await store.apply([restore(await stored(store, first.id), me)])
+      assert.equal((await stored(store, first.id)).state, 'resolved')
+    },
+  ),
+
+  check('keeps the lane waiting for a head that waits', async (bench) => {
+    const { store } = bench
+    const dependency = aLetter({ queue: 'x', state: 'parked' })
+    const [head, next] = [
+      aLetter({ lane: 'l', dependsOn: [dependency.id] }),
+      aLetter({ lane: 'l' }),
+    ]
+    await store.add([dependency, head, next])
+    assert.deepEqual(await claim(bench), [])
+    await store.apply([resolve(dependency, person(bench))])
+    assert.equal((await claimOne(bench)).id, head.id)
+  }),
+
+  check('does not announce letters that wait for others', async ({ store }) => {
+    await store.add([aLetter({ dependsOn: [missing] })])
+    assert.deepEqual(await store.claim({ worker: 'w', limit: 5, leaseMs: 100 }), { letters: [] })
+  }),
+
+  check('frees many at once', async (bench) => {
+    const { store } = bench
+    const root = aLetter({ state: 'parked' })
+    const dependents = Array.from({ length: 20 }, () => aLetter({ dependsOn: [root.id] }))
+    await store.add([root, ...dependents])
+    assert.deepEqual(await claim(bench, { limit: 100 }), [])
+    await store.apply([resolve(root, person(bench))])
+    assert.deepEqual(ids(await claim(bench, { limit: 100 })), ids(dependents))
+  }),
+]

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import type { DeadLetter } from '../../letter/letter.ts'
+import { matches, orders, sortKey, type Order } from '../../letter/query.ts'
+import { aLetter } from '../a-letter.ts'
+import { checkOn, type StoreBench } from './check.ts'
+import { mixedFilters, mixedLetters } from './mixed.ts'
+import { ids, rejectsWith, sameLetter, walk } from './stage.ts'
+
+const check = checkOn('find')
+
+/** Whole numbers from 0 up, as many as asked. */
+const times = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n))
+
+export const findChecks = [
+  ...orders.map((order) =>
+    check(`agrees with matches() on every filter, order ${order}`, async (bench) => {
+      const { store } = bench
+      const letters = await keepMixed(bench)
+      for (const filter of mixedFilters(letters, store.powers)) {
+        const expected = ids(
+          inOrder(
+            letters.filter((letter) => matches(letter, filter)),
+            order,
+          ),
+        )
+        const found = await walk(store, { ...filter, order, limit: 7 })
+        assert.deepEqual(ids(found), expected, `${order} ${JSON.stringify(filter)}`)
+      }
+    }),
+  ),
+
+  check('lists the newest first unless told otherwise', async ({ store }) => {
+    const letters = times(5, () => aLetter())
+    await store.add(letters)
+    assert.deepEqual(ids((await store.find({})).items), ids(letters.toReversed()))
+  }),
+
+  check('shows summaries: all but the bytes and the history', async ({ store }) => {
+    const letter = aLetter({ tags: ['a'], metadata: { a: 1 }, historyOmitted: 3 })
+    await store.add([letter])
+    const { history: _, ...summary } = letter
+    const { bytes: __, ...payload } = letter.payload
+    const { items } = await store.find({})
+    assert.deepEqual(items, [{ ...summary, payload }])
+  }),
+
+  check('shows whole letters when asked', async ({ store }) => {
+    const letter = aLetter()
+    await store.add([letter])
+    const { items } = await store.find({ payload: true })
+    sameLetter(items[0]!, letter)
+  }),
+
+  check('gives fifty unless told otherwise, and none for zero', async ({ store }) => {
+    await store.add(times(60, () => aLetter()))
+    const page = await store.find({})
+    assert.equal(page.items.length, 50)
+    assert.ok(page.cursor)
+    assert.deepEqual(await store.find({ limit: 0 }), { items: [] })
+  }),
+
+  check('has no cursor on the last page, even when it is full', async ({ store }) => {
+    await store.add(times(10, () => aLetter()))
+    const first = await store.find({ limit: 5 })
+    const second = await store.find({ limit: 5, cursor: first.cursor! })
+    assert.equal(second.items.length, 5)
+    assert.equal('cursor' in second, false)
+  }),
+
+  check('gives a page of a thousand', async ({ store }) => {
+    await store.add(times(1001, () => aLetter()))
+    const page = await store.find({ limit: 1000 })
+    assert.equal(page.items.length, 1000)
+    const rest = await store.find({ limit: 1000, cursor: page.cursor! })
+    assert.equal(rest.items.length, 1)
+  }),
+
+  ...orders.map((order) =>
+    check(`skips and repeats nothing while letters come and go, order ${order}`, async (bench) => {
+      const { store } = bench
+      const at = '2026-01-01T00:00:00.000Z'
+      const made = times(80, (n) =>
+        n % 2 ? aLetter({ retryAt: at }) : aLetter({ state: 'resolved', settledAt: at }),
+      )
+      const late = made.filter((_, n) => n % 5 === 0)
+      const gone = made.filter((_, n) => n % 5 === 1)
+      const steady = made.filter((_, n) => n % 5 > 1)
+      await store.add([...steady, ...gone])
+      const seen: string[] = []
+      let cursor: string | undefined
+      do {
+        const page = await store.find({ order, limit: 7, ...(cursor ? { cursor } : {}) })
+        seen.push(...ids(page.items))
+        cursor = page.cursor
+        await store.add(late.splice(0, 3))
+        await store.remove({ ids: ids(gone.splice(0, 3)) })
+      } while (cursor !== undefined)
+      assert.equal(new Set(seen).size, seen.length, 'none is repeated')
+      assert.deepEqual(
+        ids(steady).filter((id) => !seen.includes(id)),
+        [],
+        'none is skipped',
+      )
+    }),
+  ),
+
+  check('goes on after a letter that is gone', async ({ store }) => {
+    const letters = times(6, () => aLetter())
+    await store.add(letters)
+    const page = await store.find({ order: 'oldest', limit: 3 })
+    await store.remove({ ids: ids(letters.slice(1, 4)) })
+    const next = await store.find({ order: 'oldest', limit: 3, cursor: page.cursor! })
+    assert.deepEqual(ids(next.items), ids(letters.slice(4)))
+  }),
+
+  check('refuses what is not a cursor, or one of another order', async ({ store }) => {
+    await store.add([aLetter(), aLetter()])
+    const { cursor } = await store.find({ order: 'oldest', limit: 1 })
+    const bad = ['', 'nonsense', '%%%', btoa('[]'), btoa('["newest",1,2]'), btoa('{}'), cursor!]
+    for (const text of bad)
+      await rejectsWith('INVALID_INPUT', () => store.find({ order: 'newest', cursor: text }))
+  }),
+
+  check('refuses an order or a limit that there is not', async ({ store }) => {
+    for (const limit of [-1, 1001, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
+      await rejectsWith('INVALID_INPUT', () => store.find({ limit }))
+    await rejectsWith('INVALID_INPUT', () => store.find({ order: 'random' as Order }))
+  }),
+]
+
+async function keepMixed({ store }: StoreBench): Promise<DeadLetter[]> {
+  const letters = mixedLetters()
+  await store.add(letters)
+  return store.get(ids(letters))
+}
+
+function inOrder(letters: DeadLetter[], order: Order): DeadLetter[] {
+  const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+  const sorted = letters.toSorted(
+    (a, b) => compare(sortKey(a, order), sortKey(b, order)) || compare(a.id, b.id),
+  )
+  return order === 'newest' ? sorted.toReversed() : sorted
+}

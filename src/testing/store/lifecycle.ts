@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { resolve } from '../../letter/moves.ts'
+import { aLetter } from '../a-letter.ts'
+import { another, checkOn, needsDurable, needsShared, reopened } from './check.ts'
+import { claimOne, ids, person, rejectsWith, sameLetter, stored, worker } from './stage.ts'
+
+const check = checkOn('lifecycle')
+
+export const lifecycleChecks = [
+  check('opens twice without harm', async ({ store }) => {
+    const letter = aLetter()
+    await store.add([letter])
+    await store.open()
+    sameLetter(await stored(store, letter.id), letter)
+  }),
+
+  check('is empty at first', async ({ store }) => {
+    assert.deepEqual(await store.find({}), { items: [] })
+    assert.deepEqual(await store.tally('state'), new Map())
+    assert.deepEqual(await store.totals(), [])
+    assert.deepEqual(await store.claim({ worker: 'w', limit: 5, leaseMs: 100 }), { letters: [] })
+  }),
+
+  check('says who it is', async ({ store }) => {
+    assert.equal(typeof store.powers.kind, 'string')
+    assert.equal(typeof store.powers.durable, 'boolean')
+    assert.equal(typeof store.powers.shared, 'boolean')
+    assert.ok(['none', 'substring', 'full-text'].includes(store.powers.search))
+    assert.ok(['none', 'local', 'all'].includes(store.powers.wakeups))
+  }),
+
+  check('is healthy while open, and still answers when closed', async ({ store }) => {
+    const open = await store.health()
+    assert.deepEqual({ ok: open.ok, problems: open.problems }, { ok: true, problems: [] })
+    await store.close()
+    const closed = await store.health()
+    assert.equal(closed.ok, false)
+    assert.ok(closed.problems.length > 0)
+  }),
+
+  check('closes twice, and refuses every verb afterwards', async (bench) => {
+    const { store } = bench
+    const letter = aLetter()
+    await store.add([letter])
+    await store.close()
+    await store.close()
+    const change = resolve(letter, person(bench))
+    const verbs: (() => Promise<unknown>)[] = [
+      () => store.add([aLetter()]),
+      () => store.get([letter.id]),
+      () => store.original(letter.id),
+      () => store.find({}),
+      () => store.tally('state'),
+      () => store.totals(),
+      () => store.claim({ worker: 'w', limit: 1, leaseMs: 100 }),
+      () => store.renew([{ id: letter.id, epoch: 1 }], 100),
+      () => store.apply([change]),
+      () => store.remove({ ids: [letter.id] }),
+      () => store.records.get('kind', 'id'),
+      () => store.records.put('kind', 'id', 1),
+      () => store.records.list('kind'),
+      () => store.records.remove('kind', 'id'),
+    ]
+    for (const verb of verbs) await rejectsWith('CLOSED', verb)
+  }),
+
+  check('waits for what is in flight before it closes', async ({ store }) => {
+    const added = store.add([aLetter(), aLetter()])
+    await store.close()
+    assert.deepEqual(await added, [{ kind: 'added' }, { kind: 'added' }])
+  }),
+
+  check(
+    'keeps everything over a close and an open',
+    async (bench) => {
+      const { store } = bench
+      const letter = aLetter({
+        dedupeKey: 'd',
+        lane: 'l',
+        tags: ['a', 'b'],
+        metadata: { deep: [1] },
+      })
+      await store.add([letter, aLetter({ queue: 'other', state: 'parked' })])
+      await store.records.put('kind', 'id', { a: 1 })
+      await claimOne(bench)
+      const before = {
+        letter: await stored(store, letter.id),
+        tally: await store.tally('queue'),
+        totals: await store.totals(),
+        record: await store.records.get('kind', 'id'),
+      }
+      const again = await reopened(bench)
+      sameLetter(await stored(again, letter.id), before.letter)
+      assert.deepEqual(await again.tally('queue'), before.tally)
+      assert.deepEqual(await again.totals(), before.totals)
+      assert.deepEqual(await again.records.get('kind', 'id'), before.record)
+      const settled = await again.apply([resolve(before.letter, worker(bench))])
+      assert.deepEqual(settled, ['written'], 'a lease outlives the restart')
+    },
+    needsDurable,
+  ),
+
+  check(
+    'shows at once to one handle what another wrote',
+    async (bench) => {
+      const other = await another(bench)
+      await other.open()
+      const letter = aLetter()
+      await bench.store.add([letter])
+      sameLetter(await stored(other, letter.id), letter)
+      const { letters } = await other.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
+      assert.deepEqual(ids(letters), [letter.id])
+      assert.equal((await stored(bench.store, letter.id)).state, 'retrying')
+      await other.close()
+      sameLetter(await stored(bench.store, letter.id), letters[0]!)
+    },
+    needsShared,
+  ),
+]

@@ -1,0 +1,158 @@
+import {
+  categories,
+  priorities,
+  reasons,
+  states,
+  type DeadLetter,
+  type RetryPolicy,
+} from '../../letter/letter.ts'
+import type { LetterFilter } from '../../letter/query.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { Powers } from '../../store.ts'
+import { aLetter } from '../a-letter.ts'
+
+const dayMs = 86_400_000
+const startMs = Date.UTC(2026, 0, 1)
+const day = (n: number): string => toTimestamp(startMs + n * dayMs)
+
+const policies: RetryPolicy[] = [
+  { kind: 'never' },
+  { kind: 'immediate' },
+  { kind: 'fixed', delayMs: 1000 },
+  { kind: 'linear', stepMs: 1000, maxMs: 5000 },
+  { kind: 'exponential', baseMs: 1000, factor: 2, maxMs: 60_000, jitter: 'full' },
+  { kind: 'custom', name: 'nightly' },
+]
+
+/** Names that a careless query would read as something else. */
+export const hostileNames = [
+  "'; DROP TABLE letters; --",
+  '../../etc/passwd',
+  '%',
+  '_',
+  '*',
+  'a:b',
+  '{tag}',
+  '\\',
+  '"quoted"',
+  '🦊 ünïcode',
+  '__proto__',
+  'constructor',
+  'x'.repeat(200),
+]
+
+const messages = [
+  'connect refused',
+  '100% full',
+  'a_b',
+  'ÄRGER im Lager',
+  'C:\\path',
+  '',
+  "it's 🦊",
+]
+
+/** Letters that differ in every field a filter can name; many share a moment, so that only ids tell them apart. */
+export function mixedLetters(count = 72): DeadLetter[] {
+  return Array.from({ length: count }, (_, n) => mixedLetter(n))
+}
+
+function mixedLetter(n: number): DeadLetter {
+  const pick = <T>(from: readonly T[], step = 1): T => from[Math.floor(n / step) % from.length]!
+  const state = pick(states)
+  const failure = {
+    name: pick(['TypeError', 'HttpError'], 3),
+    message: pick(messages),
+    ...(n % 3 === 0 ? { code: pick(['ECONNRESET', 'E_%']) } : {}),
+    causes: [],
+    at: day(0),
+  }
+  return aLetter({
+    state,
+    queue: n % 4 === 3 ? pick(hostileNames, 4) : pick(['orders', 'mail', 'Orders'], 2),
+    category: pick(categories),
+    priority: pick(priorities, 5),
+    policy: pick(policies, 2),
+    fingerprint: pick(['f1', 'f2', 'F1', "f'"], 7),
+    tags: [[], ['red'], ['red', 'blue'], ['RED', 'red'], ['blue', 'blue']][n % 5]!,
+    failure,
+    retries: n % 4,
+    backoffMs: (n % 7) * 1000,
+    deadLetteredAt: day(n % 6),
+    ...(n % 3 === 1 ? { lane: pick(['l1', 'l2'], 3) } : {}),
+    ...(n % 5 === 2 ? { tenant: pick(['acme', 'Acme'], 5) } : {}),
+    ...(n % 4 === 1 ? { expiresAt: day(10 + (n % 3)) } : {}),
+    ...(n % 7 === 3 ? { dependsOn: ['00000000-0000-7000-8000-000000000000'] } : {}),
+    ...(n % 7 === 4 ? { dependsOn: [] } : {}),
+    ...(state === 'pending' ? { retryAt: day(n % 5) } : {}),
+    ...(state === 'parked' ? { reason: pick(reasons, 6) } : {}),
+    ...(state === 'archived' && n % 12 === 5 ? { retryAt: day(3) } : {}),
+    ...(state !== 'pending' && state !== 'retrying' ? { settledAt: day(n % 4) } : {}),
+  })
+}
+
+/**
+ * Filters over those letters: each field alone, lists, pairs, misses, and text that looks like a pattern. Text is
+ * left out for stores that search in another way, or not at all.
+ */
+export function mixedFilters(letters: readonly DeadLetter[], powers: Powers): LetterFilter[] {
+  const filters = allFilters(letters)
+  return powers.search === 'substring' ? filters : filters.filter(({ text }) => text === undefined)
+}
+
+function allFilters(letters: readonly DeadLetter[]): LetterFilter[] {
+  const some = letters.filter((_, n) => n % 9 === 0).map((letter) => letter.id)
+  return [
+    {},
+    { ids: some },
+    { ids: [] },
+    { ids: some, state: 'archived' },
+    { queue: 'orders' },
+    { queue: ['orders', 'mail', 'nowhere'] },
+    { queue: [] },
+    { queue: 'ORDERS' },
+    ...hostileNames.map((queue) => ({ queue })),
+    ...states.map((state) => ({ state })),
+    { state: ['archived', 'resolved'] },
+    { state: [...states] },
+    { category: 'timeout' },
+    { category: ['network', 'unknown'], state: 'pending' },
+    { priority: 'critical' },
+    { priority: ['low', 'medium'], queue: 'mail' },
+    { policy: 'exponential' },
+    { reason: 'permanent' },
+    { group: 'f1' },
+    { group: "f'", state: 'exhausted' },
+    { group: 'f2', queue: ['orders', 'Orders'] },
+    { tag: 'red' },
+    { tag: 'RED' },
+    { tag: 'blue', state: ['pending', 'parked'] },
+    { lane: 'l1' },
+    { tenant: 'acme' },
+    { tenant: 'Acme', state: 'archived' },
+    { text: 'REFUSED' },
+    { text: '%' },
+    { text: '_' },
+    { text: 'ärger' },
+    { text: '\\' },
+    { text: '🦊' },
+    { text: "'" },
+    { text: '' },
+    { text: 'econn', queue: 'mail' },
+    { since: day(2) },
+    { until: day(2) },
+    { since: day(1), until: day(3) },
+    { settledBefore: day(2) },
+    { settledBefore: day(2), state: 'resolved' },
+    { expiresBefore: day(11) },
+    { dependent: true },
+    { dependent: false, queue: 'orders' },
+    {
+      state: 'pending',
+      category: 'transient',
+      priority: 'critical',
+      policy: 'never',
+      queue: 'orders',
+    },
+    { queue: 'nowhere' },
+  ]
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import type { Json } from '../../letter/letter.ts'
+import { toMs } from '../../letter/time.ts'
+import { another, checkOn, needsShared } from './check.ts'
+import { hostileNames } from './mixed.ts'
+import { ids } from './stage.ts'
+
+const check = checkOn('records')
+
+const hostileJson = JSON.parse(
+  '{"__proto__":{"polluted":true},"constructor":1,"":null,"deep":[[[{"a":[]}]]],"n":1.5e300,"lone":"\\ud800","nul":"\\u0000"}',
+) as Json
+
+export const recordChecks = [
+  check('keeps a document and counts its versions', async (bench) => {
+    const { records } = bench.store
+    assert.equal(await records.get('kind', 'a'), undefined)
+    assert.equal(await records.put('kind', 'a', { n: 1 }), 'written')
+    assert.equal(await records.put('kind', 'a', { n: 2 }), 'written')
+    const record = await records.get('kind', 'a')
+    assert.deepEqual(record, { id: 'a', version: 2, value: { n: 2 }, updatedAt: record!.updatedAt })
+    assert.ok(Math.abs(toMs(record.updatedAt) - bench.now()) < 5000)
+  }),
+
+  check('writes only over the version that was expected', async ({ store: { records } }) => {
+    assert.equal(await records.put('kind', 'a', 'x', 1), 'conflict', 'it does not exist yet')
+    assert.equal(await records.put('kind', 'a', 'first', 0), 'written')
+    assert.equal(await records.put('kind', 'a', 'second', 0), 'conflict', 'it exists already')
+    assert.equal(await records.put('kind', 'a', 'second', 1), 'written')
+    assert.equal(await records.put('kind', 'a', 'third', 1), 'conflict', 'it moved on')
+    const { value, version } = (await records.get('kind', 'a'))!
+    assert.deepEqual({ value, version }, { value: 'second', version: 2 })
+  }),
+
+  check('starts anew after a removal', async ({ store: { records } }) => {
+    assert.equal(await records.remove('kind', 'a'), false)
+    await records.put('kind', 'a', 1)
+    assert.equal(await records.remove('kind', 'a'), true)
+    assert.equal(await records.remove('kind', 'a'), false)
+    assert.equal(await records.get('kind', 'a'), undefined)
+    assert.equal(await records.put('kind', 'a', 2, 0), 'written')
+    assert.equal((await records.get('kind', 'a'))!.version, 1)
+  }),
+
+  check('lets one of many writers win', async ({ store: { records } }) => {
+    await records.put('kind', 'a', 0, 0)
+    const puts = Array.from({ length: 20 }, (_, n) => records.put('kind', 'a', n, 1))
+    const results = await Promise.all(puts)
+    assert.equal(results.filter((result) => result === 'written').length, 1)
+    const { value, version } = (await records.get('kind', 'a'))!
+    assert.deepEqual({ value, version }, { value: results.indexOf('written'), version: 2 })
+  }),
+
+  check(
+    'lets one of two handles win',
+    async (bench) => {
+      const other = await another(bench)
+      for (let n = 0; n < 10; n++) {
+        const results = await Promise.all([
+          bench.store.records.put('kind', `${n}`, 'a', 0),
+          other.records.put('kind', `${n}`, 'b', 0),
+        ])
+        assert.deepEqual(results.toSorted(), ['conflict', 'written'])
+      }
+    },
+    needsShared,
+  ),
+
+  check('keeps kinds and ids apart', async ({ store: { records } }) => {
+    await records.put('a', 'b/c', 1)
+    await records.put('a/b', 'c', 2)
+    await records.put('a', 'B/C', 3)
+    assert.equal((await records.get('a', 'b/c'))!.value, 1)
+    assert.equal((await records.get('a/b', 'c'))!.value, 2)
+    assert.deepEqual(ids(await records.list('a')), ['B/C', 'b/c'])
+    assert.deepEqual(await records.list('b'), [])
+  }),
+
+  check('lists by id, after one, under a prefix, up to a limit', async ({ store: { records } }) => {
+    const all = ['a', 'a%', 'a-1', 'a-2', 'a-3', 'aa', 'b', 'b_', 'bx']
+    for (const id of all.toReversed()) await records.put('kind', id, id)
+    assert.deepEqual(ids(await records.list('kind')), all)
+    assert.deepEqual(ids(await records.list('kind', { after: 'a-2' })), [
+      'a-3',
+      'aa',
+      'b',
+      'b_',
+      'bx',
+    ])
+    assert.deepEqual(ids(await records.list('kind', { prefix: 'a-' })), ['a-1', 'a-2', 'a-3'])
+    assert.deepEqual(ids(await records.list('kind', { prefix: 'b_' })), ['b_'])
+    assert.deepEqual(ids(await records.list('kind', { prefix: 'a%' })), ['a%'])
+    assert.deepEqual(ids(await records.list('kind', { prefix: 'a-', after: 'a-1', limit: 1 })), [
+      'a-2',
+    ])
+    assert.deepEqual(await records.list('kind', { limit: 0 }), [])
+    assert.deepEqual(await records.list('kind', { prefix: 'zz' }), [])
+  }),
+
+  check('keeps any JSON, and any name', async ({ store: { records } }) => {
+    const values: Json[] = [null, false, 0, '', [], {}, 'x'.repeat(100_000), hostileJson]
+    for (const [n, value] of values.entries()) {
+      await records.put('values', `${n}`, value)
+      assert.deepEqual((await records.get('values', `${n}`))!.value, value)
+    }
+    for (const name of hostileNames) {
+      await records.put(name, name, name)
+      assert.deepEqual(ids(await records.list(name)), [name])
+      assert.equal((await records.get(name, name))!.value, name)
+    }
+    assert.equal(({} as { polluted?: boolean }).polluted, undefined)
+  }),
+
+  check('is not changed by what happens to a value outside', async ({ store: { records } }) => {
+    const value = { list: [1] }
+    await records.put('kind', 'a', value)
+    value.list.push(2)
+    const got = (await records.get('kind', 'a'))!.value as { list: number[] }
+    got.list.push(3)
+    assert.deepEqual((await records.get('kind', 'a'))!.value, { list: [1] })
+  }),
+]

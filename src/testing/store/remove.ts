@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { matches, type LetterFilter } from '../../letter/query.ts'
+import { aLetter } from '../a-letter.ts'
+import { checkOn } from './check.ts'
+import { mixedFilters, mixedLetters } from './mixed.ts'
+import {
+  ahead,
+  claimOne,
+  ids,
+  rejectsWith,
+  sameLetter,
+  shortLeaseMs,
+  stored,
+  totalOf,
+} from './stage.ts'
+
+const check = checkOn('remove')
+
+export const removeChecks = [
+  check('removes what matches, and says how many', async ({ store }) => {
+    const letters = [aLetter(), aLetter({ state: 'parked' }), aLetter({ queue: 'mail' })]
+    await store.add(letters)
+    assert.equal(await store.remove({ queue: 'orders' }), 2)
+    assert.deepEqual(ids(await store.get(ids(letters))), [letters[2]!.id])
+    assert.equal(await store.remove({ queue: 'orders' }), 0)
+    assert.equal(await totalOf(store, 'remove'), 2)
+    assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
+    assert.equal(await store.original(letters[0]!.id), undefined)
+  }),
+
+  check('agrees with matches() on every filter', async ({ store }) => {
+    const letters = mixedLetters(36)
+    for (const filter of mixedFilters(letters, store.powers).filter(hasField)) {
+      await store.add(letters)
+      const going = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
+      assert.equal(await store.remove(filter), going.length, JSON.stringify(filter))
+      assert.deepEqual(ids(await store.get(ids(going))), [], JSON.stringify(filter))
+    }
+  }),
+
+  check('leaves alone what is leased, even past its end', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    const leased = await claimOne(bench, { leaseMs: shortLeaseMs })
+    const filters: LetterFilter[] = [
+      { ids: [leased.id] },
+      { state: 'retrying' },
+      { queue: 'orders' },
+    ]
+    for (const filter of filters) assert.equal(await store.remove(filter), 0)
+    await bench.advance(shortLeaseMs + 50)
+    for (const filter of filters) assert.equal(await store.remove(filter), 0)
+    sameLetter(await stored(store, leased.id), leased)
+  }),
+
+  check('refuses a filter that names nothing', async ({ store }) => {
+    await store.add([aLetter()])
+    await rejectsWith('INVALID_INPUT', () => store.remove({}))
+    const empty = { queue: undefined, state: undefined } as unknown as LetterFilter
+    await rejectsWith('INVALID_INPUT', () => store.remove(empty))
+    assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
+  }),
+
+  check('takes archived letters only when they are named', async ({ store }) => {
+    const archived = aLetter({ state: 'archived' })
+    await store.add([archived])
+    assert.equal(await store.remove({ queue: 'orders' }), 0)
+    assert.equal(await store.remove({ queue: 'orders', state: 'archived' }), 1)
+    await store.add([archived])
+    assert.equal(await store.remove({ ids: [archived.id, archived.id] }), 1)
+  }),
+
+  check('removes more than a page', async ({ store }) => {
+    await store.add(Array.from({ length: 1500 }, () => aLetter()))
+    assert.equal(await store.remove({ queue: 'orders' }), 1500)
+    assert.deepEqual(await store.find({}), { items: [] })
+  }),
+
+  check('lets the id be used again', async (bench) => {
+    const { store } = bench
+    const letter = aLetter({ retryAt: ahead(bench, 60_000), dedupeKey: 'k', lane: 'l' })
+    await store.add([letter])
+    await store.remove({ ids: [letter.id] })
+    assert.deepEqual(await store.claim({ worker: 'w', limit: 1, leaseMs: 100 }), { letters: [] })
+    assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
+    sameLetter(await stored(store, letter.id), letter)
+  }),
+]
+
+function hasField(filter: LetterFilter): boolean {
+  return Object.keys(filter).length > 0
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import type { ErrorCode } from '../../errors.ts'
+import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import type { Judged, Mover } from '../../letter/moves.ts'
+import type { LetterQuery } from '../../letter/query.ts'
+import { toTimestamp, type Timestamp } from '../../letter/time.ts'
+import type { AddResult, ClaimRequest, Store } from '../../store.ts'
+import type { StoreBench } from './check.ts'
+
+/** Short enough to wait for, long enough not to lapse between two calls. */
+export const shortLeaseMs = 100
+export const longLeaseMs = 60_000
+
+export function ago(bench: StoreBench, ms: number): Timestamp {
+  return toTimestamp(bench.now() - ms)
+}
+
+export function ahead(bench: StoreBench, ms: number): Timestamp {
+  return toTimestamp(bench.now() + ms)
+}
+
+/** A worker: moves by the right of its lease. */
+export function worker(bench: StoreBench, name = 'worker-1'): Mover {
+  return { at: toTimestamp(bench.now()), actor: name, guard: 'epoch' }
+}
+
+/** A person: moves by the version that was looked at. */
+export function person(bench: StoreBench): Mover {
+  return { at: toTimestamp(bench.now()), actor: 'ada', guard: 'version' }
+}
+
+/** A failure other than the one that letters are made with. */
+export function newFailure(bench: StoreBench): Judged {
+  return {
+    failure: {
+      name: 'TimeoutError',
+      message: 'no answer',
+      code: 'ETIMEDOUT',
+      causes: [],
+      at: toTimestamp(bench.now()),
+    },
+    category: 'timeout',
+    severity: 'high',
+    recoverability: 'recoverable',
+    fingerprint: 'f2',
+  }
+}
+
+export async function claim(
+  bench: StoreBench,
+  request: Partial<ClaimRequest> = {},
+): Promise<DeadLetter[]> {
+  const asked: ClaimRequest = { worker: 'worker-1', limit: 10, leaseMs: longLeaseMs, ...request }
+  return (await bench.store.claim(asked)).letters
+}
+
+/** Claims and expects exactly one letter. */
+export async function claimOne(
+  bench: StoreBench,
+  request: Partial<ClaimRequest> = {},
+): Promise<DeadLetter> {
+  const letters = await claim(bench, request)
+  assert.equal(letters.length, 1, `one letter to claim, not ${letters.length}`)
+  return letters[0]!
+}
+
+/** The letter as the store has it now. */
+export async function stored(store: Store, id: string): Promise<DeadLetter> {
+  const [letter] = await store.get([id])
+  assert.ok(letter, `the letter ${id} is kept`)
+  return letter
+}
+
+export function ids(letters: readonly { id: string }[]): string[] {
+  return letters.map((letter) => letter.id)
+}
+
+export function kinds(results: readonly AddResult[]): string[] {
+  return results.map((result) => result.kind)
+}
+
+/** All letters of a query, page by page. */
+export async function walk(store: Store, query: LetterQuery): Promise<LetterSummary[]> {
+  const all: LetterSummary[] = []
+  let cursor: string | undefined
+  do {
+    const page = await store.find({ ...query, ...(cursor === undefined ? {} : { cursor }) })
+    all.push(...page.items)
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return all
+}
+
+/** Equal in everything. Bytes are compared as bytes, since some drivers hand out Buffers. */
+export function sameLetter(actual: DeadLetter, expected: DeadLetter): void {
+  assert.deepEqual(plain(actual), plain(expected))
+}
+
+function plain(letter: DeadLetter): unknown {
+  return { ...letter, payload: { ...letter.payload, bytes: Uint8Array.from(letter.payload.bytes) } }
+}
+
+export async function rejectsWith(code: ErrorCode, act: () => Promise<unknown>): Promise<void> {
+  await assert.rejects(
+    act,
+    (error: unknown) => (error as { code?: unknown }).code === code,
+    `rejects with ${code}`,
+  )
+}
+
+/** The count of one action over all queues and priorities. */
+export async function totalOf(store: Store, action: string): Promise<number> {
+  const totals = await store.totals()
+  return totals
+    .filter((total) => total.action === action)
+    .reduce((sum, total) => sum + total.count, 0)
+}

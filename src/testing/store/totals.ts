@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import {
+  archive,
+  edit,
+  exhaust,
+  park,
+  release,
+  reschedule,
+  resolve,
+  restore,
+  retry,
+  review,
+} from '../../letter/moves.ts'
+import type { Store, Total } from '../../store.ts'
+import { aLetter } from '../a-letter.ts'
+import { checkOn } from './check.ts'
+import { ahead, claim, claimOne, newFailure, person, stored, worker } from './stage.ts'
+
+const check = checkOn('totals')
+
+export const totalChecks = [
+  check('counts captures by queue and priority, with retries and backoff', async ({ store }) => {
+    await store.add([
+      aLetter({ priority: 'high', retries: 5, backoffMs: 1000 }),
+      aLetter({ priority: 'high', retries: 2, backoffMs: 500 }),
+      aLetter({ priority: 'low' }),
+      aLetter({ queue: 'mail', priority: 'high' }),
+    ])
+    assert.deepEqual(sorted(await store.totals()), [
+      total('capture', 'mail', 'high', 1),
+      total('capture', 'orders', 'high', 2, { retries: 7, maxRetries: 5, backoffMs: 1500 }),
+      total('capture', 'orders', 'low', 1),
+    ])
+  }),
+
+  check('counts a claim with the retry that it counts', async (bench) => {
+    await bench.store.add([aLetter({ retries: 2 })])
+    await claimOne(bench)
+    assert.deepEqual(
+      await only(bench.store, 'claim'),
+      total('claim', 'orders', 'medium', 1, { retries: 3, maxRetries: 3 }),
+    )
+  }),
+
+  check('counts every move under its action, as the letter stands after it', async (bench) => {
+    const { store } = bench
+    await store.add([1, 2, 3, 4, 5].map(() => aLetter()))
+    const [a, b, c, d, e] = await claim(bench)
+    const by = worker(bench)
+    const judged = newFailure(bench)
+    await store.apply([
+      resolve(a!, by),
+      reschedule(b!, by, { judged, retryAt: ahead(bench, 60_000), backoffMs: 700 }),
+      exhaust(c!, by, { judged }),
+      park(d!, by, { reason: 'permanent' }),
+      release(e!, by),
+    ])
+    const me = person(bench)
+    const now = async (letter: { id: string } | undefined) => stored(store, letter!.id)
+    await store.apply([archive(await now(a), me)])
+    await store.apply([restore(await now(a), me)])
+    await store.apply([retry(await now(c), me)])
+    await store.apply([review(await now(d), me, 'requeue')])
+    await store.apply([edit(await now(e), me, { priority: 'critical' })])
+    await store.remove({ ids: [b!.id] })
+    const one = { retries: 1, maxRetries: 1 }
+    assert.deepEqual(sorted(await store.totals()), [
+      total('archive', 'orders', 'medium', 1, one),
+      total('capture', 'orders', 'medium', 5),
+      total('claim', 'orders', 'medium', 5, { retries: 5, maxRetries: 1 }),
+      total('edit', 'orders', 'critical', 1),
+      total('exhaust', 'orders', 'medium', 1, one),
+      total('park', 'orders', 'medium', 1, one),
+      total('release', 'orders', 'medium', 1),
+      total('remove', 'orders', 'medium', 1, { ...one, backoffMs: 700 }),
+      total('reschedule', 'orders', 'medium', 1, { ...one, backoffMs: 700 }),
+      total('resolve', 'orders', 'medium', 1, one),
+      total('restore', 'orders', 'medium', 1, one),
+      total('retry', 'orders', 'medium', 1),
+      total('review', 'orders', 'medium', 1),
+    ])
+  }),
+
+  check('counts an occurrence on the letter that holds the key', async ({ store }) => {
+    await store.add([aLetter({ dedupeKey: 'k', priority: 'low', retries: 2, backoffMs: 30 })])
+    await store.add([aLetter({ dedupeKey: 'k', priority: 'high' })])
+    const expected = total('occur', 'orders', 'low', 1, {
+      retries: 2,
+      maxRetries: 2,
+      backoffMs: 30,
+    })
+    assert.deepEqual(await only(store, 'occur'), expected)
+  }),
+
+  check('does not count what did not happen', async (bench) => {
+    const { store } = bench
+    const letter = aLetter()
+    await store.add([letter])
+    const before = await store.totals()
+    await store.add([letter])
+    await store.add([aLetter()], { maxItems: 1, overflow: 'reject' })
+    const stale = { ...resolve(letter, person(bench)), guard: { version: 99 } }
+    await store.apply([stale, { ...stale, id: '00000000-0000-7000-8000-000000000000' }])
+    await store.claim({ worker: 'w', limit: 0, leaseMs: 100 })
+    await store.remove({ queue: 'nowhere' })
+    assert.deepEqual(await store.totals(), before)
+  }),
+
+  check('outlives the letters', async ({ store }) => {
+    const letter = aLetter()
+    await store.add([letter])
+    await store.remove({ ids: [letter.id] })
+    assert.deepEqual(sorted(await store.totals()), [
+      total('capture', 'orders', 'medium', 1),
+      total('remove', 'orders', 'medium', 1),
+    ])
+  }),
+]
+
+function total(
+  action: Total['action'],
+  queue: string,
+  priority: Total['priority'],
+  count: number,
+  sums: Partial<Total> = {},
+): Total {
+  return { action, queue, priority, count, retries: 0, maxRetries: 0, backoffMs: 0, ...sums }
+}
+
+async function only(store: Store, action: Total['action']): Promise<Total> {
+  const found = (await store.totals()).filter((one) => one.action === action)
+  assert.equal(found.length, 1)
+  return found[0]!
+}
+
+function sorted(totals: Total[]): Total[] {
+  const key = (one: Total): string => JSON.stringify([one.action, one.queue, one.priority])
+  return totals.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}

@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict'
+import * as fc from 'fast-check'
+import { priorities, type DeadLetter, type Failure } from '../../src/letter/letter.ts'
+import * as moves from '../../src/letter/moves.ts'
+import { orders, type LetterFilter } from '../../src/letter/query.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import { tallyKeys, type Capacity, type Store, type TallyKey } from '../../src/store.ts'
+import { aLetter, type FakeClock } from '../../src/testing/index.ts'
+import type { StoreModel } from './model.ts'
+
+/** The store at work, and everything that a forgetful or late client could still have in its hands. */
+export interface Real {
+  store: Store
+  clock: FakeClock
+  reopen?: () => Promise<Store>
+  /** Letters as they were when claimed, kept for ever: old ones are used again. */
+  claimed: DeadLetter[]
+  /** Letters as they were when someone looked. */
+  seen: DeadLetter[]
+  steps: number
+  /** What happened in the run, to see afterwards that the interesting things did. */
+  reached: Set<string>
+}
+
+/** A step, told by the picks it was made from; `act` does it to both sides and compares. */
+class Step implements fc.AsyncCommand<StoreModel, Real> {
+  readonly #told: string
+  readonly #act: (model: StoreModel, real: Real) => Promise<void>
+
+  constructor(told: string, act: (model: StoreModel, real: Real) => Promise<void>) {
+    this.#told = told
+    this.#act = act
+  }
+
+  check(): boolean {
+    return true
+  }
+
+  async run(model: StoreModel, real: Real): Promise<void> {
+    model.nowMs = real.clock.now()
+    await this.#act(model, real)
+    real.steps += 1
+    if (real.steps % 5 === 0) await compare(model, real)
+  }
+
+  toString(): string {
+    return this.#told
+  }
+}
+
+type Steps = fc.Arbitrary<Step>
+
+const steps = <T>(
+  name: string,
+  picks: fc.Arbitrary<T>,
+  act: (picks: T, model: StoreModel, real: Real) => Promise<void>,
+): Steps =>
+  picks.map(
+    (picked) =>
+      new Step(`${name}(${JSON.stringify(picked)})`, (model, real) => act(picked, model, real)),
+  )
+
+const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
+const nat = fc.nat(1000)
+
+/** Odd numbers of milliseconds, so that no two priorities come out with equal scores. */
+const delays = fc.constantFrom(-3_000_001, -1_000_003, -101, 0, 53, 107, 211, 1009)
+
+const letterPicks = fc.record({
+  place: fc.nat(255),
+  queue: fc.constantFrom('a', 'b'),
+  priority: fc.constantFrom(...priorities),
+  delayMs: delays,
+  state: fc.constantFrom('pending', 'pending', 'pending', 'parked', 'resolved'),
+  dedupeKey: fc.option(fc.constantFrom('k1', 'k2', 'k3'), { nil: undefined }),
+  lane: fc.option(fc.constantFrom('l1', 'l2'), { nil: undefined }),
+  dependsOn: fc.option(fc.array(nat, { maxLength: 2 }), { nil: undefined, freq: 3 }),
+  tags: fc.subarray(['t1', 't2']),
+  again: fc.boolean(),
+  capacity: fc.option(
+    fc.record({
+      maxItems: fc.integer({ min: 3, max: 9 }),
+      overflow: fc.constantFrom<Capacity['overflow']>('reject', 'evict-resolved'),
+    }),
+    { nil: undefined, freq: 3 },
+  ),
+})
+
+const add = steps('add', letterPicks, async (picks, model, real) => {
+  const letter = letterOf(picks, model, real)
+  const expected = model.add(structuredClone(letter), picks.capacity)
+  assert.deepEqual(await real.store.add([letter], picks.capacity), [expected])
+  real.reached.add(expected.kind === 'duplicate' ? `duplicate by ${expected.by}` : expected.kind)
+  if (expected.kind === 'added' && expected.evicted) real.reached.add('evicted')
+  see(model, real, expected.kind === 'duplicate' ? expected.of : letter.id)
+})
+
+/** Ids are drawn, so that letters come in any order of age; some are used twice. */
+function letterOf(
+  picks: typeof letterPicks extends fc.Arbitrary<infer T> ? T : never,
+  model: StoreModel,
+  real: Real,
+): DeadLetter {
+  const { place, delayMs, state, dedupeKey, lane, dependsOn, queue, priority, tags } = picks
+  const number = (place * 2 ** 16 + (picks.again ? 0 : real.steps)).toString(16).padStart(12, '0')
+  const at = toTimestamp(model.nowMs)
+  const failure: Failure = { name: 'Error', message: `step ${real.steps}`, causes: [], at }
+  const known = model.letters()
+  return aLetter({
+    id: `00000000-0000-7000-8000-${number}`,
+    queue,
+    priority,
+    state,
+    tags,
+    failure,
+    fingerprint: `f${real.steps % 3}`,
+    deadLetteredAt: at,
+    updatedAt: at,
+    ...(state === 'pending' ? { retryAt: toTimestamp(model.nowMs + delayMs) } : { settledAt: at }),
+    ...(dedupeKey === undefined ? {} : { dedupeKey }),
+    ...(lane === undefined ? {} : { lane }),
+    ...(dependsOn ? { dependsOn: dependsOn.map((n) => pick(known, n)?.id ?? 'nobody') } : {}),
+  })
+}
+
+const claimPicks = fc.record({
+  worker: fc.constantFrom('w1', 'w2'),
+  limit: fc.integer({ min: 0, max: 4 }),
+  leaseMs: fc.constantFrom(100, 300),
+  queues: fc.constantFrom(undefined, undefined, ['a'], ['b', 'c']),
+  except: fc.constantFrom(undefined, undefined, ['a']),
+})
+
+const claim = steps('claim', claimPicks, async ({ queues, except, ...rest }, model, real) => {
+  const request = { ...rest, ...(queues ? { queues } : {}), ...(except ? { except } : {}) }
+  const expected = model.claim(request)
+  const { letters, nextDueAt } = await real.store.claim(request)
+  assert.deepEqual(letters, expected)
+  const next = expected.length < request.limit ? model.nextDueAt(request) : [undefined]
+  assert.ok(next.includes(nextDueAt), `nextDueAt ${nextDueAt} is one of ${next.join()}`)
+  for (const letter of expected) {
+    real.claimed.push(letter)
+    real.seen.push(letter)
+    if (real.claimed.some((old) => old.id === letter.id && old.epoch < letter.epoch))
+      real.reached.add('claimed again')
+    if (letter.history.at(-1)?.note) real.reached.add('taken over')
+  }
+})
+
+const renew = steps(
+  'renew',
+  fc.record({ token: nat, leaseMs: fc.constantFrom(10, 500) }),
+  async ({ token, leaseMs }, model, real) => {
+    const held = pick(real.claimed, token)
+    if (!held) return
+    const ref = { id: held.id, epoch: held.epoch }
+    const expected = model.renew(ref, leaseMs)
+    assert.deepEqual(await real.store.renew([ref], leaseMs), [expected])
+    real.reached.add(expected ? 'renewed' : 'renewed too late')
+  },
+)
+
+const settlePicks = fc.record({
+  token: nat,
+  move: fc.constantFrom('resolve', 'reschedule', 'exhaust', 'park', 'release'),
+  delayMs: delays,
+})
+
+/** A worker settles, by the right of a lease that may be long gone. */
+const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, model, real) => {
+  const held = pick(real.claimed, token)
+  if (!held) return
+  const at = toTimestamp(model.nowMs)
+  const by: moves.Mover = { at, actor: 'w1', guard: 'epoch' }
+  const judged: moves.Judged = {
+    failure: { name: 'TimeoutError', message: 'late', causes: [], at },
+    category: 'timeout',
+    severity: 'high',
+    recoverability: 'recoverable',
+    fingerprint: 'f9',
+  }
+  const retryAt = toTimestamp(model.nowMs + delayMs)
+  const change = {
+    resolve: () => moves.resolve(held, by),
+    reschedule: () => moves.reschedule(held, by, { judged, retryAt, backoffMs: 53 }),
+    exhaust: () => moves.exhaust(held, by, { judged }),
+    park: () => moves.park(held, by, { reason: 'operator', judged }),
+    release: () => moves.release(held, by, retryAt),
+  }[move]()
+  await apply('worker', change, model, real)
+})
+
+const decidePicks = fc.record({
+  token: nat,
+  move: fc.constantFrom('resolve', 'retry', 'park', 'archive', 'restore', 'edit', 'review'),
+  priority: fc.constantFrom(...priorities),
+})
+
+/** A person decides, by what was seen, which may have changed since. */
+const decide = steps('decide', decidePicks, async ({ token, move, priority }, model, real) => {
+  const looked = pick(
+    real.seen.filter((letter) => moves.isLegal(move, letter.state)),
+    token,
+  )
+  if (!looked) return
+  const by: moves.Mover = { at: toTimestamp(model.nowMs), actor: 'ada', guard: 'version' }
+  const change = {
+    resolve: () => moves.resolve(looked, by),
+    retry: () => moves.retry(looked, by),
+    park: () => moves.park(looked, by, { reason: 'operator' }),
+    archive: () => moves.archive(looked, by),
+    restore: () => moves.restore(looked, by),
+    edit: () => moves.edit(looked, by, { priority, tags: [`t${token % 4}`] }),
+    review: () => moves.review(looked, by, 'requeue'),
+  }[move]()
+  await apply('person', change, model, real)
+})
+
+async function apply(
+  who: string,
+  change: moves.Change,
+  model: StoreModel,
+  real: Real,
+): Promise<void> {
+  const expected = model.apply(structuredClone(change))
+  assert.deepEqual(await real.store.apply([change]), [expected])
+  real.reached.add(`${who} ${expected}`)
+  see(model, real, change.id)
+}
+
+const advance = steps(
+  'advance',
+  fc.constantFrom(1, 60, 110, 400, 900_001),
+  async (ms, _model, real) => {
+    await real.clock.advance(ms)
+  },
+)
+
+const removals: fc.Arbitrary<LetterFilter & { one?: number }> = fc.oneof(
+  fc.record({ one: nat }),
+  fc.constantFrom<LetterFilter>(
+    { queue: 'b', state: ['resolved', 'archived'] },
+    { state: 'exhausted' },
+    { tag: 't1', queue: 'a' },
+  ),
+)
+
+const remove = steps('remove', removals, async ({ one, ...filter }, model, real) => {
+  const id = one === undefined ? undefined : pick(model.letters(), one)?.id
+  const which: LetterFilter = one === undefined ? filter : { ids: id === undefined ? [] : [id] }
+  const expected = model.remove(which)
+  assert.equal(await real.store.remove(which), expected)
+  if (expected > 0) real.reached.add('removed')
+})
+
+const reopen = steps('reopen', fc.constant(0), async (_, _model, real) => {
+  if (real.reopen) real.store = await real.reopen()
+})
+
+export const commands: Steps[] = [
+  add,
+  add,
+  add,
+  claim,
+  claim,
+  renew,
+  settle,
+  settle,
+  decide,
+  decide,
+  advance,
+  advance,
+  remove,
+  reopen,
+]
+
+/** What a set of runs must have met, or it has shown little. */
+export const landmarks = [
+  'added',
+  'full',
+  'evicted',
+  'duplicate by id',
+  'duplicate by dedupeKey',
+  'claimed again',
+  'taken over',
+  'renewed',
+  'renewed too late',
+  'worker written',
+  'worker conflict',
+  'worker missing',
+  'person written',
+  'person conflict',
+  'person missing',
+  'removed',
+]
+
+function see(model: StoreModel, real: Real, id: string): void {
+  const letter = model.get(id)
+  if (letter) real.seen.push(letter)
+}
+
+/** The whole of both sides: letters, lists, counts, totals. */
+export async function compare(model: StoreModel, { store }: Real): Promise<void> {
+  const everything: LetterFilter = {
+    state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
+  }
+  const expected = model.find(everything, 'oldest')
+  assert.deepEqual(await store.get(expected.map((letter) => letter.id)), expected)
+  for (const order of orders) {
+    const found: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await store.find({
+        ...everything,
+        order,
+        limit: 7,
+        ...(cursor ? { cursor } : {}),
+      })
+      found.push(...page.items.map((letter) => letter.id))
+      cursor = page.cursor
+    } while (cursor)
+    assert.deepEqual(
+      found,
+      model.find(everything, order).map((letter) => letter.id),
+      order,
+    )
+  }
+  for (const key of tallyKeys)
+    assert.deepEqual(sorted(await store.tally(key)), sorted(tally(model, key)), key)
+  assert.deepEqual(sorted(await store.totals()), sorted(model.totals))
+}
+
+function tally(model: StoreModel, key: TallyKey): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const letter of model.find({}, 'oldest')) {
+    const { tags, fingerprint, policy, ...rest } = letter
+    const values =
+      key === 'tag'
+        ? tags
+        : key === 'group'
+          ? [fingerprint]
+          : key === 'policy'
+            ? [policy.kind]
+            : [rest[key]]
+    for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  }
+  return counts
+}
+
+function sorted(values: Iterable<unknown>): string[] {
+  return Array.from(values, (value) =>
+    JSON.stringify(value, Object.keys(value as object).toSorted()),
+  ).toSorted()
+}

@@ -1,0 +1,197 @@
+import { isActive, isOpen, type Action, type DeadLetter } from '../../src/letter/letter.ts'
+import { claim, occur, withChange, type Change } from '../../src/letter/moves.ts'
+import { ageingMs, rankOf } from '../../src/letter/order.ts'
+import { matches, sortKey, type LetterFilter, type Order } from '../../src/letter/query.ts'
+import { toMs, toTimestamp } from '../../src/letter/time.ts'
+import type {
+  AddResult,
+  ApplyResult,
+  Capacity,
+  ClaimRequest,
+  LeaseRef,
+  Total,
+} from '../../src/store.ts'
+
+/** A letter of the model, and what it still waits for. */
+interface Item {
+  letter: DeadLetter
+  unmet: string[]
+}
+
+/**
+ * The store contract in the plainest form: one array that is scanned for everything. What one letter becomes is the
+ * moves' business, here as in every store; which letters are meant is worked out anew here.
+ */
+export class StoreModel {
+  items: Item[] = []
+  totals: Total[] = []
+  nowMs: number
+
+  constructor(nowMs: number) {
+    this.nowMs = nowMs
+  }
+
+  letters(): DeadLetter[] {
+    return this.items.map((item) => item.letter)
+  }
+
+  get(id: string): DeadLetter | undefined {
+    return this.letters().find((letter) => letter.id === id)
+  }
+
+  add(letter: DeadLetter, capacity?: Capacity): AddResult {
+    const same = this.get(letter.id)
+    if (same) return { kind: 'duplicate', of: same.id, by: 'id', occurrences: same.occurrences }
+    const [holder] = byId(this.letters()).filter(
+      (other) =>
+        letter.dedupeKey !== undefined &&
+        other.dedupeKey === letter.dedupeKey &&
+        other.queue === letter.queue &&
+        isOpen(other.state),
+    )
+    if (holder) {
+      const next = occur(holder, letter)
+      this.#put(next, 'occur')
+      return { kind: 'duplicate', of: holder.id, by: 'dedupeKey', occurrences: next.occurrences }
+    }
+    const evicted = capacity ? this.#makeRoom(capacity) : 0
+    if (evicted === undefined) return { kind: 'full' }
+    this.items.push({ letter, unmet: [...(letter.dependsOn ?? [])] })
+    this.#put(letter, 'capture')
+    return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
+  }
+
+  #makeRoom({ maxItems, overflow }: Capacity): number | undefined {
+    const letters = this.letters()
+    const excess = letters.filter((letter) => letter.state !== 'archived').length + 1 - maxItems
+    if (excess <= 0) return 0
+    const resolved = this.find({ state: 'resolved' }, 'settled')
+    if (overflow === 'reject' || resolved.length < excess) return undefined
+    for (const letter of resolved.slice(0, excess)) this.#remove(letter, 'evict')
+    return excess
+  }
+
+  find(filter: LetterFilter, order: Order): DeadLetter[] {
+    const found = byId(this.letters().filter((letter) => matches(letter, filter)))
+    if (order === 'newest') return found.toReversed()
+    return found.sort((a, b) =>
+      sortKey(a, order) < sortKey(b, order) ? -1 : sortKey(a, order) > sortKey(b, order) ? 1 : 0,
+    )
+  }
+
+  claim(request: ClaimRequest): DeadLetter[] {
+    const due = this.#claimable(request)
+      .filter((letter) => dueMs(letter) <= this.nowMs)
+      .sort((a, b) => score(a) - score(b) || (a.id < b.id ? -1 : 1))
+    const { worker, leaseMs } = request
+    return due.slice(0, request.limit).map((letter) => {
+      const next = claim(letter, { worker, leaseMs, atMs: this.nowMs })
+      this.#put(next, 'claim')
+      return next
+    })
+  }
+
+  /** What a claim may say of the next letter: the end of a lease may count as becoming due, or not. */
+  nextDueAt(request: ClaimRequest): (string | undefined)[] {
+    const times = (letters: DeadLetter[]): string | undefined =>
+      letters.length > 0 ? toTimestamp(Math.min(...letters.map(dueMs))) : undefined
+    const claimable = this.#claimable(request)
+    return [times(claimable), times(claimable.filter((letter) => letter.state === 'pending'))]
+  }
+
+  /** Active, of the queues asked, and held neither by a lane nor by a dependency. */
+  #claimable({ queues, except }: ClaimRequest): DeadLetter[] {
+    const free = this.items.filter(({ letter, unmet }) => {
+      const older = this.letters().some(
+        (other) =>
+          isActive(other.state) &&
+          other.lane === letter.lane &&
+          other.queue === letter.queue &&
+          other.id < letter.id,
+      )
+      return isActive(letter.state) && unmet.length === 0 && (letter.lane === undefined || !older)
+    })
+    return free
+      .map((item) => item.letter)
+      .filter(({ queue }) => (queues?.includes(queue) ?? true) && !except?.includes(queue))
+  }
+
+  renew({ id, epoch }: LeaseRef, leaseMs: number): boolean {
+    const letter = this.get(id)
+    if (!letter?.lease || letter.state !== 'retrying' || letter.epoch !== epoch) return false
+    const end = toTimestamp(Math.max(this.nowMs + leaseMs, toMs(letter.lease.expiresAt)))
+    this.#put({ ...letter, lease: { ...letter.lease, expiresAt: end } })
+    return true
+  }
+
+  apply(change: Change): ApplyResult {
+    const letter = this.get(change.id)
+    if (!letter) return 'missing'
+    const { guard } = change
+    const holds =
+      'epoch' in guard
+        ? letter.state === 'retrying' && letter.epoch === guard.epoch
+        : letter.version === guard.version
+    if (!holds) return 'conflict'
+    this.#put(withChange(letter, change), change.action)
+    return 'written'
+  }
+
+  remove(filter: LetterFilter): number {
+    const going = this.letters().filter(
+      (letter) => letter.state !== 'retrying' && matches(letter, filter),
+    )
+    for (const letter of going) this.#remove(letter, 'remove')
+    return going.length
+  }
+
+  #remove(letter: DeadLetter, action: Action): void {
+    this.items = this.items.filter((item) => item.letter !== letter)
+    this.#count(action, letter)
+  }
+
+  #put(letter: DeadLetter, action?: Action): void {
+    for (const item of this.items) if (item.letter.id === letter.id) item.letter = letter
+    if (action) this.#count(action, letter)
+    for (const item of this.items)
+      item.unmet = item.unmet.filter((id) => {
+        const other = this.get(id)
+        return other?.state !== 'resolved' && other?.archivedFrom !== 'resolved'
+      })
+  }
+
+  #count(action: Action, { queue, priority, retries, backoffMs }: DeadLetter): void {
+    const same = (total: Total): boolean =>
+      total.action === action && total.queue === queue && total.priority === priority
+    const total = this.totals.find(same)
+    if (!total)
+      this.totals.push({
+        action,
+        queue,
+        priority,
+        count: 1,
+        retries,
+        maxRetries: retries,
+        backoffMs,
+      })
+    else {
+      total.count += 1
+      total.retries += retries
+      total.maxRetries = Math.max(total.maxRetries, retries)
+      total.backoffMs += backoffMs
+    }
+  }
+}
+
+function byId(letters: DeadLetter[]): DeadLetter[] {
+  return letters.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+function dueMs(letter: DeadLetter): number {
+  const due = letter.state === 'retrying' ? letter.lease!.expiresAt : letter.retryAt
+  return toMs(due ?? letter.deadLetteredAt)
+}
+
+function score(letter: DeadLetter): number {
+  return dueMs(letter) + rankOf(letter.priority) * ageingMs
+}

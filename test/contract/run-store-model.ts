@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import * as fc from 'fast-check'
+import { describe, it } from 'vitest'
+import type { Store } from '../../src/store.ts'
+import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
+import { commands, compare, landmarks, type Real } from './commands.ts'
+import { StoreModel } from './model.ts'
+
+export interface ModelBench {
+  /** Open and empty. */
+  store: Store
+  /** Closes the store and opens its data anew, for durable stores. */
+  reopen?: () => Promise<Store>
+  close: () => Promise<void>
+}
+
+/** Drives a store and the model of one with the same random steps, and holds the one against the other. */
+export function runStoreModel(
+  name: string,
+  open: (clock: FakeClock) => Promise<ModelBench>,
+  options: { numRuns?: number; seed?: number } = {},
+): void {
+  const { numRuns = 300, seed } = options
+  describe(`${name} behaves like the model`, () => {
+    it(`in ${numRuns} random runs`, async () => {
+      const reached = new Set<string>()
+      const property = fc.asyncProperty(
+        fc.commands(commands, { size: 'max', maxCommands: 80 }),
+        (run) => drive(run, open, reached),
+      )
+      await fc.assert(property, { numRuns, ...(seed === undefined ? {} : { seed }) })
+      const missed = landmarks.filter((landmark) => !reached.has(landmark))
+      if (numRuns >= 100) assert.deepEqual(missed, [], 'the runs met everything worth meeting')
+    }, 120_000)
+  })
+}
+
+async function drive(
+  run: Iterable<fc.AsyncCommand<StoreModel, Real>>,
+  open: (clock: FakeClock) => Promise<ModelBench>,
+  reached: Set<string>,
+): Promise<void> {
+  const clock = fakeClock()
+  const { store, reopen, close } = await open(clock)
+  const real: Real = {
+    store,
+    clock,
+    claimed: [],
+    seen: [],
+    steps: 0,
+    reached,
+    ...(reopen ? { reopen } : {}),
+  }
+  const model = new StoreModel(clock.now())
+  try {
+    await fc.asyncModelRun(() => ({ model, real }), run)
+    await compare(model, real)
+  } finally {
+    await close()
+  }
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { states } from '../../src/letter/letter.ts'
+import { claim, isLegal, moveTable, resolve, type Move } from '../../src/letter/moves.ts'
+import { aLetter } from '../../src/testing/index.ts'
+
+describe('aLetter', () => {
+  it('makes a pending letter that is due', () => {
+    const letter = aLetter()
+    expect(letter.state).toBe('pending')
+    expect(letter.retryAt! <= letter.deadLetteredAt).toBe(true)
+    expect(letter.payload.size).toBe(letter.payload.bytes.length)
+  })
+
+  it('makes ids that ascend', () => {
+    const ids = Array.from({ length: 300 }, () => aLetter().id)
+    expect(ids.toSorted()).toEqual(ids)
+    expect(new Set(ids).size).toBe(300)
+  })
+
+  it.each(states)('gives a letter that is %s what such letters have', (state) => {
+    const letter = aLetter({ state })
+    const atRest = state !== 'pending' && state !== 'retrying'
+    expect({
+      retryAt: letter.retryAt !== undefined,
+      lease: letter.lease?.epoch === letter.epoch,
+      settledAt: letter.settledAt !== undefined,
+      archivedFrom: letter.archivedFrom !== undefined,
+    }).toEqual({
+      retryAt: state === 'pending',
+      lease: state === 'retrying',
+      settledAt: atRest,
+      archivedFrom: state === 'archived',
+    })
+    expect(letter.history.at(-1)?.to).toBe(state)
+  })
+
+  it('takes what the test wants to be different', () => {
+    const failure = { name: 'E', message: 'm', causes: [], at: '2026-01-02T00:00:00.000Z' }
+    const letter = aLetter({ queue: 'mail', failure, state: 'parked', reason: 'operator' })
+    expect(letter).toMatchObject({
+      queue: 'mail',
+      failure,
+      firstFailure: failure,
+      reason: 'operator',
+    })
+  })
+
+  it('shares nothing between letters', () => {
+    for (const state of states) {
+      const [one, two] = [aLetter({ state }), aLetter({ state })]
+      for (const key of Object.keys(one) as (keyof typeof one)[])
+        if (typeof one[key] === 'object') expect(one[key]).not.toBe(two[key])
+    }
+  })
+
+  it('makes letters that can be moved', () => {
+    const leased = claim(aLetter(), { worker: 'w', atMs: 0, leaseMs: 10 })
+    const by = { at: leased.updatedAt, actor: 'w', guard: 'epoch' } as const
+    expect(resolve(leased, by).set.state).toBe('resolved')
+    for (const move of Object.keys(moveTable) as Move[])
+      expect(states.some((state) => isLegal(move, aLetter({ state }).state))).toBe(true)
+  })
+})
