@@ -1,0 +1,36 @@
+import { counters, type Counters } from './counters.ts'
+import { openDatabase, type Database, type DatabaseOptions } from './database.ts'
+import { queueNames, type QueueNames } from './queue-names.ts'
+
+/** The open file with what is remembered about it. Every verb works on the books, inside a transaction. */
+export interface Books {
+  readonly db: Database
+  readonly counters: Counters
+  readonly queues: QueueNames
+  readonly options: DatabaseOptions
+  /** The time of this transaction. */
+  nowMs: number
+  /** Set by a write that may have made a letter free to be claimed. */
+  woke: boolean
+  /** Bytes left on the disk, when they are few. */
+  lastBytes: number | undefined
+}
+
+export function openBooks(options: DatabaseOptions): Books {
+  const db = openDatabase(options)
+  return {
+    db,
+    options,
+    counters: counters(db),
+    queues: queueNames(db),
+    nowMs: 0,
+    woke: false,
+    lastBytes: undefined,
+  }
+}
+
+/** Forgets what may no longer be true, after a rollback. */
+export function forgetAll(books: Books): void {
+  books.counters.forget()
+  books.queues.forget()
+}

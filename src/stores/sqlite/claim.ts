@@ -1,0 +1,109 @@
+import { lapse } from '../../letter/moves.ts'
+import { claimScore } from '../../letter/order.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { ClaimRequest } from '../../store.ts'
+import type { Books } from './books.ts'
+import { actionCode, isActiveCode, retrying, wait } from './codes.ts'
+import { cellsWhere } from './counters.ts'
+import type { KeptLetter, Verbs } from './protocol.ts'
+import { entryBySeq, keptOf, type Entry } from './reading.ts'
+import type { Row } from './row.ts'
+import { remember, rewrite } from './writing.ts'
+
+const claimed = actionCode('claim')
+
+/** Past this many payload bytes a claim ends early, so that a few huge letters do not fill the memory. */
+const maxClaimBytes = 64 * 2 ** 20
+
+/** Letters of one queue and one priority; those free and those leased each stand in order of their time. */
+interface Range {
+  queue: number
+  priority: number
+}
+
+interface Candidate {
+  seq: number
+  id: string
+  dueMs: number
+  score: number
+}
+
+export function claim(books: Books, request: ClaimRequest): Verbs['claim']['answer'] {
+  const ranges = rangesOf(books, request)
+  const due = request.limit > 0 ? candidates(books, ranges, request.limit) : []
+  const letters: KeptLetter[] = []
+  let bytes = 0
+  for (const { seq } of due) {
+    if (bytes > maxClaimBytes) break
+    const letter = lease(books, entryBySeq(books, seq)!, request)
+    bytes += letter[4]?.byteLength ?? 0
+    letters.push(letter)
+  }
+  const nextDueMs = letters.length < request.limit ? nextOf(books, ranges) : undefined
+  return nextDueMs === undefined ? { letters } : { letters, nextDueMs }
+}
+
+/** The counts say which queues and priorities have letters that run or wait to. */
+function rangesOf(books: Books, { queues, except }: ClaimRequest): Range[] {
+  const asked = queues && new Set(queues.map((name) => books.queues.find(name)))
+  const left = new Set((except ?? []).map((name) => books.queues.find(name)))
+  const ranges = new Map<number, Range>()
+  const passes = ({ queue, state }: { queue: number; state: number }): boolean =>
+    isActiveCode(state) && (!asked || asked.has(queue)) && !left.has(queue)
+  for (const [{ queue, priority }] of cellsWhere(books.counters, passes))
+    ranges.set(queue * 4 + priority, { queue, priority })
+  return [...ranges.values()]
+}
+
+const headsOf = `SELECT seq, id, due_at FROM letters INDEXED BY letters_due
+  WHERE queue = ? AND wait = ? AND priority = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
+
+/** The first that are due: the heads of every range, merged in the order of claims. */
+function candidates(books: Books, ranges: Range[], limit: number): Candidate[] {
+  const heads: Candidate[] = []
+  for (const { queue, priority } of ranges)
+    for (const place of [wait.ready, wait.leased]) {
+      const rows = books.db.all(headsOf, queue, place, priority, books.nowMs, limit)
+      for (const [seq, id, dueMs] of rows as [number, string, number][])
+        heads.push({ seq, id, dueMs, score: claimScore(priority, dueMs) })
+    }
+  heads.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
+  return heads.slice(0, limit)
+}
+
+const nextIn = `SELECT due_at FROM letters INDEXED BY letters_due
+  WHERE queue = ? AND wait = ? AND priority = ? AND due_at IS NOT NULL ORDER BY due_at, id LIMIT 1`
+
+function nextOf(books: Books, ranges: Range[]): number | undefined {
+  let next: number | undefined
+  for (const { queue, priority } of ranges)
+    for (const place of [wait.ready, wait.leased]) {
+      const found = books.db.get(nextIn, queue, place, priority)?.[0] as number | undefined
+      if (found !== undefined && (next === undefined || found < next)) next = found
+    }
+  return next
+}
+
+/** Leases one letter and counts the retry: see `claim` in `letter/moves.ts`, which this mirrors on rows. */
+function lease(books: Books, entry: Entry, request: ClaimRequest): KeptLetter {
+  const { row, seq, queue } = entry
+  const at = toTimestamp(books.nowMs)
+  const next: Row = {
+    ...row,
+    state: retrying,
+    epoch: row.epoch + 1,
+    retries: row.retries + 1,
+    version: row.version + 1,
+    retryAt: null,
+    worker: request.worker,
+    leasedUntil: toTimestamp(books.nowMs + request.leaseMs),
+    updatedAt: at,
+  }
+  if (row.worker !== null && row.leasedUntil !== null) {
+    const old = { worker: row.worker, epoch: row.epoch, expiresAt: row.leasedUntil }
+    remember(books, seq, next, lapse(old, at))
+  }
+  rewrite(books, entry, next)
+  books.counters.total(queue, claimed, next)
+  return keptOf(books, { ...entry, row: next }, true)
+}

@@ -1,0 +1,90 @@
+import type { LetterFilter } from '../../letter/query.ts'
+import type { Books } from './books.ts'
+import { mentions } from './filter.ts'
+import type { Place, Search, Verbs } from './protocol.ts'
+import { entryBySeq, keptOf } from './reading.ts'
+import { stagesOf, type Spot, type Stage } from './streams.ts'
+
+/** Letters that one step looks at before other calls get their turn. Reading texts costs more than reading columns. */
+const strideSpots = 1000
+const textStrideSpots = 200
+
+/** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
+const maxPageBytes = 32 * 2 ** 20
+
+export interface Stride {
+  /** What matched, in order. */
+  spots: Spot[]
+  /** Where the next stride goes on. Absent at the end. */
+  next?: Place
+}
+
+/**
+ * One bounded step of a search. Each step starts afresh from a place in the order, so that a letter is seen once, at
+ * its place, however long the whole takes and whatever moves meanwhile.
+ */
+export function searchStride(books: Books, search: Search): Stride {
+  const { filter, limit, order, after } = search
+  const most = Math.max(limit, filter.text === undefined ? strideSpots : textStrideSpots)
+  const spots: Spot[] = []
+  let seen = 0
+  let last: Spot | undefined
+  for (const stage of stagesOf(books, filter, order, after))
+    for (const spot of spotsOf(stage, Math.min(limit, most))) {
+      if (spots.length === limit || seen === most) return last ? { spots, next: placeOf(last) } : { spots }
+      seen += 1
+      last = spot
+      if (passes(books, spot, filter)) spots.push(spot)
+    }
+  return { spots }
+}
+
+const placeOf = ({ key, id }: Spot): Place => ({ key, id })
+
+function passes(books: Books, spot: Spot, { text }: LetterFilter): boolean {
+  return spot.fits && (text === undefined || mentions(books, spot.seq, text))
+}
+
+/** The streams of a stage as one, each read a little at a time. */
+function* spotsOf({ streams, before }: Stage, wanted: number): Generator<Spot> {
+  const chunk = Math.ceil(wanted / Math.max(1, streams.length)) + 8
+  const heads = streams.map((read) => ({ read, spots: read(undefined, chunk), at: 0 }))
+  for (;;) {
+    let first: (typeof heads)[number] | undefined
+    for (const head of heads) {
+      if (head.at === head.spots.length && head.at >= chunk) {
+        head.spots = head.read(head.spots.at(-1), chunk)
+        head.at = 0
+      }
+      const spot = head.spots[head.at]
+      if (spot && (!first || before(spot, first.spots[first.at]!))) first = head
+    }
+    if (!first) return
+    yield first.spots[first.at++]!
+  }
+}
+
+/** A page, in as many steps as it takes. One letter more than asked is looked for, to know whether there is a next page. */
+export function* find(books: Books, search: Search): Generator<undefined, Verbs['find']['answer']> {
+  const letters: Verbs['find']['answer']['letters'] = []
+  let after = search.after
+  let last: Spot | undefined
+  let bytes = 0
+  for (;;) {
+    const left = search.limit + 1 - letters.length
+    const stride = searchStride(books, { ...search, limit: left, ...(after ? { after } : {}) })
+    for (const spot of stride.spots) {
+      if (letters.length === search.limit || bytes > maxPageBytes)
+        return last ? { letters, next: placeOf(last) } : { letters }
+      const entry = entryBySeq(books, spot.seq)
+      if (!entry) continue
+      const letter = keptOf(books, entry, search.whole)
+      bytes += letter[4]?.byteLength ?? 0
+      letters.push(letter)
+      last = spot
+    }
+    if (!stride.next) return { letters }
+    after = stride.next
+    yield
+  }
+}

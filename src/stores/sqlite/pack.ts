@@ -1,0 +1,151 @@
+import { crc32 } from 'node:zlib'
+import type {
+  DeadLetter,
+  Failure,
+  HistoryEntry,
+  LetterSummary,
+  OriginKey,
+  Payload,
+  RetryPolicy,
+  Review,
+} from '../../letter/letter.ts'
+import { categoryCode, policyCode, priorityCode, stateCode } from './codes.ts'
+import type { PackedExtras, PackedLetter } from './protocol.ts'
+import { seal, valuesOf, type Row } from './row.ts'
+
+type PayloadFacts = Omit<Payload, 'bytes'>
+
+/** What never changes after capture, as it stands in `bodies.origin`. */
+export type Origin = Pick<LetterSummary, Exclude<OriginKey, 'id' | 'queue' | 'deadLetteredAt'>> & {
+  payload: PayloadFacts
+  entry?: HistoryEntry
+}
+
+/** What changes but needs no column, as it stands in `letters.rest`. */
+export interface Rest {
+  occurrences: number
+  /** Absent while it is the first failure, as it is on most letters. */
+  failure?: Failure
+  /** Present once the payload was edited; its bytes are then in `edits`. */
+  payload?: PayloadFacts
+  headers?: Record<string, string>
+  metadata: DeadLetter['metadata']
+  tags: string[]
+  severity: DeadLetter['severity']
+  recoverability: DeadLetter['recoverability']
+  policy: RetryPolicy
+  maxRetries: number
+  replays: number
+  review?: Review
+  archivedFrom?: NonNullable<DeadLetter['archivedFrom']>
+}
+
+/** The letter in the form in which it is kept, ready to cross to the thread. */
+export function pack(letter: DeadLetter): PackedLetter {
+  const origin = JSON.stringify(originOf(letter))
+  const bytes = tight(letter.payload.bytes)
+  return [
+    valuesOf(rowFrom(letter)),
+    letter.queue,
+    origin,
+    crc32(origin),
+    bytes,
+    crc32(bytes),
+    extrasOf(letter),
+  ]
+}
+
+/** The entry comes first, so that whoever reads the text knows without parsing it whether there is one. */
+function originOf(letter: DeadLetter): Origin {
+  return {
+    entry: letter.history[0],
+    source: letter.source,
+    payload: factsOf(letter.payload),
+    firstFailure: letter.firstFailure,
+    attempts: letter.attempts,
+    failedAt: letter.failedAt,
+    dedupeKey: letter.dedupeKey,
+    lane: letter.lane,
+    dependsOn: letter.dependsOn,
+    tenant: letter.tenant,
+    traceparent: letter.traceparent,
+    task: letter.task,
+    github: letter.github,
+  } as Origin
+}
+
+function rowFrom(letter: DeadLetter): Row {
+  const row: Row = {
+    id: letter.id,
+    state: stateCode(letter.state),
+    priority: priorityCode(letter.priority),
+    category: categoryCode(letter.category),
+    policy: policyCode(letter.policy.kind),
+    reason: letter.reason ?? null,
+    fingerprint: letter.fingerprint,
+    version: letter.version,
+    epoch: letter.epoch,
+    retries: letter.retries,
+    backoffMs: letter.backoffMs,
+    retryAt: letter.retryAt ?? null,
+    settledAt: letter.settledAt ?? null,
+    expiresAt: letter.expiresAt ?? null,
+    deadLetteredAt: letter.deadLetteredAt,
+    updatedAt: letter.updatedAt,
+    worker: letter.lease?.worker ?? null,
+    leasedUntil: letter.lease?.expiresAt ?? null,
+    lane: letter.lane ?? null,
+    tenant: letter.tenant ?? null,
+    dependent: letter.dependsOn && letter.dependsOn.length > 0 ? 1 : 0,
+    tagged: letter.tags.length > 0 ? 1 : 0,
+    entries: letter.historyOmitted + letter.history.length,
+    omitted: letter.historyOmitted,
+    rest: JSON.stringify(restOf(letter)),
+    crc: 0,
+  }
+  row.crc = seal(row)
+  return row
+}
+
+function restOf(letter: DeadLetter): Rest {
+  return {
+    occurrences: letter.occurrences,
+    failure: sameFailure(letter) ? undefined : letter.failure,
+    headers: letter.headers,
+    metadata: letter.metadata,
+    tags: letter.tags,
+    severity: letter.severity,
+    recoverability: letter.recoverability,
+    policy: letter.policy,
+    maxRetries: letter.maxRetries,
+    replays: letter.replays,
+    review: letter.review,
+    archivedFrom: letter.archivedFrom,
+  } as Rest
+}
+
+function sameFailure({ failure, firstFailure }: DeadLetter): boolean {
+  return failure === firstFailure || JSON.stringify(failure) === JSON.stringify(firstFailure)
+}
+
+function extrasOf(letter: DeadLetter): PackedExtras | null {
+  const { dedupeKey, tags, dependsOn, history } = letter
+  const plain = dedupeKey === undefined && tags.length === 0 && history.length < 2
+  if (plain && (dependsOn === undefined || dependsOn.length === 0)) return null
+  return {
+    ...(dedupeKey === undefined ? {} : { dedupeKey }),
+    ...(tags.length > 0 ? { tags: [...new Set(tags)] } : {}),
+    ...(dependsOn ? { dependsOn: [...new Set(dependsOn)] } : {}),
+    ...(history.length > 1 ? { history: history.slice(1) } : {}),
+  }
+}
+
+/** What is known of a payload, without the bytes. */
+export function factsOf({ bytes: _, ...facts }: Payload): PayloadFacts {
+  return facts
+}
+
+/** Bytes that own their buffer: a window would take the whole buffer behind it to the other thread. */
+export function tight(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes)
+}

@@ -1,0 +1,64 @@
+import { toTimestamp } from '../../letter/time.ts'
+import type { Books } from './books.ts'
+import type { Stored, Verbs } from './protocol.ts'
+import type { SqlValue } from './row.ts'
+
+const columns = 'id, version, value, updated_at'
+
+export function getRecord(
+  { db }: Books,
+  { kind, id }: Verbs['record']['ask'],
+): Verbs['record']['answer'] {
+  const row = db.get(`SELECT ${columns} FROM records WHERE kind = ? AND id = ?`, kind, id)
+  return row ? storedOf(row) : null
+}
+
+export function putRecord(
+  { db, nowMs }: Books,
+  { kind, id, value, expected }: Verbs['put']['ask'],
+): 'written' | 'conflict' {
+  const found = db.get('SELECT version FROM records WHERE kind = ? AND id = ?', kind, id)
+  const version = found ? (found[0] as number) : 0
+  if (expected !== undefined && expected !== version) return 'conflict'
+  const sql = 'INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)'
+  db.run(sql, kind, id, version + 1, value, toTimestamp(nowMs))
+  return 'written'
+}
+
+export function dropRecord({ db }: Books, { kind, id }: Verbs['drop']['ask']): boolean {
+  return db.run('DELETE FROM records WHERE kind = ? AND id = ?', kind, id) > 0
+}
+
+/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+export function listRecords(
+  { db }: Books,
+  { kind, prefix, after, limit }: Verbs['records']['ask'],
+): Stored<string>[] {
+  const rows =
+    after === null
+      ? db.all(
+          `SELECT ${columns} FROM records WHERE kind = ? AND id >= ? ORDER BY id LIMIT ?`,
+          kind,
+          prefix,
+          limit,
+        )
+      : db.all(
+          `SELECT ${columns} FROM records WHERE kind = ? AND id >= ? AND id > ? ORDER BY id LIMIT ?`,
+          kind,
+          prefix,
+          after,
+          limit,
+        )
+  const found = rows.map(storedOf)
+  const end = found.findIndex(({ id }) => !id.startsWith(prefix))
+  return end === -1 ? found : found.slice(0, end)
+}
+
+function storedOf([id, version, value, updatedAt]: SqlValue[]): Stored<string> {
+  return {
+    id: id as string,
+    version: version as number,
+    value: value as string,
+    updatedAt: updatedAt as string,
+  }
+}

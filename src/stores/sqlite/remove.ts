@@ -1,0 +1,37 @@
+import type { LetterFilter } from '../../letter/query.ts'
+import type { Books } from './books.ts'
+import { actionCode, retrying } from './codes.ts'
+import { searchStride } from './find.ts'
+import type { Place } from './protocol.ts'
+import { entryBySeq } from './reading.ts'
+import { erase } from './writing.ts'
+
+const removed = actionCode('remove')
+
+/** Letters that go in one transaction, so that a large removal does not keep others waiting. */
+const strideLetters = 250
+
+/** Removes what matches, in bounded steps, each its own transaction. What is leased stays. */
+export function* remove(books: Books, filter: LetterFilter): Generator<undefined, number> {
+  const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
+  let gone = 0
+  let after: Place | undefined
+  for (;;) {
+    const stride = searchStride(books, {
+      filter,
+      order,
+      limit: strideLetters,
+      whole: false,
+      ...(after ? { after } : {}),
+    })
+    for (const { seq } of stride.spots) {
+      const entry = entryBySeq(books, seq)
+      if (!entry || entry.row.state === retrying) continue
+      erase(books, entry, removed)
+      gone += 1
+    }
+    if (!stride.next) return gone
+    after = stride.next
+    yield
+  }
+}

@@ -1,0 +1,101 @@
+/** What stands in `meta` under "schema". A file with a higher number was written by a newer Redrive. */
+export const schemaVersion = 1
+
+/**
+ * How a file gets from each version to the next, in one transaction. Files in the field went through these very
+ * statements: append, and never edit.
+ *
+ * `letters` has what changes, one short row a letter. `bodies` has what never changes after capture, so that a settle
+ * does not rewrite the payload. `wait` and `due_at` say where a letter waits and until when; they follow from the rest.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE queues (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
+  CREATE TABLE letters (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    category INTEGER NOT NULL,
+    policy INTEGER NOT NULL,
+    reason TEXT,
+    fingerprint TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    backoff_ms REAL NOT NULL,
+    retry_at TEXT,
+    settled_at TEXT,
+    expires_at TEXT,
+    dead_lettered_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    worker TEXT,
+    leased_until TEXT,
+    lane TEXT,
+    tenant TEXT,
+    dependent INTEGER NOT NULL,
+    tagged INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    omitted INTEGER NOT NULL,
+    rest TEXT NOT NULL,
+    crc INTEGER NOT NULL,
+    queue INTEGER NOT NULL,
+    dedupe BLOB,
+    wait INTEGER,
+    due_at INTEGER
+  ) STRICT;
+  CREATE UNIQUE INDEX letters_id ON letters (id);
+  CREATE INDEX letters_list ON letters (queue, state, id);
+  CREATE INDEX letters_due ON letters (queue, wait, priority, due_at, id) WHERE due_at IS NOT NULL;
+  CREATE INDEX letters_settled ON letters (queue, state, settled_at, id) WHERE settled_at IS NOT NULL;
+  CREATE INDEX letters_group ON letters (fingerprint, id);
+  CREATE INDEX letters_dedupe ON letters (queue, dedupe, id)
+    WHERE dedupe IS NOT NULL AND state NOT IN (2, 5);
+  CREATE INDEX letters_lane ON letters (lane, id) WHERE lane IS NOT NULL;
+  CREATE INDEX letters_lane_head ON letters (queue, lane, id) WHERE lane IS NOT NULL AND state < 2;
+  CREATE INDEX letters_expires ON letters (expires_at, id) WHERE expires_at IS NOT NULL;
+  CREATE INDEX letters_reason ON letters (reason, id) WHERE reason IS NOT NULL;
+  CREATE INDEX letters_tenant ON letters (tenant, id) WHERE tenant IS NOT NULL;
+  CREATE INDEX letters_dependent ON letters (id) WHERE dependent = 1;
+
+  CREATE TABLE bodies (
+    seq INTEGER PRIMARY KEY,
+    origin TEXT NOT NULL,
+    origin_crc INTEGER NOT NULL,
+    bytes_crc INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE edits (seq INTEGER PRIMARY KEY, bytes_crc INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+  CREATE TABLE history (seq INTEGER, n INTEGER, entry TEXT NOT NULL, PRIMARY KEY (seq, n))
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE tags (tag TEXT, id TEXT, seq INTEGER NOT NULL, PRIMARY KEY (tag, id)) STRICT, WITHOUT ROWID;
+  CREATE TABLE deps (seq INTEGER, id TEXT, PRIMARY KEY (seq, id)) STRICT, WITHOUT ROWID;
+  CREATE INDEX deps_id ON deps (id, seq);
+
+  CREATE TABLE counts (cell INTEGER PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+  CREATE TABLE group_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE tag_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE totals (
+    queue INTEGER,
+    action INTEGER,
+    priority INTEGER,
+    count INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    max_retries INTEGER NOT NULL,
+    backoff_ms REAL NOT NULL,
+    PRIMARY KEY (queue, action, priority)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE records (
+    kind TEXT,
+    id TEXT,
+    version INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+  `,
+]

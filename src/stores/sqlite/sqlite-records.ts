@@ -1,0 +1,32 @@
+import type { Json } from '../../letter/letter.ts'
+import type { DocumentRecord, Records } from '../../store.ts'
+import type { Stored } from './protocol.ts'
+import type { Thread } from './thread.ts'
+
+/** Records in the file. `use` gives the thread, or throws when the store is not open. */
+export function sqliteRecords(use: () => Thread): Records {
+  return {
+    async get(kind, id) {
+      const found = await use().call('record', { kind, id })
+      return found ? recordOf(found) : undefined
+    },
+    async put(kind, id, value, expectedVersion) {
+      const ask = { kind, id, value: JSON.stringify(value) }
+      return use().call(
+        'put',
+        expectedVersion === undefined ? ask : { ...ask, expected: expectedVersion },
+      )
+    },
+    async list(kind, { prefix = '', after, limit = -1 } = {}) {
+      const found = await use().call('records', { kind, prefix, after: after ?? null, limit })
+      return found.map(recordOf)
+    },
+    async remove(kind, id) {
+      return use().call('drop', { kind, id })
+    },
+  }
+}
+
+function recordOf({ value, ...record }: Stored<string>): DocumentRecord {
+  return { ...record, value: JSON.parse(value) as Json }
+}

@@ -1,0 +1,221 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
+import type { Change } from '../../letter/moves.ts'
+import {
+  defaultLimit,
+  maxLimit,
+  orders,
+  readCursor,
+  writeCursor,
+  type LetterFilter,
+  type LetterQuery,
+  type Page,
+} from '../../letter/query.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type {
+  AddResult,
+  ApplyResult,
+  Capacity,
+  Claim,
+  ClaimRequest,
+  LeaseRef,
+  Powers,
+  Records,
+  Store,
+  StoreHealth,
+  TallyKey,
+  Total,
+} from '../../store.ts'
+import { pack, tight } from './pack.ts'
+import type { PackedLetter, Search } from './protocol.ts'
+import { sqliteRecords } from './sqlite-records.ts'
+import { sqliteThread, type Thread } from './thread.ts'
+import { unpack, unpackOriginal, unpackSummary } from './unpack.ts'
+
+export interface SqliteStoreOptions {
+  /** The file. It is made when it is not there, readable by its owner only. */
+  path: string
+  clock?: Clock
+  /** `full`: what is acknowledged survives a loss of power. `relaxed`: it survives the death of the process. */
+  synchronous?: 'full' | 'relaxed'
+  /** How long a write waits for another process that writes. 5 seconds unless said. */
+  busyTimeoutMs?: number
+}
+
+/** Letters that go to the thread in one call; more are sent one call after the other, so that others get their turn. */
+const maxCallLetters = 256
+
+/** Calls of one large addition that may be on their way at once. */
+const maxCallsAhead = 2
+
+/**
+ * Letters in a SQLite file, for one machine and any number of its processes. The file is kept by a thread, so that waiting
+ * for the disk never stops the caller's event loop.
+ */
+export function sqliteStore(options: SqliteStoreOptions): Store {
+  return new SqliteStore(options)
+}
+
+class SqliteStore implements Store {
+  readonly powers: Powers = {
+    kind: 'sqlite',
+    durable: true,
+    shared: true,
+    search: 'substring',
+    wakeups: 'local',
+  }
+  readonly records: Records
+  readonly #thread: Thread
+  readonly #watchers = new Set<() => void>()
+  #state: 'new' | 'open' | 'closed' = 'new'
+  #closing: Promise<void> | undefined
+
+  constructor(options: SqliteStoreOptions) {
+    const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
+    const wake = (): void => this.#tellWatchers()
+    this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)
+    this.records = sqliteRecords(() => this.#use())
+  }
+
+  async open(): Promise<void> {
+    if (this.#state === 'closed') this.#use()
+    await this.#thread.call('open', null)
+    if (this.#state === 'new') this.#state = 'open'
+  }
+
+  close(): Promise<void> {
+    this.#state = 'closed'
+    this.#watchers.clear()
+    return (this.#closing ??= this.#thread.end())
+  }
+
+  async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
+    const thread = this.#use()
+    const calls: Promise<AddResult[]>[] = []
+    for (let start = 0; start < letters.length; start += maxCallLetters) {
+      const packed = letters.slice(start, start + maxCallLetters).map(packOne)
+      const ask = capacity ? { letters: packed, capacity } : { letters: packed }
+      calls.push(thread.call('add', ask, packed.length))
+      if (calls.length > maxCallsAhead) await calls[calls.length - 1 - maxCallsAhead]
+    }
+    return (await Promise.all(calls)).flat()
+  }
+
+  async get(ids: readonly string[]): Promise<DeadLetter[]> {
+    const kept = await this.#use().call('get', ids, ids.length)
+    return kept.map(unpack)
+  }
+
+  async original(id: string): Promise<Payload | undefined> {
+    const kept = await this.#use().call('original', id)
+    return kept ? unpackOriginal(kept) : undefined
+  }
+
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query: LetterQuery): Promise<Page<LetterSummary>>
+  async find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
+    const thread = this.#use()
+    const search = searchOf(query)
+    if (search.limit === 0) return { items: [] }
+    const { letters, next } = await thread.call('find', search)
+    const items = letters.map(search.whole ? unpack : unpackSummary)
+    return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
+  }
+
+  async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
+    return new Map(await this.#use().call('tally', { by, filter }))
+  }
+
+  async totals(): Promise<Total[]> {
+    return this.#use().call('totals', null)
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim> {
+    const { letters, nextDueMs } = await this.#use().call('claim', request, request.limit)
+    const claimed = letters.map(unpack)
+    return nextDueMs === undefined
+      ? { letters: claimed }
+      : { letters: claimed, nextDueAt: toTimestamp(nextDueMs) }
+  }
+
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
+    return this.#use().call('renew', { leases, leaseMs }, leases.length)
+  }
+
+  async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
+    return this.#use().call('apply', changes.map(tightened), changes.length)
+  }
+
+  async remove(which: LetterFilter): Promise<number> {
+    const thread = this.#use()
+    if (Object.values(which).every((wanted) => wanted === undefined))
+      throw invalid('a removal must say what goes; to clear everything, name the states')
+    return thread.call('remove', which)
+  }
+
+  watch(listener: () => void): () => void {
+    // Each watch stands for itself, even when two have one function.
+    const watcher = (): void => listener()
+    this.#watchers.add(watcher)
+    return () => void this.#watchers.delete(watcher)
+  }
+
+  async health(): Promise<StoreHealth> {
+    if (this.#state !== 'open')
+      return { ok: false, checks: {}, problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`] }
+    try {
+      return await this.#thread.call('health', null)
+    } catch (error) {
+      return { ok: false, checks: {}, problems: [(error as Error).message] }
+    }
+  }
+
+  #use(): Thread {
+    if (this.#state === 'open') return this.#thread
+    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
+    throw new RedriveError('CLOSED', `the sqlite store is ${why}`)
+  }
+
+  #tellWatchers(): void {
+    for (const watcher of this.#watchers) {
+      try {
+        watcher()
+      } catch {
+        // A watcher must not be able to fail a write that has happened.
+      }
+    }
+  }
+}
+
+/** A letter that cannot be written as JSON is the caller's mistake, and no other letter's. */
+function packOne(letter: DeadLetter): PackedLetter {
+  try {
+    return pack(letter)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, { cause: error })
+  }
+}
+
+/** An edited payload with bytes that own their buffer. */
+function tightened(change: Change): Change {
+  const { payload } = change.set
+  if (!payload) return change
+  return { ...change, set: { ...change.set, payload: { ...payload, bytes: tight(payload.bytes) } } }
+}
+
+function searchOf(query: LetterQuery): Search {
+  const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
+  if (!orders.includes(order)) throw invalid(`order must be one of ${orders.join(', ')}`)
+  if (!Number.isInteger(limit) || limit < 0 || limit > maxLimit)
+    throw invalid(`limit must be a whole number from 0 to ${maxLimit}, not ${limit}`)
+  const position = cursor === undefined ? undefined : readCursor(cursor, order)
+  if (cursor !== undefined && !position) throw invalid(`cursor is not one of order ${order}`)
+  const after = position && { key: position.key, id: position.id }
+  return { filter, order, limit, whole: payload === true, ...(after ? { after } : {}) }
+}
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

@@ -1,0 +1,83 @@
+import type { LetterFilter } from '../../letter/query.ts'
+import type { TallyKey } from '../../store.ts'
+import type { Books } from './books.ts'
+import { categories, partsOf, policies, priorities, states, type Cell } from './codes.ts'
+import { cellsWhere } from './counters.ts'
+import { cellTest, isCountable } from './filter.ts'
+import { searchStride } from './find.ts'
+import type { Place, Verbs } from './protocol.ts'
+import { entryBySeq, tagsOf, type Entry } from './reading.ts'
+
+type Counted = Map<string, number>
+type CellKey = Exclude<TallyKey, 'group' | 'tag'>
+
+/** Letters that one step of a scan counts. */
+const strideLetters = 500
+
+/** From the counts where they can answer; otherwise letter by letter, in bounded steps. */
+export function* tally(
+  books: Books,
+  { by, filter }: Verbs['tally']['ask'],
+): Generator<undefined, Verbs['tally']['answer']> {
+  if (!isCountable(filter)) return [...(yield* scanned(books, by, filter))]
+  if (by === 'group' || by === 'tag') return [...named(books, by, filter)]
+  const counted: Counted = new Map()
+  for (const [cell, n] of cellsWhere(books.counters, cellTest(books, filter)))
+    grow(counted, valueOf(books, cell, by), n)
+  return [...counted]
+}
+
+function named(books: Books, by: 'group' | 'tag', filter: LetterFilter): Counted {
+  const counted: Counted = new Map()
+  const test = cellTest(books, filter)
+  const table = by === 'group' ? 'group_counts' : 'tag_counts'
+  const rows = books.db.all(`SELECT name, cell, n FROM ${table}`) as [string, number, number][]
+  for (const [name, cell, n] of rows) if (test(partsOf(cell))) grow(counted, name, n)
+  return counted
+}
+
+function* scanned(books: Books, by: TallyKey, filter: LetterFilter): Generator<undefined, Counted> {
+  const counted: Counted = new Map()
+  let after: Place | undefined
+  for (;;) {
+    const stride = searchStride(books, {
+      filter,
+      order: 'oldest',
+      limit: strideLetters,
+      whole: false,
+      ...(after ? { after } : {}),
+    })
+    for (const { seq } of stride.spots) {
+      const entry = entryBySeq(books, seq)
+      for (const value of entry ? valuesOf(books, entry, by) : []) grow(counted, value, 1)
+    }
+    if (!stride.next) return counted
+    after = stride.next
+    yield
+  }
+}
+
+function grow(counted: Counted, value: string, n: number): void {
+  counted.set(value, (counted.get(value) ?? 0) + n)
+}
+
+function valuesOf(books: Books, { queue, row }: Entry, by: TallyKey): string[] {
+  if (by === 'group') return [row.fingerprint]
+  if (by === 'tag') return tagsOf(row)
+  return [valueOf(books, { ...row, queue }, by)]
+}
+
+function valueOf(books: Books, cell: Cell, by: CellKey): string {
+  switch (by) {
+    case 'queue':
+      return books.queues.name(cell.queue)
+    case 'state':
+      return states[cell.state] ?? 'unknown'
+    case 'category':
+      return categories[cell.category] ?? 'unknown'
+    case 'priority':
+      return priorities[cell.priority] ?? 'unknown'
+    case 'policy':
+      return policies[cell.policy] ?? 'unknown'
+  }
+}

@@ -1,0 +1,134 @@
+import type { Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { DatabaseOptions } from './database.ts'
+import { giveBack, takeLine, type Line } from './line.ts'
+import type { Call, Report, Verb, Verbs } from './protocol.ts'
+
+/** Batches that may be on their way at once. The second is there when the first is done, so the thread need not wait. */
+const maxBatches = 2
+
+/** How much one batch carries, in letters, changes and ids, so that no call waits for long. */
+const maxBatchWeight = 512
+
+interface Waiting {
+  resolve: (value: never) => void
+  reject: (error: RedriveError) => void
+}
+
+interface Queued {
+  call: Call
+  weight: number
+}
+
+/**
+ * The caller's end of the thread that keeps the file. While a batch is on its way, calls gather; then all that gathered
+ * goes as the next one. So one call alone costs one commit, and many at once share one.
+ */
+export interface Thread {
+  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight?: number): Promise<Verbs[V]['answer']>
+  /** Waits for every call, then closes the file. */
+  end(): Promise<void>
+}
+
+export function sqliteThread(options: DatabaseOptions, clock: Clock, wake: () => void): Thread {
+  return new SqliteThread(options, clock, wake)
+}
+
+class SqliteThread implements Thread {
+  readonly #options: DatabaseOptions
+  readonly #clock: Clock
+  readonly #wake: () => void
+  #line: Line | undefined
+  #queue: Queued[] = []
+  readonly #waiting = new Map<number, Waiting>()
+  #batches = 0
+  #number = 0
+  #idle: (() => void)[] = []
+
+  constructor(options: DatabaseOptions, clock: Clock, wake: () => void) {
+    this.#options = options
+    this.#clock = clock
+    this.#wake = wake
+  }
+
+  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight = 1): Promise<Verbs[V]['answer']> {
+    return new Promise((resolve, reject) => {
+      const number = ++this.#number
+      this.#waiting.set(number, { resolve, reject })
+      this.#queue.push({ call: [number, verb, ask] as unknown as Call, weight })
+      this.#send()
+    })
+  }
+
+  async end(): Promise<void> {
+    if (this.#waiting.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    const line = this.#line
+    if (!line) return
+    this.#line = undefined
+    line.hold(true)
+    await new Promise<void>((resolve) => {
+      line.listen({ hear: () => resolve(giveBack(line)), lost: () => resolve() })
+      line.send({ kind: 'close' })
+    })
+  }
+
+  #send(): void {
+    while (this.#queue.length > 0 && this.#batches < maxBatches) {
+      const line = (this.#line ??= this.#start())
+      // While calls are out the process must not end; when none is, the thread must not keep it.
+      if (this.#batches === 0) line.hold(true)
+      this.#batches += 1
+      line.send({ kind: 'batch', nowMs: this.#clock.now(), calls: this.#gather() })
+    }
+  }
+
+  /** All that waits, up to the weight of one batch, but at least one call. */
+  #gather(): Call[] {
+    let weight = 0
+    let count = 0
+    while (count < this.#queue.length && (count === 0 || weight < maxBatchWeight))
+      weight += this.#queue[count++]!.weight
+    return this.#queue.splice(0, count).map(({ call }) => call)
+  }
+
+  #start(): Line {
+    const line = takeLine()
+    line.listen({ hear: (report) => this.#hear(report), lost: (cause) => this.#lost(cause) })
+    line.send({ kind: 'file', options: this.#options })
+    return line
+  }
+
+  #hear({ answers, done, woke }: Report): void {
+    if (done) this.#batches -= 1
+    if (woke) this.#wake()
+    for (const [number, value, trouble] of answers) {
+      const waiting = this.#waiting.get(number)
+      this.#waiting.delete(number)
+      if (trouble) waiting?.reject(new RedriveError(trouble.code, trouble.message))
+      else waiting?.resolve(value as never)
+    }
+    this.#send()
+    this.#rest()
+  }
+
+  /** The thread is gone. What was on its way is done or lost, nobody knows; what still waits goes to a new thread. */
+  #lost(cause: unknown): void {
+    this.#line = undefined
+    this.#batches = 0
+    const queued = new Set(this.#queue.map(({ call }) => call[0]))
+    const message = `sqlite ${this.#options.path}: the thread that keeps the file died; what was on its way may or may not be kept`
+    for (const [number, { reject }] of this.#waiting) {
+      if (queued.has(number)) continue
+      this.#waiting.delete(number)
+      reject(new RedriveError('STORE_UNAVAILABLE', message, { cause }))
+    }
+    this.#send()
+    this.#rest()
+  }
+
+  #rest(): void {
+    if (this.#waiting.size > 0) return
+    this.#line?.hold(false)
+    for (const tell of this.#idle.splice(0)) tell()
+  }
+}

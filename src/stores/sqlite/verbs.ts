@@ -1,0 +1,56 @@
+import { add } from './add.ts'
+import { apply, renew } from './apply.ts'
+import type { Books } from './books.ts'
+import { claim } from './claim.ts'
+import { readTotals } from './counters.ts'
+import { find } from './find.ts'
+import { health } from './health.ts'
+import type { Verb, Verbs } from './protocol.ts'
+import { entryById, keptAsCaptured, keptOf } from './reading.ts'
+import { dropRecord, getRecord, listRecords, putRecord } from './records.ts'
+import { remove } from './remove.ts'
+import { tally } from './tally.ts'
+
+/** A verb that may take long works in steps, and lets others have their turn in between. */
+export type Steps<T> = Generator<undefined, T>
+
+export type Work<V extends Verb> = (
+  books: Books,
+  ask: Verbs[V]['ask'],
+) => Verbs[V]['answer'] | Steps<Verbs[V]['answer']>
+
+/** How each verb is done, and in which kind of transaction. */
+export const verbs: { [V in Verb]: { kind: 'read' | 'write'; work: Work<V> } } = {
+  open: { kind: 'read', work: () => null },
+  add: { kind: 'write', work: add },
+  claim: { kind: 'write', work: claim },
+  renew: { kind: 'write', work: renew },
+  apply: { kind: 'write', work: apply },
+  remove: { kind: 'write', work: remove },
+  put: { kind: 'write', work: putRecord },
+  drop: { kind: 'write', work: dropRecord },
+  get: {
+    kind: 'read',
+    work: (books, ids) =>
+      ids.flatMap((id) => {
+        const entry = entryById(books, id)
+        return entry ? [keptOf(books, entry, true)] : []
+      }),
+  },
+  original: {
+    kind: 'read',
+    work: (books, id) => {
+      const entry = entryById(books, id)
+      return (entry && keptAsCaptured(books, entry)) ?? null
+    },
+  },
+  find: { kind: 'read', work: find },
+  tally: { kind: 'read', work: tally },
+  totals: {
+    kind: 'read',
+    work: ({ db, queues }) => readTotals(db, (queue) => queues.name(queue)),
+  },
+  record: { kind: 'read', work: getRecord },
+  records: { kind: 'read', work: listRecords },
+  health: { kind: 'read', work: health },
+}

@@ -1,0 +1,97 @@
+import { toMs } from '../../letter/time.ts'
+import type { Books } from './books.ts'
+import { archived, isActiveCode, pending, resolved, retrying, wait } from './codes.ts'
+import { entryBySeq, restOf } from './reading.ts'
+import type { Row } from './row.ts'
+
+/** Where a letter waits, and until when. */
+export interface WaitPlace {
+  wait: number | null
+  dueAt: number | null
+}
+
+/**
+ * Where a letter waits as it now stands. Of a lane only the oldest active letter is free; a letter that still depends on
+ * another is not. All others of a lane are held, also when their lease lapses: they are not the oldest.
+ */
+export function waitOf(books: Books, seq: number, queue: number, row: Row): WaitPlace {
+  const dueAt = dueOf(row)
+  if (dueAt === null) return { wait: null, dueAt }
+  if (!isActiveCode(row.state)) return { wait: wait.resting, dueAt }
+  const held =
+    (row.dependent === 1 && isDependent(books, seq)) ||
+    (row.lane !== null && hasOlder(books, queue, row.lane, row.id))
+  if (held) return { wait: wait.held, dueAt }
+  if (row.state === retrying) return { wait: wait.leased, dueAt }
+  books.woke = true
+  return { wait: wait.ready, dueAt }
+}
+
+function dueOf(row: Row): number | null {
+  if (row.state === retrying) return moment(row.leasedUntil ?? row.updatedAt)
+  if (row.retryAt !== null) return moment(row.retryAt)
+  return row.state === pending ? moment(row.deadLetteredAt) : null
+}
+
+/** A moment that is none counts as long past, so that the letter is seen rather than forgotten. */
+function moment(at: string): number {
+  const ms = toMs(at)
+  return Number.isNaN(ms) ? 0 : ms
+}
+
+/** `deps` has only what is not resolved yet: once resolved is resolved for ever. */
+function isDependent(books: Books, seq: number): boolean {
+  return books.db.get('SELECT 1 FROM deps WHERE seq = ? LIMIT 1', seq) !== undefined
+}
+
+const laneHeads = 'letters INDEXED BY letters_lane_head WHERE queue = ? AND lane = ? AND state < 2'
+
+function hasOlder(books: Books, queue: number, lane: string, id: string): boolean {
+  const sql = `SELECT 1 FROM ${laneHeads} AND id < ? LIMIT 1`
+  return books.db.get(sql, queue, lane, id) !== undefined
+}
+
+/** After a letter joined or left its lane: only the one that follows it can have become free, or be free no more. */
+export function settleLane(books: Books, queue: number, lane: string, id: string): void {
+  const sql = `SELECT seq FROM ${laneHeads} AND id > ? ORDER BY id LIMIT 1`
+  const next = books.db.get(sql, queue, lane, id)
+  if (next) settle(books, next[0] as number)
+}
+
+/** Notes what a new letter depends on, as far as it is not resolved, and then where it waits. */
+export function addDependencies(books: Books, seq: number, ids: readonly string[]): void {
+  for (const id of ids)
+    if (!isResolved(books, id)) books.db.run('INSERT OR IGNORE INTO deps VALUES (?, ?)', seq, id)
+  settle(books, seq)
+}
+
+function isResolved(books: Books, id: string): boolean {
+  const found = books.db.get('SELECT state, seq FROM letters WHERE id = ?', id) as
+    | [number, number]
+    | undefined
+  if (!found) return false
+  if (found[0] !== archived) return found[0] === resolved
+  const entry = entryBySeq(books, found[1])
+  return entry !== undefined && restOf(entry.row)?.archivedFrom === 'resolved'
+}
+
+/** The letter is resolved: whoever depended on it does so no more. */
+export function freeDependents(books: Books, id: string): void {
+  const dependents = books.db.all('SELECT seq FROM deps INDEXED BY deps_id WHERE id = ?', id)
+  if (dependents.length === 0) return
+  books.db.run('DELETE FROM deps WHERE id = ?', id)
+  for (const [seq] of dependents) settle(books, seq as number)
+}
+
+/** Finds anew where a letter waits. */
+function settle(books: Books, seq: number): void {
+  const entry = entryBySeq(books, seq)
+  if (!entry) return
+  const place = waitOf(books, seq, entry.queue, entry.row)
+  books.db.run(
+    'UPDATE letters SET wait = ?, due_at = ? WHERE seq = ?',
+    place.wait,
+    place.dueAt,
+    seq,
+  )
+}

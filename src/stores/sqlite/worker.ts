@@ -1,0 +1,47 @@
+import { availableParallelism } from 'node:os'
+import { receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { systemClock } from '../../clock.ts'
+import { Clerk } from './clerk.ts'
+import type { Message, ThreadData } from './protocol.ts'
+
+/**
+ * The thread that keeps the file. It has no event loop: it sleeps on the bell, and between batches does the steps of
+ * what takes long. Before it sleeps it looks around for a moment, since the next batch often follows at once and waking
+ * up costs more than the look; where there is one core only, the look would keep the caller from working.
+ */
+const { port, bell: shared } = workerData as ThreadData
+const bell = new Int32Array(shared)
+const lookMs = availableParallelism() > 1 ? 0.06 : 0
+let heard = 0
+let clerk: Clerk | undefined
+
+for (let message = next(); message.kind !== 'end'; message = next()) {
+  if (message.kind === 'file')
+    clerk = new Clerk(message.options, (report) => port.postMessage(report))
+  else if (message.kind === 'batch') clerk?.run(message.nowMs, message.calls)
+  else {
+    clerk?.close()
+    clerk = undefined
+    port.postMessage({ answers: [], done: true, woke: false })
+  }
+}
+port.close()
+
+function next(): Message {
+  for (;;) {
+    const received = receiveMessageOnPort(port) as { message: Message } | undefined
+    if (received) return received.message
+    if (clerk?.busy) clerk.step()
+    else sleep()
+  }
+}
+
+/** Until the bell is rung, or not at all if it was rung since the last look. */
+function sleep(): void {
+  if (Atomics.load(bell, 0) === heard) {
+    const untilMs = systemClock.mono() + lookMs
+    while (systemClock.mono() < untilMs) if (Atomics.load(bell, 0) !== heard) break
+    Atomics.wait(bell, 0, heard)
+  }
+  heard = Atomics.load(bell, 0)
+}

@@ -1,0 +1,108 @@
+import type { HistoryEntry } from '../../letter/letter.ts'
+import type { Books } from './books.ts'
+import { isActiveCode, resolved } from './codes.ts'
+import { tagsOf, type Entry } from './reading.ts'
+import { seal, type Row } from './row.ts'
+import { freeDependents, settleLane, waitOf } from './waits.ts'
+
+const moved = `UPDATE letters SET state = ?, reason = ?, version = ?, epoch = ?, retries = ?, backoff_ms = ?, retry_at = ?,
+  settled_at = ?, updated_at = ?, worker = ?, leased_until = ?, entries = ?, omitted = ?, rest = ?, crc = ?, wait = ?,
+  due_at = ?`
+const rewritten = `${moved}, priority = ?, category = ?, policy = ?, fingerprint = ?, expires_at = ?, tagged = ?`
+
+/**
+ * Writes a letter as it now stands, and what follows from it: the counts, the next in its lane, and whoever depends on
+ * it. Columns that few changes touch are left out where they can be, since each has an index to keep.
+ */
+export function rewrite(books: Books, { seq, queue, row, sound }: Entry, next: Row): void {
+  const { db, counters } = books
+  next.crc = sound ? seal(next) : ~seal(next) >>> 0
+  const place = waitOf(books, seq, queue, next)
+  const values = [
+    next.state,
+    next.reason,
+    next.version,
+    next.epoch,
+    next.retries,
+    next.backoffMs,
+    next.retryAt,
+    next.settledAt,
+    next.updatedAt,
+    next.worker,
+    next.leasedUntil,
+    next.entries,
+    next.omitted,
+    next.rest,
+    next.crc,
+    place.wait,
+    place.dueAt,
+  ]
+  const { priority, category, policy, fingerprint, expiresAt, tagged } = next
+  const tags = tagsOf(row)
+  if (
+    priority === row.priority &&
+    category === row.category &&
+    policy === row.policy &&
+    fingerprint === row.fingerprint &&
+    expiresAt === row.expiresAt &&
+    tagged === row.tagged
+  )
+    db.run(`${moved} WHERE seq = ?`, ...values, seq)
+  else
+    db.run(
+      `${rewritten} WHERE seq = ?`,
+      ...values,
+      priority,
+      category,
+      policy,
+      fingerprint,
+      expiresAt,
+      tagged,
+      seq,
+    )
+  const newTags = next.rest === row.rest ? tags : tagsOf(next)
+  if (newTags !== tags) retag(books, seq, row.id, tags, newTags)
+  counters.count(queue, row, tags, -1)
+  counters.count(queue, next, newTags, 1)
+  if (row.lane !== null && isActiveCode(row.state) !== isActiveCode(next.state))
+    settleLane(books, queue, row.lane, row.id)
+  if (next.state === resolved && row.state !== resolved) freeDependents(books, row.id)
+}
+
+function retag(books: Books, seq: number, id: string, from: string[], to: string[]): void {
+  for (const tag of from)
+    if (!to.includes(tag)) books.db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, id)
+  for (const tag of to) if (!from.includes(tag)) addTag(books, tag, id, seq)
+}
+
+export function addTag(books: Books, tag: string, id: string, seq: number): void {
+  books.db.run('INSERT OR REPLACE INTO tags VALUES (?, ?, ?)', tag, id, seq)
+}
+
+/** Takes a letter out of the file, with all that belongs to it. */
+export function erase(books: Books, { seq, queue, row }: Entry, action: number): void {
+  const { db, counters } = books
+  const tags = tagsOf(row)
+  db.run('DELETE FROM letters WHERE seq = ?', seq)
+  db.run('DELETE FROM bodies WHERE seq = ?', seq)
+  db.run('DELETE FROM edits WHERE seq = ?', seq)
+  if (row.entries > 1) db.run('DELETE FROM history WHERE seq = ?', seq)
+  if (row.dependent === 1) db.run('DELETE FROM deps WHERE seq = ?', seq)
+  for (const tag of tags) db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, row.id)
+  counters.count(queue, row, tags, -1)
+  counters.total(queue, action, row)
+  if (row.lane !== null && isActiveCode(row.state)) settleLane(books, queue, row.lane, row.id)
+}
+
+const maxHistory = 50
+
+/** Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes. */
+export function remember(books: Books, seq: number, row: Row, entry: HistoryEntry): void {
+  books.db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.entries, JSON.stringify(entry))
+  row.entries += 1
+  const excess = row.entries - row.omitted - maxHistory
+  if (excess <= 0) return
+  const last = row.omitted + excess
+  books.db.run('DELETE FROM history WHERE seq = ? AND n BETWEEN 1 AND ?', seq, last)
+  row.omitted = last
+}

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { DatabaseSync } from 'node:sqlite'
+import { archive } from '../../../src/letter/moves.ts'
+import type { DeadLetter } from '../../../src/letter/letter.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { openSqliteBench } from './sqlite-bench.ts'
+
+describe('sqliteStore with a damaged letter', () => {
+  let bench: Awaited<ReturnType<typeof openSqliteBench>>
+  let letters: DeadLetter[]
+
+  beforeEach(async () => {
+    bench = await openSqliteBench()
+    letters = [1, 2, 3].map(() => aLetter({ metadata: { a: 1 } }))
+    await bench.store.add(letters)
+  })
+  afterEach(() => bench.close())
+
+  /** Writes over something of the second letter behind the store's back. */
+  function damage(sql: string): void {
+    const file = new DatabaseSync(bench.path)
+    file.prepare(sql).run(letters[1]!.id)
+    file.close()
+  }
+
+  const seq = '(SELECT seq FROM letters WHERE id = ?)'
+  const damages: [what: string, sql: string, seenInLists: boolean][] = [
+    ['a row that is not JSON', "UPDATE letters SET rest = '{' WHERE id = ?", true],
+    ['a row that is another JSON', "UPDATE letters SET rest = '[]' WHERE id = ?", true],
+    ['a changed column', 'UPDATE letters SET retries = 99 WHERE id = ?', true],
+    ['a state that there is not', 'UPDATE letters SET state = 7 WHERE id = ?', true],
+    ['an origin that is not JSON', `UPDATE bodies SET origin = 'x' WHERE seq = ${seq}`, true],
+    ['a flipped byte', `UPDATE bodies SET bytes = x'00' WHERE seq = ${seq}`, false],
+    ['no body', `DELETE FROM bodies WHERE seq = ${seq}`, true],
+  ]
+
+  it.each(damages)('shows %s as corrupt, and the others whole', async (_, sql, seenInLists) => {
+    damage(sql)
+    const got = await bench.store.get(letters.map(({ id }) => id))
+    expect(got.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
+    expect(got[0]).toEqual(letters[0])
+    expect(got[1]).toMatchObject({ id: letters[1]!.id, queue: 'orders' })
+    const { items } = await bench.store.find({ ids: letters.map(({ id }) => id), order: 'oldest' })
+    expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, seenInLists, false])
+  })
+
+  it('lets a damaged letter be claimed, so that it can be put aside', async () => {
+    damage("UPDATE letters SET rest = '{' WHERE id = ?")
+    const claim = await bench.store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
+    expect(claim.letters.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
+  })
+
+  it('never makes damage good by writing over it', async () => {
+    damage('UPDATE letters SET retries = 99 WHERE id = ?')
+    const [seen] = await bench.store.get([letters[1]!.id])
+    const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const
+    expect(await bench.store.apply([archive(seen!, by)])).toEqual(['written'])
+    const [after] = await bench.store.get([letters[1]!.id])
+    expect(after).toMatchObject({ state: 'archived', retries: 99 })
+    expect(after!.corrupt).toBeDefined()
+  })
+
+  it('removes a damaged letter when asked', async () => {
+    damage("UPDATE letters SET rest = '{' WHERE id = ?")
+    expect(await bench.store.remove({ ids: [letters[1]!.id] })).toBe(1)
+    expect(await bench.store.tally('state')).toEqual(new Map([['pending', 2]]))
+  })
+})

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { join } from 'node:path'
+import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { runChild } from './run-child.ts'
+import { temporaryDirectory } from './sqlite-bench.ts'
+
+describe('sqliteStore shared by processes', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let path: string
+  const names = ['a', 'b', 'c', 'd']
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory()
+    path = join(directory.path, 'letters.db')
+  })
+  afterEach(() => directory.clear())
+
+  it('is opened by four at once when the file is not there yet', async () => {
+    await Promise.all(names.map(() => runChild('open', path)))
+    const store = sqliteStore({ path })
+    await store.open()
+    expect((await store.health()).problems).toEqual([])
+    await store.close()
+  })
+
+  it('keeps what four add at once, and counts it', async () => {
+    const added = (await Promise.all(names.map((name) => runChild('add', path, name)))).flat()
+    expect(new Set(added).size).toBe(800)
+    const store = sqliteStore({ path })
+    await store.open()
+    expect((await store.get(added)).length).toBe(800)
+    const each = new Map(names.map((name) => [name, 200]))
+    expect(new Map([...(await store.tally('queue'))].sort())).toEqual(each)
+    expect(new Map([...(await store.tally('tag'))].sort())).toEqual(each)
+    const captured = (await store.totals()).map(({ queue, count }) => [queue, count])
+    expect(new Map(captured.sort() as [string, number][])).toEqual(each)
+    await store.close()
+  })
+
+  it('gives each letter to one of four that drain it', async () => {
+    const store = sqliteStore({ path })
+    await store.open()
+    const letters = Array.from({ length: 600 }, () => aLetter())
+    await store.add(letters)
+    const taken = (await Promise.all(names.map((name) => runChild('drain', path, name)))).flat()
+    expect(taken.toSorted()).toEqual(letters.map(({ id }) => id))
+    expect(await store.tally('state')).toEqual(new Map([['resolved', 600]]))
+    const [resolved] = (await store.totals()).filter(({ action }) => action === 'resolve')
+    expect(resolved?.count).toBe(600)
+    await store.close()
+  })
+
+  it('lets the process end by itself, closed or not', async () => {
+    await runChild('open', path)
+    await runChild('leave', path)
+    const store = sqliteStore({ path })
+    await store.open()
+    expect(await store.tally('state')).toEqual(new Map([['pending', 1]]))
+    await store.close()
+  })
+})

@@ -1,0 +1,114 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
+import { resolve } from '../../../src/letter/moves.ts'
+import type { Store } from '../../../src/store.ts'
+import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { temporaryDirectory } from './sqlite-bench.ts'
+
+/** Every thread of this file, since a store takes over one that another gave back. */
+const threads: Worker[] = []
+process.on('worker', (worker) => threads.push(worker))
+
+describe('sqliteThread', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let path: string
+  let store: Store
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory()
+    path = join(directory.path, 'letters.db')
+    store = sqliteStore({ path, busyTimeoutMs: 200 })
+    await store.open()
+  })
+  afterEach(async () => {
+    await store.close()
+    await directory.clear()
+  })
+
+  /** Keeps every other connection from writing while it does something. */
+  async function locked<T>(act: () => Promise<T>): Promise<T> {
+    const other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    try {
+      return await act()
+    } finally {
+      other.exec('ROLLBACK')
+      other.close()
+    }
+  }
+
+  it('rejects what is on its way when the thread dies, and goes on with a new one', async () => {
+    const kept = aLetter()
+    await store.add([kept])
+    await locked(async () => {
+      const lost = [store.add([aLetter()]), store.claim({ worker: 'w', limit: 1, leaseMs: 100 })]
+      const ends = Promise.all(threads.map((thread) => thread.terminate()))
+      for (const one of lost)
+        await expect(one).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      await ends
+    })
+    expect(await store.get([kept.id])).toEqual([kept])
+    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    expect((await store.health()).ok).toBe(true)
+  })
+
+  it('gives up on a lock that another process holds for too long, and says so', async () => {
+    await locked(async () => {
+      const busy = store.add([aLetter()])
+      await expect(busy).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      await expect(busy).rejects.toThrow(/busyTimeoutMs/)
+      expect(await store.tally('state'), 'reads go on').toEqual(new Map())
+    })
+    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+  })
+
+  it('keeps a call that fails from spoiling its neighbours', async () => {
+    const good = [aLetter(), aLetter()]
+    const bad = aLetter({ retries: 0.5 })
+    const results = await Promise.allSettled([
+      store.add([good[0]!]),
+      store.add([bad]),
+      store.add([good[1]!]),
+      store.records.put('kind', 'id', 1),
+    ])
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(await store.tally('state')).toEqual(new Map([['pending', 2]]))
+    expect((await store.totals())[0]!.count).toBe(2)
+  })
+
+  it('refuses a letter that cannot be written as JSON, as the mistake that it is', async () => {
+    const circular: Record<string, never> = {}
+    Object.assign(circular, { self: circular })
+    const letter = aLetter({ metadata: circular })
+    await expect(store.add([letter])).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('waits for everything on its way before it closes', async () => {
+    const letters = Array.from({ length: 300 }, () => aLetter())
+    const adds = letters.map((letter) => store.add([letter]))
+    await store.close()
+    expect((await Promise.all(adds)).flat()).toEqual(letters.map(() => ({ kind: 'added' })))
+    const again = sqliteStore({ path })
+    await again.open()
+    expect(await again.tally('state')).toEqual(new Map([['pending', 300]]))
+    await again.close()
+  })
+
+  it('refuses to write to a file that is no longer in its place', async () => {
+    const letter = aLetter()
+    await store.add([letter])
+    await directory.clear()
+    expect((await store.health()).problems).toHaveLength(1)
+    await expect(store.add([aLetter()])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
+    await expect(store.apply([change])).rejects.toThrow(/moved, removed or replaced/)
+  })
+})
