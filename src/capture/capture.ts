@@ -1,0 +1,221 @@
+import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter, Json, Payload, Priority, RetryPolicy, Source } from '../letter/letter.ts'
+import { toMs, toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import { decideCapture } from '../policy/decide.ts'
+import { judge } from '../policy/judge.ts'
+import { inHistory } from '../letter/moves.ts'
+import type { Rule } from '../policy/classify.ts'
+import type { AddResult, Capacity, Store } from '../store.ts'
+import { jsonOf, type CaptureContext } from './context.ts'
+
+export interface Captured {
+  queue: string
+  source: Source
+  payload: Payload
+  thrown: unknown
+  context: CaptureContext
+}
+
+/** What the door needs to know about the queue it captures for. */
+export interface DoorRules {
+  priority: Priority
+  maxRetries: number
+  backoff?: RetryPolicy
+}
+
+export interface DoorOptions {
+  store: Store
+  clock: Clock
+  hub: ObserverHub
+  rulesFor: (queue: string) => DoorRules
+  classifierRules: readonly Rule[]
+  backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
+  capacity: Capacity | undefined
+  maxPayloadBytes: number
+}
+
+/**
+ * IN: turns a failure into a letter and has it kept. When a promise of this room resolves, the letter is in the
+ * store; only then may the source be acknowledged.
+ */
+export class Door {
+  readonly #options: DoorOptions
+
+  constructor(options: DoorOptions) {
+    this.#options = options
+  }
+
+  async capture(captured: Captured): Promise<DeadLetter> {
+    const letter = this.#letterOf(captured)
+    const [result] = await this.#add([letter])
+    return this.#told(letter, result!)
+  }
+
+  /**
+   * Many at once, in few writes; answers in the order given. It stops at the first one that cannot be kept and
+   * says how many are kept by then.
+   */
+  async captureAll<T>(
+    failures: readonly T[],
+    read: (failure: T) => Captured,
+  ): Promise<DeadLetter[]> {
+    const letters: DeadLetter[] = []
+    try {
+      for (let start = 0; start < failures.length; start += chunkSize) {
+        const chunk = failures
+          .slice(start, start + chunkSize)
+          .map((failure) => this.#letterOf(read(failure)))
+        const results = await this.#add(chunk)
+        for (const [index, letter] of chunk.entries())
+          letters.push(await this.#told(letter, results[index]!))
+      }
+    } catch (error) {
+      if (!(error instanceof RedriveError)) throw error
+      throw new RedriveError(
+        error.code,
+        `${error.message} (${letters.length} of ${failures.length} are kept)`,
+        { cause: error },
+      )
+    }
+    return letters
+  }
+
+  #add(letters: DeadLetter[]): Promise<AddResult[]> {
+    return this.#options.store.add(letters, this.#options.capacity)
+  }
+
+  #letterOf({ queue, source, payload, thrown, context }: Captured): DeadLetter {
+    const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes } = this.#options
+    if (payload.size > maxPayloadBytes)
+      throw new RedriveError(
+        'TOO_LARGE',
+        `payload of ${queue} has ${payload.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): capture a reference instead`,
+      )
+    const rules = rulesFor(queue)
+    const nowMs = clock.now()
+    const at = toTimestamp(nowMs)
+    const judged = judge(thrown, queue, at, classifierRules, (problem) =>
+      this.#trouble(queue, problem),
+    )
+    const priority = context.priority ?? rules.priority
+    const maxRetries = context.maxRetries ?? rules.maxRetries
+    const decided = decideCapture({
+      judged,
+      priority,
+      maxRetries,
+      random: () => clock.random(),
+      customs: backoffs,
+      ...(context.policy ? { chosen: context.policy } : {}),
+      ...(rules.backoff ? { preferred: rules.backoff } : {}),
+    })
+    if ('problem' in decided && decided.problem) this.#trouble(queue, decided.problem)
+    const actor = context.by ?? 'capture'
+    const state = decided.state
+    return {
+      id: context.id?.toLowerCase() ?? clock.id(),
+      version: 1,
+      epoch: 0,
+      occurrences: 1,
+      ...optional(context),
+      queue,
+      source,
+      payload,
+      metadata: context.metadata ? asObject(jsonOf(context.metadata)) : {},
+      tags: context.tags ? [...context.tags] : [],
+      ...judged,
+      firstFailure: judged.failure,
+      priority,
+      policy: decided.policy,
+      attempts: context.attempts ?? 1,
+      retries: 0,
+      maxRetries,
+      replays: 0,
+      ...(decided.state === 'pending'
+        ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }
+        : { backoffMs: 0, reason: decided.reason, review: { neededSince: at }, settledAt: at }),
+      state,
+      failedAt: context.failedAt ? toTimestamp(toMs(context.failedAt)) : at,
+      deadLetteredAt: at,
+      updatedAt: at,
+      history: [
+        {
+          at,
+          actor,
+          action: 'capture',
+          from: null,
+          to: state,
+          failure: inHistory(judged),
+        },
+      ],
+      historyOmitted: 0,
+    }
+  }
+
+  #trouble(queue: string, problem: string): void {
+    this.#options.hub.emit({ type: 'trouble', during: `capture of ${queue}`, error: problem })
+  }
+
+  async #told(letter: DeadLetter, result: AddResult): Promise<DeadLetter> {
+    const { hub, store, capacity } = this.#options
+    if (result.kind === 'added') {
+      if (result.evicted) hub.emit({ type: 'evicted', count: result.evicted })
+      hub.emit({ type: 'captured', letter })
+      return letter
+    }
+    if (result.kind === 'full') {
+      const maxItems = capacity?.maxItems ?? 0
+      hub.emit({ type: 'full', queue: letter.queue, maxItems })
+      throw new RedriveError(
+        'QUEUE_FULL',
+        `${maxItems} letters are kept already (maxItems): archive or remove some, or raise the limit`,
+      )
+    }
+    const [kept] = await store.get([result.of])
+    const first = result.by === 'id' ? await store.original(result.of) : kept?.payload
+    if (!kept || !first)
+      throw new RedriveError(
+        'VERSION_CONFLICT',
+        `letter ${result.of} was removed while it was captured again: capture it once more`,
+      )
+    if (result.by === 'id' && !sameBytes(first, letter.payload))
+      throw new RedriveError(
+        'ID_CONFLICT',
+        `letter ${letter.id} is kept already with another payload: the first one stays`,
+      )
+    hub.emit({ type: 'duplicate', letter: kept, occurrences: result.occurrences })
+    return kept
+  }
+}
+
+const chunkSize = 500
+
+const optionalKeys = [
+  'dedupeKey',
+  'lane',
+  'dependsOn',
+  'tenant',
+  'traceparent',
+  'headers',
+  'task',
+  'github',
+] as const
+
+function optional(context: CaptureContext): Partial<DeadLetter> {
+  const given: Record<string, unknown> = {}
+  for (const key of optionalKeys) {
+    const value = context[key]
+    if (value !== undefined) given[key] = typeof value === 'object' ? jsonOf(value) : value
+  }
+  if (context.expiresAt) given['expiresAt'] = toTimestamp(toMs(context.expiresAt))
+  return given
+}
+
+function asObject(value: Json): { [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value }
+}
+
+function sameBytes(a: Payload, b: Payload): boolean {
+  return a.size === b.size && Buffer.compare(a.bytes, b.bytes) === 0
+}

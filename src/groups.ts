@@ -1,0 +1,68 @@
+import { states, type ErrorCategory, type State } from './letter/letter.ts'
+import type { LetterFilter, Page } from './letter/query.ts'
+import type { Timestamp } from './letter/time.ts'
+import type { Store } from './store.ts'
+
+/** Letters of one cause. */
+export interface Group {
+  fingerprint: string
+  /** The newest failure in one line. */
+  title: string
+  queue: string
+  category: ErrorCategory
+  count: number
+  states: Partial<Record<State, number>>
+  newestAt: Timestamp
+  newestId: string
+}
+
+export interface GroupQuery extends Pick<LetterFilter, 'queue' | 'state'> {
+  /** 20 unless said, 100 at most. */
+  limit?: number
+  cursor?: string
+}
+
+const maxGroups = 100
+
+/** Groups by size, largest first; the cursor is how many were passed. */
+export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
+  const { limit = 20, cursor, ...filter } = query
+  const from = cursor === undefined ? 0 : Number.parseInt(cursor, 10) || 0
+  const size = Math.min(limit, maxGroups)
+  const counts = [...(await store.tally('group', filter))].sort(
+    (a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1),
+  )
+  const wanted = counts.slice(from, from + size)
+  const groups = await Promise.all(
+    wanted.map(([fingerprint, count]) => groupOf(store, filter, fingerprint, count)),
+  )
+  const items = groups.filter((group) => group !== undefined)
+  return from + size < counts.length ? { items, cursor: String(from + size) } : { items }
+}
+
+async function groupOf(
+  store: Store,
+  filter: LetterFilter,
+  fingerprint: string,
+  count: number,
+): Promise<Group | undefined> {
+  const [{ items }, byState] = await Promise.all([
+    store.find({ ...filter, group: fingerprint, limit: 1 }),
+    store.tally('state', { state: [...states], ...filter, group: fingerprint }),
+  ])
+  const newest = items[0]
+  if (!newest) return undefined
+  const { name, message } = newest.failure
+  const title = `${name}: ${message.split('\n', 1)[0]!.slice(0, 160)}`
+  const { queue, category, deadLetteredAt: newestAt, id: newestId } = newest
+  return {
+    fingerprint,
+    title,
+    queue,
+    category,
+    count,
+    states: Object.fromEntries(byState),
+    newestAt,
+    newestId,
+  }
+}

@@ -1,0 +1,74 @@
+import type { DeadLetter } from './letter/letter.ts'
+import type { Change } from './letter/moves.ts'
+
+/** Everything that observers hear. They hear it after it has happened, and can stop nothing. */
+export type RedriveEvent =
+  | { type: 'captured'; letter: DeadLetter }
+  | { type: 'duplicate'; letter: DeadLetter; occurrences: number }
+  | { type: 'full'; queue: string; maxItems: number }
+  | { type: 'evicted'; count: number }
+  | { type: 'started'; letter: DeadLetter; worker: string }
+  | { type: 'resolved'; letter: DeadLetter; durationMs?: number }
+  | { type: 'rescheduled'; letter: DeadLetter; durationMs?: number }
+  | { type: 'exhausted'; letter: DeadLetter; durationMs?: number }
+  | { type: 'parked'; letter: DeadLetter; durationMs?: number }
+  | { type: 'released'; letter: DeadLetter }
+  | { type: 'lease-lost'; letter: DeadLetter; worker: string }
+  | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
+  | { type: 'changed'; letter: DeadLetter; change: Change }
+  | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
+  | { type: 'swept'; archived: number; removed: number; parked: number }
+  | { type: 'breaker'; queue: string; state: 'open' | 'half-open' | 'closed'; until?: string }
+  | { type: 'trouble'; during: string; error: unknown }
+
+export type EventType = RedriveEvent['type']
+export type EventOf<T extends EventType> = Extract<RedriveEvent, { type: T }>
+export type Observer = (event: RedriveEvent) => unknown
+
+/**
+ * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `trouble`
+ * and never reaches the caller, and nothing waits for a listener.
+ */
+export class ObserverHub {
+  readonly #all = new Set<Observer>()
+  readonly #byType = new Map<EventType, Set<Observer>>()
+
+  /** Adds a listener for one type of event, or for all with `*`. Returns a function that takes it away. */
+  on(type: EventType | '*', listener: Observer): () => void {
+    const listeners = type === '*' ? this.#all : this.#listenersOf(type)
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+
+  /** Whether anybody would hear it: lets callers skip building an event. */
+  hears(type: EventType): boolean {
+    return this.#all.size > 0 || (this.#byType.get(type)?.size ?? 0) > 0
+  }
+
+  emit(event: RedriveEvent): void {
+    for (const listener of this.#all) this.#tell(listener, event)
+    for (const listener of this.#byType.get(event.type) ?? []) this.#tell(listener, event)
+  }
+
+  #listenersOf(type: EventType): Set<Observer> {
+    const listeners = this.#byType.get(type) ?? new Set()
+    this.#byType.set(type, listeners)
+    return listeners
+  }
+
+  #tell(listener: Observer, event: RedriveEvent): void {
+    try {
+      const returned = listener(event)
+      if (returned instanceof Promise)
+        returned.catch((error: unknown) => this.#complain(event, error))
+    } catch (error) {
+      this.#complain(event, error)
+    }
+  }
+
+  /** Trouble with a listener of `trouble` goes no further, or it would go round for ever. */
+  #complain(event: RedriveEvent, error: unknown): void {
+    if (event.type !== 'trouble')
+      this.emit({ type: 'trouble', during: `observer of ${event.type}`, error })
+  }
+}

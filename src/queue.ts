@@ -1,0 +1,335 @@
+import { hostname } from 'node:os'
+import { Admin, type EditInput, type ReviewInput } from './admin.ts'
+import { Door } from './capture/capture.ts'
+import { checkQueueName, type CaptureContext } from './capture/context.ts'
+import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
+import { systemClock, type Clock } from './clock.ts'
+import { connect } from './connect.ts'
+import { RedriveError } from './errors.ts'
+import { groupsOf, type Group, type GroupQuery } from './groups.ts'
+import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
+import { maxLimit, type LetterFilter, type LetterQuery, type Page } from './letter/query.ts'
+import { toMs } from './letter/time.ts'
+import { importOperationFile, type ImportReport } from './operation-file/import.ts'
+import { writeOperationFile } from './operation-file/write.ts'
+import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
+import {
+  readOptions,
+  readPolicy,
+  type QueueOptions,
+  type QueuePolicy,
+  type Settings,
+} from './options.ts'
+import { Redelivery } from './redelivery/redelivery.ts'
+import type { Handler, Run } from './redelivery/run.ts'
+import { announce } from './redelivery/settle.ts'
+import { Sweeper } from './redelivery/sweep.ts'
+import {
+  metricsOf,
+  readStatistics,
+  summaryOf,
+  type Metrics,
+  type Statistics,
+} from './statistics.ts'
+import type { Capacity, Store, StoreHealth } from './store.ts'
+
+export interface GuardSettings<A> extends QueuePolicy {
+  /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
+  rethrow?: boolean
+  /** What to say about a failure of this input: a dedupeKey, a lane, tags. */
+  context?: (input: A) => CaptureContext
+}
+
+export interface Health {
+  ok: boolean
+  store: StoreHealth
+  processor: { running: boolean; active: number }
+  problems: string[]
+}
+
+export interface Enqueued {
+  operation: OperationInput
+  error: unknown
+  context?: CaptureContext
+}
+
+/**
+ * The dead letter queue: keeps what failed, runs it again when it is due, and lets people look and act. It wires the rooms and
+ * delegates; this file is the only one that knows their order.
+ */
+export class DeadLetterQueue {
+  readonly #store: Store
+  readonly #settings: Settings
+  readonly #policies = new Map<string, QueuePolicy>()
+  readonly #capacity: Capacity | undefined
+  readonly #hub = new ObserverHub()
+  readonly #door: Door
+  readonly #redelivery: Redelivery
+  readonly #sweeper: Sweeper
+  readonly #admin: Admin
+  #closed = false
+
+  /** Opens the store, creating it when it is not there, and checks the options. Nothing runs before `start()`. */
+  static async open(store: string | Store, options: QueueOptions = {}): Promise<DeadLetterQueue> {
+    const settings = readOptions(options)
+    const clock = options.clock ?? systemClock
+    const opened = typeof store === 'string' ? await connect(store, clock) : store
+    await opened.open()
+    return new DeadLetterQueue(opened, settings, clock, options.worker)
+  }
+
+  private constructor(store: Store, settings: Settings, clock: Clock, worker?: string) {
+    this.#store = store
+    this.#settings = settings
+    for (const observer of settings.observers) this.#hub.on('*', observer)
+    const { rules: classifierRules, backoffs, unknownRetries, maxItems, overflow } = settings
+    this.#capacity = Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
+    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, unknownRetries }
+    this.#door = new Door({
+      ...judging,
+      maxPayloadBytes: settings.maxPayloadBytes,
+      capacity: this.#capacity,
+      rulesFor: (queue) => this.#policyOf(queue),
+    })
+    const named = worker ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
+    this.#redelivery = new Redelivery({
+      ...settings,
+      ...judging,
+      worker: named,
+      timeoutMsFor: (queue) => this.#policyOf(queue).timeoutMs,
+      breakerFor: (queue) => this.#policyOf(queue).breaker,
+    })
+    this.#sweeper = new Sweeper({
+      ...judging,
+      worker: named,
+      sweepMs: settings.sweepMs,
+      queues: () => this.#redelivery.queues,
+      retentionFor: (queue) => this.#policyOf(queue).retention,
+    })
+    this.#admin = new Admin({
+      ...judging,
+      announce: (letter, change) => announce(letter, change, this.#hub),
+    })
+    this.#hub.on('captured', (event) => this.#expect(event))
+    this.#hub.on('changed', (event) => this.#expect(event))
+  }
+
+  /** What this process learns of due times wakes the redelivery; what others write is found by polling. */
+  #expect(event: RedriveEvent): void {
+    if ('letter' in event && event.letter.state === 'pending' && event.letter.retryAt)
+      this.#redelivery.expect(toMs(event.letter.retryAt))
+  }
+
+  /** The policy of one queue: what `guard` or `handle` said, over `queues`, over the options for all. */
+  #policyOf(queue: string): Settings {
+    const own = { ...this.#settings.queues[queue], ...this.#policies.get(queue) }
+    return { ...this.#settings, ...own }
+  }
+
+  // in
+
+  /** Keeps a failed operation. When it resolves, the letter is in the store, durable if the store is. */
+  async enqueue(
+    operation: OperationInput,
+    error: unknown,
+    context: CaptureContext = {},
+  ): Promise<DeadLetter> {
+    this.#mustBeOpen()
+    return this.#door.capture(operationCapture(operation, error, context))
+  }
+
+  /** Keeps many at once, in few writes; answers in the order given. */
+  async enqueueAll(failures: readonly Enqueued[]): Promise<DeadLetter[]> {
+    this.#mustBeOpen()
+    return this.#door.captureAll(failures, ({ operation, error, context }) =>
+      operationCapture(operation, error, context),
+    )
+  }
+
+  /**
+   * Wraps a function: its failures are kept, and retried by calling it again with the same input. The original
+   * error is rethrown once the letter is stored. `run` is there on retries only.
+   */
+  guard<A, R>(
+    queue: string,
+    fn: (input: A, run?: Run<A>) => Promise<R>,
+    options: GuardSettings<A> = {},
+  ): (input: A) => Promise<R> {
+    const { rethrow = true, context, ...policy } = options
+    this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
+    return guarded(async (input: A) => fn(input), {
+      door: this.#door,
+      hub: this.#hub,
+      queue,
+      rethrow,
+      ...(context ? { contextOf: context as (input: unknown) => CaptureContext } : {}),
+    })
+  }
+
+  // back
+
+  /** Says how letters of this queue are run again. The last handler given for a queue counts. */
+  handle(queue: string, handler: Handler, policy: QueuePolicy = {}): void {
+    this.#policies.set(checkQueueName(queue), readPolicy(policy))
+    this.#redelivery.handle(queue, handler)
+  }
+
+  /** Begins to redeliver what is due. Safe twice. Keeps the process alive until `stop`. */
+  start(): void {
+    this.#mustBeOpen()
+    this.#redelivery.start()
+    this.#sweeper.start()
+  }
+
+  /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
+  async stop(options: { drainMs?: number } = {}): Promise<void> {
+    await Promise.all([this.#redelivery.stop(options.drainMs ?? 10_000), this.#sweeper.stop()])
+  }
+
+  /** Stops, and closes the store. Safe twice. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.stop()
+    await this.#store.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  // look
+
+  async get(id: string): Promise<DeadLetter | undefined> {
+    return (await this.#store.get([id]))[0]
+  }
+
+  /** The payload as it was captured, whatever edits came later. */
+  original(id: string): Promise<Payload | undefined> {
+    return this.#store.original(id)
+  }
+
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query?: LetterQuery): Promise<Page<LetterSummary>>
+  async find(query: LetterQuery = {}): Promise<Page<DeadLetter> | Page<LetterSummary>> {
+    return this.#store.find(query)
+  }
+
+  /** Letters by cause, the most frequent first. */
+  groups(query: GroupQuery = {}): Promise<Page<Group>> {
+    return groupsOf(this.#store, query)
+  }
+
+  stats(): Promise<Statistics> {
+    const { started: running, active } = this.#redelivery
+    return readStatistics(this.#store, this.#settings.maxItems, {
+      running,
+      active,
+      pollMs: this.#settings.pollMs,
+    })
+  }
+
+  /** Lifetime counters and averages, exact, and kept across restarts. */
+  async metrics(): Promise<Metrics> {
+    return metricsOf(await this.#store.totals())
+  }
+
+  /** The metrics as text. */
+  async getSummary(): Promise<string> {
+    return summaryOf(await this.metrics())
+  }
+
+  async health(): Promise<Health> {
+    const store = await this.#store.health()
+    const { started: running, active } = this.#redelivery
+    return { ok: store.ok, store, processor: { running, active }, problems: store.problems }
+  }
+
+  // act on one
+
+  /** Due now, with a fresh budget of retries if it had come to rest. */
+  retry(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.retry(id, by)
+  }
+
+  resolve(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.resolve(id, by)
+  }
+
+  /** Says that a run of it, somewhere else, failed: counted and rescheduled like any other. */
+  fail(id: string, error: unknown, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.fail(id, error, by)
+  }
+
+  /** Puts it aside for review. */
+  park(id: string, note?: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.park(id, note, by)
+  }
+
+  review(id: string, decision: ReviewInput): Promise<DeadLetter> {
+    return this.#admin.review(id, decision)
+  }
+
+  edit(id: string, edit: EditInput): Promise<DeadLetter> {
+    return this.#admin.edit(id, edit)
+  }
+
+  undoEdit(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.undoEdit(id, by)
+  }
+
+  archive(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.archive(id, by)
+  }
+
+  restore(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.restore(id, by)
+  }
+
+  /** Removes it for ever and answers with what it was. */
+  remove(id: string, by = 'operator'): Promise<DeadLetter> {
+    return this.#admin.remove(id, by)
+  }
+
+  /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number that `tally` shows. */
+  async clear(filter: LetterFilter, options: { confirm: number; by?: string }): Promise<number> {
+    return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
+  }
+
+  // in and out as a file
+
+  /** Takes in a JSON file of operations that another queue wrote. Doing it twice adds nothing the second time. */
+  importOperations(text: string): Promise<ImportReport> {
+    return importOperationFile(this.#store, text, this.#capacity)
+  }
+
+  /** All letters that match, archived ones too unless the filter says otherwise, as such a file. */
+  async exportOperations(filter: LetterFilter = { state: [...states] }): Promise<string> {
+    const letters: DeadLetter[] = []
+    let cursor: string | undefined
+    do {
+      const from = cursor === undefined ? {} : { cursor }
+      const page = await this.#store.find({
+        ...filter,
+        ...from,
+        order: 'oldest',
+        limit: maxLimit,
+        payload: true,
+      })
+      letters.push(...page.items)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return writeOperationFile(letters)
+  }
+
+  /** Hears one type of event, or all with `*`. Returns a function that stops it. */
+  on<T extends EventType>(type: T, listener: (event: EventOf<T>) => unknown): () => void
+  on(type: '*', listener: (event: RedriveEvent) => unknown): () => void
+  on(type: EventType | '*', listener: (event: never) => unknown): () => void {
+    return this.#hub.on(type, listener as (event: RedriveEvent) => unknown)
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
+  }
+}

@@ -1,0 +1,337 @@
+import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import { decodePayload } from '../letter/payload.ts'
+import { isFailedResult } from '../letter/result.ts'
+import { toMs, toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import type { BreakerSettings } from '../policy/breaker.ts'
+import type { Rule } from '../policy/classify.ts'
+import { decideClaimed } from '../policy/decide.ts'
+import { judge } from '../policy/judge.ts'
+import type { Store } from '../store.ts'
+import { Breakers } from './breakers.ts'
+import { LeaseKeeper, type Held } from './leases.ts'
+import { HandlerTimeout, runHandler, type Handler, type Outcome, type Run } from './run.ts'
+import { settle, type SettleOptions, type Verdict } from './settle.ts'
+
+export interface RedeliveryOptions extends SettleOptions {
+  maxConcurrent: number
+  claimBatch: number
+  pollMs: number
+  graceMs: number
+  timeoutMsFor: (queue: string) => number
+  classifierRules: readonly Rule[]
+  breakerFor: (queue: string) => Partial<BreakerSettings> | false
+}
+
+interface Running {
+  letter: DeadLetter
+  held: Held
+  /** Set when the run was given back: whatever it still answers is ignored. */
+  givenBack: boolean
+}
+
+/**
+ * OUT: claims what is due, runs it, settles it. One pump at a time turns free slots into claims. It is woken by
+ * what this process knows (a slot came free, a letter falls due, a handler came), and polls for what only other
+ * processes know. A slot is free again when its handler ends; the settle goes on meanwhile, so that the next claim and
+ * the last settles share a write.
+ */
+export class Redelivery {
+  readonly #options: RedeliveryOptions
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #hub: ObserverHub
+  readonly #handlers = new Map<string, Handler>()
+  readonly #leases: LeaseKeeper
+  readonly #breakers: Breakers
+  readonly #running = new Set<Running>()
+  readonly #settling = new Set<Promise<unknown>>()
+  /** Handlers that ignored their aborted signal and still run. */
+  #stuck = 0
+  #started = false
+  /** Whether the last word was start or stop. */
+  #wanted = false
+  #stopping: Promise<void> | undefined
+  /** Why signals abort when the queue stops: a run that ends with it is given back, not failed. */
+  readonly #stopReason = new RedriveError('CLOSED', 'the queue is stopping')
+  #pumping: Promise<void> | undefined
+  #pumpAgain = false
+  #cancelWake: (() => void) | undefined
+  #wakeAtMs = Infinity
+  #unwatch: (() => void) | undefined
+  #idle: (() => void)[] = []
+
+  constructor(options: RedeliveryOptions) {
+    this.#options = options
+    this.#store = options.store
+    this.#clock = options.clock
+    this.#hub = options.hub
+    this.#leases = new LeaseKeeper({
+      ...options,
+      trouble: (error) => this.#trouble('renewal of leases', error),
+    })
+    this.#breakers = new Breakers(options)
+  }
+
+  get started(): boolean {
+    return this.#started
+  }
+
+  /** How many handlers run now. */
+  get active(): number {
+    return this.#running.size
+  }
+
+  get queues(): string[] {
+    return [...this.#handlers.keys()]
+  }
+
+  handle(queue: string, handler: Handler): void {
+    this.#handlers.set(queue, handler)
+    this.#pump()
+  }
+
+  /** Begins, or goes on once a stop that is under way has ended. */
+  start(): void {
+    this.#wanted = true
+    if (this.#started || this.#stopping) return
+    this.#started = true
+    this.#unwatch = this.#store.watch(() => this.#pump())
+    this.#pump()
+  }
+
+  /**
+   * Stops claiming and waits for what runs. What still runs after `drainMs` has its signal aborted, and after
+   * the grace is given back, uncounted, for another worker. All calls while it stops wait for the same end.
+   */
+  stop(drainMs: number): Promise<void> {
+    this.#wanted = false
+    if (!this.#started) return this.#stopping ?? Promise.resolve()
+    this.#started = false
+    this.#stopping = this.#windDown(drainMs).finally(() => {
+      this.#stopping = undefined
+      if (this.#wanted) this.start()
+    })
+    return this.#stopping
+  }
+
+  async #windDown(drainMs: number): Promise<void> {
+    this.#unwatch?.()
+    this.#cancelWake?.()
+    this.#wakeAtMs = Infinity
+    await this.#pumping
+    if (!(await this.#emptyWithin(drainMs))) {
+      for (const { held } of this.#running) held.controller.abort(this.#stopReason)
+      if (!(await this.#emptyWithin(Math.min(this.#options.graceMs, drainMs))))
+        await this.#giveBackAll()
+    }
+    await Promise.allSettled(this.#settling)
+  }
+
+  /** A letter falls due at this moment: be awake then. */
+  expect(dueMs: number): void {
+    if (this.#started) this.#wakeAt(dueMs)
+  }
+
+  #wakeAt(atMs: number): void {
+    if (atMs >= this.#wakeAtMs) return
+    this.#cancelWake?.()
+    this.#wakeAtMs = atMs
+    this.#cancelWake = this.#clock.timer(Math.max(0, atMs - this.#clock.now()), () => {
+      this.#wakeAtMs = Infinity
+      this.#pump()
+    })
+  }
+
+  #pump(): void {
+    if (!this.#started) return
+    this.#pumpAgain = true
+    this.#pumping ??= this.#pumpUntilIdle().finally(() => {
+      this.#pumping = undefined
+      if (this.#pumpAgain && this.#started) this.#pump()
+    })
+  }
+
+  async #pumpUntilIdle(): Promise<void> {
+    while (this.#pumpAgain && this.#started) {
+      this.#pumpAgain = false
+      try {
+        await this.#claimOnce()
+      } catch (error) {
+        this.#trouble('claiming', error)
+        this.#wakeAt(this.#clock.now() + this.#pollPause())
+        return
+      }
+    }
+  }
+
+  /** Polls a little apart from other processes, so that they do not all ask at once. */
+  #pollPause(): number {
+    return this.#options.pollMs * (0.8 + 0.4 * this.#clock.random())
+  }
+
+  #free(): number {
+    const { maxConcurrent, claimBatch } = this.#options
+    const unsettled = this.#settling.size > 2 * maxConcurrent
+    return unsettled
+      ? 0
+      : Math.min(
+          maxConcurrent - this.#running.size - Math.min(this.#stuck, maxConcurrent),
+          claimBatch,
+        )
+  }
+
+  async #claimOnce(): Promise<void> {
+    const nowMs = this.#clock.now()
+    const { open, probing, recheckAtMs } = this.#breakers.sort(this.queues, nowMs)
+    let nextMs = Math.min(nowMs + this.#pollPause(), recheckAtMs)
+    for (const { queues, limit } of [{ queues: open, limit: Infinity }, ...probing]) {
+      const free = Math.min(this.#free(), limit)
+      if (free <= 0 || queues.length === 0) continue
+      const { worker, leaseMs } = this.#options
+      const askedMs = this.#clock.mono()
+      const { letters, nextDueAt } = await this.#store.claim({
+        worker,
+        limit: free,
+        leaseMs,
+        queues,
+      })
+      for (const letter of letters) this.#begin(letter, askedMs + leaseMs)
+      if (letters.length === free && limit === Infinity && this.#free() > 0) this.#pumpAgain = true
+      // A store with a clock of its own may be behind ours: what it calls due next, the poll then finds.
+      const dueMs = nextDueAt === undefined ? 0 : toMs(nextDueAt)
+      if (dueMs > nowMs) nextMs = Math.min(nextMs, dueMs)
+    }
+    if (this.#free() > 0) this.#wakeAt(Math.max(nextMs, nowMs + 1))
+  }
+
+  #begin(letter: DeadLetter, leaseEndsMs: number): void {
+    const controller = new AbortController()
+    const held: Held = { id: letter.id, epoch: letter.epoch, leaseEndsMs, controller }
+    const running: Running = { letter, held, givenBack: false }
+    this.#running.add(running)
+    this.#leases.hold(held)
+    this.#breakers.begin(letter, this.#clock.now())
+    void this.#redeliver(running)
+  }
+
+  /** The life of a run: fit to run? decode, run, settle. */
+  async #redeliver(running: Running): Promise<void> {
+    const { letter, held } = running
+    const startedMs = this.#clock.mono()
+    const verdict = await this.#outcome(running)
+    const durationMs = this.#clock.mono() - startedMs
+    this.#breakers.end(letter, verdict, this.#clock.now())
+    if (running.givenBack) return
+    this.#running.delete(running)
+    const settled = this.#settle(letter, verdict, durationMs).finally(() => {
+      this.#leases.letGo(held)
+      this.#settling.delete(settled)
+      if (this.#settling.size === 0 && this.#running.size === 0)
+        for (const tell of this.#idle.splice(0)) tell()
+      this.#pump()
+    })
+    this.#settling.add(settled)
+    this.#pump()
+  }
+
+  async #outcome({ letter, held }: Running): Promise<Verdict> {
+    // The answer to the claim took longer than the lease: someone else may run it by now.
+    if (this.#clock.mono() >= held.leaseEndsMs) return { kind: 'released' }
+    const fitness = decideClaimed(letter, this.#clock.now())
+    if (fitness.move === 'park') return { kind: 'unfit', parking: fitness }
+    const handler = this.#handlers.get(letter.queue)
+    if (!handler) return { kind: 'released' }
+    let input: unknown
+    try {
+      input = decodePayload(letter.payload)
+    } catch (error) {
+      const note = `the payload cannot be decoded as ${letter.payload.contentType}: ${String(error)}`
+      return {
+        kind: 'unfit',
+        parking: { move: 'park', reason: 'malformed', retries: letter.retries - 1, note },
+      }
+    }
+    this.#hub.emit({ type: 'started', letter, worker: this.#options.worker })
+    const run: Run = {
+      letter,
+      input,
+      attempt: letter.retries,
+      signal: held.controller.signal,
+      idempotencyKey: `${letter.id}:${letter.replays}`,
+      epoch: letter.epoch,
+    }
+    const timeoutMs = this.#options.timeoutMsFor(letter.queue)
+    const { clock, graceMs } = this.#options
+    const outcome = await runHandler(handler, run, {
+      clock,
+      timeoutMs,
+      graceMs,
+      controller: held.controller,
+    })
+    if (outcome.kind === 'failed' && held.controller.signal.reason === this.#stopReason)
+      return { kind: 'released' }
+    return this.#verdictOf(outcome, letter, timeoutMs)
+  }
+
+  #verdictOf(outcome: Outcome, letter: DeadLetter, timeoutMs: number): Verdict {
+    if (outcome.kind === 'timed-out') {
+      this.#stuck++
+      this.#hub.emit({ type: 'stuck', letter, overdueMs: this.#options.graceMs })
+      void outcome.late.finally(() => {
+        this.#stuck--
+        this.#pump()
+      })
+      return this.#failed(letter, new HandlerTimeout(timeoutMs))
+    }
+    if (outcome.kind === 'failed') return this.#failed(letter, outcome.error)
+    return isFailedResult(outcome.value)
+      ? this.#failed(letter, outcome.value.error)
+      : { kind: 'resolved' }
+  }
+
+  #failed(letter: DeadLetter, error: unknown): Verdict {
+    const at = toTimestamp(this.#clock.now())
+    const report = (problem: string): void => this.#trouble(`classifying ${letter.queue}`, problem)
+    return {
+      kind: 'failed',
+      judged: judge(error, letter.queue, at, this.#options.classifierRules, report),
+    }
+  }
+
+  async #settle(letter: DeadLetter, verdict: Verdict, durationMs: number): Promise<void> {
+    const settled = await settle(letter, verdict, this.#options, durationMs)
+    if (settled?.retryAt) this.expect(toMs(settled.retryAt))
+  }
+
+  async #giveBackAll(): Promise<void> {
+    const left = [...this.#running]
+    this.#running.clear()
+    for (const running of left) running.givenBack = true
+    await Promise.all(
+      left.map(async ({ letter, held }) => {
+        await this.#settle(letter, { kind: 'released' }, 0)
+        this.#leases.letGo(held)
+      }),
+    )
+  }
+
+  /** True when nothing runs or settles any more, within the time given. */
+  async #emptyWithin(ms: number): Promise<boolean> {
+    if (this.#running.size === 0 && this.#settling.size === 0) return true
+    let cancel = (): void => {}
+    const timeUp = new Promise<boolean>((resolve) => {
+      cancel = this.#clock.timer(ms, () => resolve(false))
+    })
+    const empty = new Promise<boolean>((resolve) => this.#idle.push(() => resolve(true)))
+    const result = await Promise.race([empty, timeUp])
+    cancel()
+    return result
+  }
+
+  #trouble(during: string, error: unknown): void {
+    this.#hub.emit({ type: 'trouble', during, error })
+  }
+}

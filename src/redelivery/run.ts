@@ -1,0 +1,66 @@
+import type { Clock } from '../clock.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import { insideRedelivery } from '../redelivering.ts'
+
+/** One redelivery, as its handler sees it. */
+export interface Run<Input = unknown> {
+  letter: DeadLetter
+  /** The payload, decoded. Each run gets its own copy. */
+  input: Input
+  /** 1 for the first run after capture. */
+  attempt: number
+  /** Aborts on timeout, when the lease is lost, and when the queue stops. */
+  signal: AbortSignal
+  /** The same for every run of this letter until it is replayed: pass it on, so that a repeat can be recognised. */
+  idempotencyKey: string
+  /** The fencing token of this run. A store of yours that refuses smaller ones is safe from paused workers. */
+  epoch: number
+}
+
+/**
+ * Runs a letter again. Returning means resolved; throwing, or returning `{ ok: false, error }`, means failed.
+ */
+export type Handler = (run: Run) => unknown
+
+export type Outcome =
+  | { kind: 'done'; value: unknown }
+  | { kind: 'failed'; error: unknown }
+  /** The time was up. `late` settles when the handler ends after all. */
+  | { kind: 'timed-out'; late: Promise<unknown> }
+
+export class HandlerTimeout extends Error {
+  constructor(timeoutMs: number) {
+    super(`the handler did not end within ${timeoutMs} ms (timeoutMs)`)
+    this.name = 'TimeoutError'
+  }
+}
+
+/**
+ * Runs the handler within its time. When the time is up its signal aborts, and it has `graceMs` to end: work
+ * that ends well within the grace counts as done, since running it again would do it twice.
+ */
+export async function runHandler(
+  handler: Handler,
+  run: Run,
+  limits: { clock: Clock; timeoutMs: number; graceMs: number; controller: AbortController },
+): Promise<Outcome> {
+  const { clock, timeoutMs, graceMs, controller } = limits
+  const work: Promise<Outcome> = insideRedelivery(run.letter.id, async () => handler(run)).then(
+    (value): Outcome => ({ kind: 'done', value }),
+    (error: unknown): Outcome => ({ kind: 'failed', error }),
+  )
+  let cancel: () => void = () => {}
+  const after = (ms: number): Promise<undefined> =>
+    new Promise((resolve) => {
+      cancel = clock.timer(ms, () => resolve(undefined))
+    })
+  const inTime = await Promise.race([work, after(timeoutMs)])
+  cancel()
+  if (inTime) return inTime
+  const timeout = new HandlerTimeout(timeoutMs)
+  controller.abort(timeout)
+  const inGrace = await Promise.race([work, after(graceMs)])
+  cancel()
+  if (!inGrace) return { kind: 'timed-out', late: work }
+  return inGrace.kind === 'done' ? inGrace : { kind: 'failed', error: timeout }
+}

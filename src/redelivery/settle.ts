@@ -1,0 +1,132 @@
+import { sleep, type Clock } from '../clock.ts'
+import type { DeadLetter, Failure } from '../letter/letter.ts'
+import {
+  exhaust,
+  park,
+  release,
+  reschedule,
+  resolve,
+  withChange,
+  type Change,
+  type Judged,
+  type Mover,
+} from '../letter/moves.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import { decideAfterRun, type Parking } from '../policy/decide.ts'
+import type { ApplyResult, Store } from '../store.ts'
+
+export interface SettleOptions {
+  store: Store
+  clock: Clock
+  hub: ObserverHub
+  worker: string
+  backoffs: Record<string, (retry: number, failure: Failure) => number>
+  unknownRetries: number
+  leaseMs: number
+}
+
+/** What became of a run. */
+export type Verdict =
+  | { kind: 'resolved' }
+  | { kind: 'failed'; judged: Judged }
+  /** Must not run: too often already, unreadable, too late. */
+  | { kind: 'unfit'; parking: Parking }
+  /** Given back without being counted. */
+  | { kind: 'released' }
+
+/** The change that a verdict asks for, by the worker that holds the lease. */
+export function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions): Change {
+  const nowMs = options.clock.now()
+  const by: Mover = { at: toTimestamp(nowMs), actor: options.worker, guard: 'epoch' }
+  if (verdict.kind === 'resolved') return resolve(letter, by)
+  if (verdict.kind === 'released') return release(letter, by)
+  if (verdict.kind === 'unfit')
+    return park(letter, { ...by, note: verdict.parking.note }, verdict.parking)
+  const { judged } = verdict
+  const next = decideAfterRun({
+    letter,
+    judged,
+    unknownRetries: options.unknownRetries,
+    random: () => options.clock.random(),
+    customs: options.backoffs,
+  })
+  if ('problem' in next && next.problem)
+    options.hub.emit({ type: 'trouble', during: `backoff of ${letter.queue}`, error: next.problem })
+  if (next.move === 'exhaust') return exhaust(letter, by, { judged })
+  if (next.move === 'park') return park(letter, by, { judged, reason: next.reason })
+  const retryAt = toTimestamp(nowMs + next.delayMs)
+  const { delayMs: backoffMs, policy } = next
+  return reschedule(letter, by, { judged, retryAt, backoffMs, policy })
+}
+
+/**
+ * Writes the result if the lease still holds, and tells the observers what became of it. While the store cannot
+ * be reached it tries again for as long as the lease may hold; after that the letter is claimed anew, so an
+ * unknown outcome is never taken for success.
+ */
+export async function settle(
+  letter: DeadLetter,
+  verdict: Verdict,
+  options: SettleOptions,
+  durationMs?: number,
+): Promise<DeadLetter | undefined> {
+  const change = changeFor(letter, verdict, options)
+  const result = await persist(letter, change, options)
+  if (result === undefined) return undefined
+  if (result !== 'written') {
+    options.hub.emit({ type: 'lease-lost', letter, worker: options.worker })
+    return undefined
+  }
+  const settled = withChange(letter, change)
+  announce(settled, change, options.hub, durationMs)
+  return settled
+}
+
+const firstPauseMs = 50
+
+async function persist(
+  letter: DeadLetter,
+  change: Change,
+  options: SettleOptions,
+): Promise<ApplyResult | undefined> {
+  const { store, clock, hub } = options
+  const giveUpAt = clock.mono() + options.leaseMs
+  for (let pauseMs = firstPauseMs, tried = 0; ; pauseMs *= 2, tried++) {
+    try {
+      const [result] = await store.apply([change])
+      if (result === 'conflict' && tried > 0 && (await wasWritten(letter, change, store)))
+        return 'written'
+      return result
+    } catch (error) {
+      hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
+      if (clock.mono() + pauseMs > giveUpAt) return undefined
+      await sleep(clock, pauseMs * (0.5 + clock.random()))
+    }
+  }
+}
+
+/** After an unknown outcome the first try may have been written: then the line of this run is in the history. */
+async function wasWritten(letter: DeadLetter, change: Change, store: Store): Promise<boolean> {
+  const { action, actor, epoch } = change.entry
+  const [now] = await store.get([letter.id])
+  return (now?.history ?? []).some(
+    (entry) => entry.epoch === epoch && entry.action === action && entry.actor === actor,
+  )
+}
+
+/** Tells the observers which way the letter went. */
+export function announce(
+  letter: DeadLetter,
+  change: Change,
+  hub: ObserverHub,
+  durationMs?: number,
+): void {
+  const took = durationMs === undefined ? {} : { durationMs }
+  if (change.action === 'resolve') hub.emit({ type: 'resolved', letter, ...took })
+  else if (change.action === 'reschedule') hub.emit({ type: 'rescheduled', letter, ...took })
+  else if (change.action === 'exhaust') hub.emit({ type: 'exhausted', letter, ...took })
+  else if (change.action === 'park') hub.emit({ type: 'parked', letter, ...took })
+  else if (change.action === 'release') hub.emit({ type: 'released', letter })
+  hub.emit({ type: 'changed', letter, change })
+}

@@ -1,0 +1,196 @@
+import type { Clock } from '../clock.ts'
+import type { Json } from '../letter/letter.ts'
+import { archive, park, retry, type Change, type Mover } from '../letter/moves.ts'
+import { toMs, toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import type { Store } from '../store.ts'
+
+/** How long letters stay: the first from resolved or exhausted to the archive, the second from the archive to nowhere. */
+export interface Retention {
+  archiveAfterMs?: number
+  removeAfterMs?: number
+}
+
+export interface SweepOptions {
+  store: Store
+  clock: Clock
+  hub: ObserverHub
+  worker: string
+  sweepMs: number
+  /** Queues that this process has handlers for. */
+  queues: () => string[]
+  retentionFor: (queue: string) => Retention | undefined
+}
+
+/** Letters that one sweep moves at the most, per kind of work; the rest waits for the next. */
+const sweepLimit = 500
+/** A letter that nobody can run is put aside once it has been due for so long. */
+const unhandledMs = 1000
+
+/**
+ * Keeps house every `sweepMs`: archives and removes what is past its retention, parks what has expired, what
+ * nobody can run and what waits for a letter that will never be resolved. Any number of processes may sweep the same store: each
+ * change is guarded by the version that was looked at, so two sweeps never undo each other.
+ */
+export class Sweeper {
+  readonly #options: SweepOptions
+  #cancel: (() => void) | undefined
+  #sweeping: Promise<void> | undefined
+  #stopped = true
+
+  constructor(options: SweepOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    if (!this.#stopped) return
+    this.#stopped = false
+    if (!this.#sweeping) this.#run()
+  }
+
+  /** Waits for the sweep under way. Safe twice. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return this.#sweeping
+    this.#stopped = true
+    this.#cancel?.()
+    await this.#sweeping
+    await this.#options.store.records.remove('worker', this.#options.worker).catch(() => false)
+  }
+
+  #run(): void {
+    this.#sweeping = this.sweep()
+      .catch((error: unknown) =>
+        this.#options.hub.emit({ type: 'trouble', during: 'sweep', error }),
+      )
+      .finally(() => {
+        this.#sweeping = undefined
+        if (this.#stopped) return
+        this.#cancel = this.#options.clock.timer(this.#options.sweepMs, () => this.#run())
+      })
+  }
+
+  /** One round of housekeeping. */
+  async sweep(): Promise<void> {
+    const nowMs = this.#options.clock.now()
+    const handled = await this.#checkIn(nowMs)
+    const { archived, removed } = await this.#retain(nowMs)
+    let parked = await this.#expire(nowMs)
+    parked += await this.#parkUnhandled(handled, nowMs)
+    parked += await this.#parkOrphans(nowMs)
+    await this.#wakeHandled(nowMs)
+    if (archived + removed + parked > 0)
+      this.#options.hub.emit({ type: 'swept', archived, removed, parked })
+  }
+
+  /** Says that this worker lives and what it can run; learns the same of others, and forgets the silent. */
+  async #checkIn(nowMs: number): Promise<Set<string>> {
+    const { store, worker, queues, sweepMs } = this.#options
+    const seenAt = toTimestamp(nowMs)
+    await store.records.put('worker', worker, { queues: queues(), seenAt })
+    const handled = new Set(queues())
+    const silentAt = toTimestamp(nowMs - 60_000 - 3 * sweepMs)
+    for (const record of await store.records.list('worker', { limit: 1000 })) {
+      const other = record.value as { queues?: Json; seenAt?: Json }
+      if (typeof other.seenAt !== 'string' || other.seenAt < silentAt)
+        await store.records.remove('worker', record.id)
+      else if (Array.isArray(other.queues))
+        for (const queue of other.queues) if (typeof queue === 'string') handled.add(queue)
+    }
+    return handled
+  }
+
+  async #retain(nowMs: number): Promise<{ archived: number; removed: number }> {
+    const { store, retentionFor } = this.#options
+    let archived = 0
+    let removed = 0
+    for (const queue of (await store.tally('queue')).keys()) {
+      const { archiveAfterMs } = retentionFor(queue) ?? {}
+      if (archiveAfterMs !== undefined) {
+        const settledBefore = toTimestamp(nowMs - archiveAfterMs)
+        const { items } = await store.find({
+          queue,
+          state: ['resolved', 'exhausted'],
+          settledBefore,
+          order: 'settled',
+          limit: sweepLimit,
+        })
+        const by = this.#mover(nowMs, 'past its retention')
+        archived += await this.#write(items.map((letter) => archive(letter, by)))
+      }
+    }
+    for (const queue of (await store.tally('queue', { state: 'archived' })).keys()) {
+      const { removeAfterMs } = retentionFor(queue) ?? {}
+      if (removeAfterMs !== undefined)
+        removed += await store.remove({
+          queue,
+          state: 'archived',
+          settledBefore: toTimestamp(nowMs - removeAfterMs),
+        })
+    }
+    return { archived, removed }
+  }
+
+  async #expire(nowMs: number): Promise<number> {
+    const { items } = await this.#options.store.find({
+      state: 'pending',
+      expiresBefore: toTimestamp(nowMs),
+      limit: sweepLimit,
+    })
+    const by = this.#mover(nowMs, 'expired before it could be run')
+    return this.#write(items.map((letter) => park(letter, by, { reason: 'expired' })))
+  }
+
+  async #parkUnhandled(handled: ReadonlySet<string>, nowMs: number): Promise<number> {
+    const { store } = this.#options
+    const waiting = await store.tally('queue', { state: 'pending' })
+    const queue = [...waiting.keys()].filter((name) => !handled.has(name))
+    if (queue.length === 0) return 0
+    const { items } = await store.find({ queue, state: 'pending', order: 'due', limit: sweepLimit })
+    const due = items.filter(
+      (letter) => letter.retryAt !== undefined && toMs(letter.retryAt) <= nowMs - unhandledMs,
+    )
+    const by = this.#mover(nowMs, 'no worker has a handler for this queue')
+    return this.#write(due.map((letter) => park(letter, by, { reason: 'no-handler' })))
+  }
+
+  /** What was parked for want of a handler goes on as soon as there is one. */
+  async #wakeHandled(nowMs: number): Promise<void> {
+    const { store, queues } = this.#options
+    const queue = queues()
+    if (queue.length === 0) return
+    const { items } = await store.find({
+      queue,
+      state: 'parked',
+      reason: 'no-handler',
+      limit: sweepLimit,
+    })
+    const by = this.#mover(nowMs, 'a handler for this queue is here now')
+    await this.#write(items.map((letter) => retry(letter, by)))
+  }
+
+  /** A letter that waits for one that was put away or removed before it was resolved would wait for ever. */
+  async #parkOrphans(nowMs: number): Promise<number> {
+    const { store } = this.#options
+    const waiting = await store.find({ state: 'pending', dependent: true, limit: sweepLimit })
+    const unrun = waiting.items.filter((letter) => letter.epoch === 0)
+    if (unrun.length === 0) return 0
+    const wanted = [...new Set(unrun.flatMap((letter) => letter.dependsOn ?? []))]
+    const hopeful = (await store.get(wanted)).filter(
+      (letter) => letter.state !== 'archived' || letter.archivedFrom === 'resolved',
+    )
+    const alive = new Set(hopeful.map((letter) => letter.id))
+    const orphans = unrun.filter((letter) => letter.dependsOn?.some((id) => !alive.has(id)))
+    const by = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
+    return this.#write(orphans.map((letter) => park(letter, by, { reason: 'dependency-failed' })))
+  }
+
+  #mover(nowMs: number, note: string): Mover {
+    return { at: toTimestamp(nowMs), actor: 'sweep', note, guard: 'version' }
+  }
+
+  async #write(changes: Change[]): Promise<number> {
+    if (changes.length === 0) return 0
+    const results = await this.#options.store.apply(changes)
+    return results.filter((result) => result === 'written').length
+  }
+}

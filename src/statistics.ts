@@ -1,0 +1,216 @@
+import {
+  categories,
+  priorities,
+  states,
+  type ErrorCategory,
+  type Priority,
+  type State,
+} from './letter/letter.ts'
+import type { Store, Total } from './store.ts'
+
+/** How things stand, and what happened since the store was made. */
+export interface Statistics {
+  /** Letters kept, archived ones aside. */
+  size: number
+  /** Null when there is no limit. */
+  maxItems: number | null
+  /** Percent of `maxItems`; 0 when there is no limit. */
+  utilisation: number
+  states: Record<State, number>
+  categories: Record<ErrorCategory, number>
+  priorities: Record<Priority, number>
+  policies: Record<string, number>
+  queues: Record<string, number>
+  lifetime: Lifetime
+  processor: Processor
+}
+
+export interface Lifetime {
+  captured: number
+  /** Captures that added an occurrence to a letter. */
+  occurrences: number
+  /** Runs begun, those given back uncounted aside. */
+  retried: number
+  resolved: number
+  rescheduled: number
+  exhausted: number
+  parked: number
+  /** Retries that a person asked for. */
+  manuallyRetried: number
+  reviewed: number
+  archived: number
+  restored: number
+  removed: number
+  evicted: number
+}
+
+export interface Processor {
+  running: boolean
+  active: number
+  pollMs: number
+}
+
+/** Reads maintained counts only: what it costs does not grow with the number of letters. */
+export async function readStatistics(
+  store: Store,
+  maxItems: number,
+  processor: Processor,
+): Promise<Statistics> {
+  const everything = { state: [...states] }
+  const [byState, byCategory, byPriority, byPolicy, byQueue, totals] = await Promise.all([
+    store.tally('state', everything),
+    store.tally('category'),
+    store.tally('priority'),
+    store.tally('policy'),
+    store.tally('queue'),
+    store.totals(),
+  ])
+  const standing = complete(states, byState)
+  const size = states.reduce((sum, state) => sum + (state === 'archived' ? 0 : standing[state]), 0)
+  const limited = Number.isFinite(maxItems)
+  return {
+    size,
+    maxItems: limited ? maxItems : null,
+    utilisation: limited ? Math.round((size / maxItems) * 10_000) / 100 : 0,
+    states: standing,
+    categories: complete(categories, byCategory),
+    priorities: complete(priorities, byPriority),
+    policies: Object.fromEntries(byPolicy),
+    queues: Object.fromEntries(byQueue),
+    lifetime: lifetimeOf(totals),
+    processor,
+  }
+}
+
+function complete<K extends string>(
+  keys: readonly K[],
+  counts: ReadonlyMap<string, number>,
+): Record<K, number> {
+  return Object.fromEntries(keys.map((key) => [key, counts.get(key) ?? 0])) as Record<K, number>
+}
+
+function lifetimeOf(totals: readonly Total[]): Lifetime {
+  const count = (action: Total['action']): number => sum(totals, action, 'count')
+  return {
+    captured: count('capture'),
+    occurrences: count('occur'),
+    retried: count('claim') - count('release'),
+    resolved: count('resolve'),
+    rescheduled: count('reschedule'),
+    exhausted: count('exhaust'),
+    parked: count('park'),
+    manuallyRetried: count('retry'),
+    reviewed: count('review'),
+    archived: count('archive'),
+    restored: count('restore'),
+    removed: count('remove'),
+    evicted: count('evict'),
+  }
+}
+
+function sum(
+  totals: readonly Total[],
+  action: Total['action'],
+  field: 'count' | 'retries' | 'backoffMs',
+): number {
+  return totals.reduce((total, row) => total + (row.action === action ? row[field] : 0), 0)
+}
+
+/** The counters and averages of lifetime totals, by priority and by queue, all exact. */
+export interface Metrics {
+  totalEnqueued: number
+  totalRetried: number
+  totalSuccesses: number
+  totalAbandoned: number
+  totalManualReviews: number
+  enqueuedByPriority: Record<Priority, number>
+  enqueuedByType: Record<string, number>
+  successByPriority: Record<Priority, number>
+  successByType: Record<string, number>
+  abandonedByPriority: Record<Priority, number>
+  abandonedByType: Record<string, number>
+  /** Retries of a letter when it was resolved or exhausted, on average. */
+  avgRetryCount: number
+  /** The wait before a retry, on average. */
+  avgBackoffMs: number
+  maxRetryCount: number
+  /** Shares of what was enqueued, from 0 to 1. */
+  successRate: number
+  abandonmentRate: number
+}
+
+export function metricsOf(totals: readonly Total[]): Metrics {
+  const lifetime = lifetimeOf(totals)
+  const settled = lifetime.resolved + lifetime.exhausted
+  const waits = lifetime.captured + lifetime.rescheduled
+  const share = (part: number, whole: number): number => (whole > 0 ? part / whole : 0)
+  return {
+    totalEnqueued: lifetime.captured,
+    totalRetried: lifetime.retried,
+    totalSuccesses: lifetime.resolved,
+    totalAbandoned: lifetime.exhausted,
+    totalManualReviews: lifetime.parked,
+    enqueuedByPriority: byPriority(totals, 'capture'),
+    enqueuedByType: byQueue(totals, 'capture'),
+    successByPriority: byPriority(totals, 'resolve'),
+    successByType: byQueue(totals, 'resolve'),
+    abandonedByPriority: byPriority(totals, 'exhaust'),
+    abandonedByType: byQueue(totals, 'exhaust'),
+    avgRetryCount: share(
+      sum(totals, 'resolve', 'retries') + sum(totals, 'exhaust', 'retries'),
+      settled,
+    ),
+    avgBackoffMs: share(
+      sum(totals, 'capture', 'backoffMs') + sum(totals, 'reschedule', 'backoffMs'),
+      waits,
+    ),
+    maxRetryCount: totals.reduce((max, row) => Math.max(max, row.maxRetries), 0),
+    successRate: share(lifetime.resolved, lifetime.captured),
+    abandonmentRate: share(lifetime.exhausted, lifetime.captured),
+  }
+}
+
+function byPriority(totals: readonly Total[], action: Total['action']): Record<Priority, number> {
+  const counts = new Map<string, number>()
+  for (const row of totals)
+    if (row.action === action) counts.set(row.priority, (counts.get(row.priority) ?? 0) + row.count)
+  return complete(priorities, counts)
+}
+
+function byQueue(totals: readonly Total[], action: Total['action']): Record<string, number> {
+  const counts = new Map<string, number>()
+  for (const row of totals)
+    if (row.action === action) counts.set(row.queue, (counts.get(row.queue) ?? 0) + row.count)
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** The metrics as text for people. */
+export function summaryOf(metrics: Metrics): string {
+  const percent = (share: number): string =>
+    metrics.totalEnqueued > 0 ? `${(share * 100).toFixed(1)}%` : '0%'
+  const { critical, high, medium, low } = metrics.enqueuedByPriority
+  const types = Object.entries(metrics.enqueuedByType).map(([type, count]) => `- ${type}: ${count}`)
+  return [
+    'Dead Letter Queue Metrics:',
+    '--------------------------',
+    `Total Enqueued: ${metrics.totalEnqueued}`,
+    `Total Retried: ${metrics.totalRetried}`,
+    `Total Successes: ${metrics.totalSuccesses} (${percent(metrics.successRate)})`,
+    `Total Abandoned: ${metrics.totalAbandoned} (${percent(metrics.abandonmentRate)})`,
+    `Manual Reviews: ${metrics.totalManualReviews}`,
+    '',
+    'By Priority (Enqueued):',
+    `- Critical: ${critical}`,
+    `- High: ${high}`,
+    `- Medium: ${medium}`,
+    `- Low: ${low}`,
+    '',
+    'By Type (Enqueued):',
+    ...types,
+    '',
+    'Statistics:',
+    `- Avg Retry Count: ${metrics.avgRetryCount.toFixed(2)}`,
+    `- Avg Backoff: ${Math.round(metrics.avgBackoffMs)} ms`,
+    `- Max Retry Count: ${metrics.maxRetryCount}`,
+  ].join('\n')
+}

@@ -1,0 +1,50 @@
+import { fakeClock, type FakeClock } from '../src/testing/fake-clock.ts'
+import type { EventOf, EventType, RedriveEvent } from '../src/observer.ts'
+import type { QueueOptions } from '../src/options.ts'
+import { DeadLetterQueue } from '../src/queue.ts'
+import type { Store } from '../src/store.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
+
+export interface QueueBench {
+  dlq: DeadLetterQueue
+  store: Store
+  clock: FakeClock
+  /** Everything that observers heard, in order. */
+  events: RedriveEvent[]
+  /** The events of one type, in order. */
+  heard: <T extends EventType>(type: T) => EventOf<T>[]
+}
+
+/** A queue on a fresh memory store and a clock that the test moves. */
+export async function aQueue(
+  options: QueueOptions = {},
+  store?: (clock: FakeClock) => Store,
+): Promise<QueueBench> {
+  const clock = fakeClock()
+  const opened = store ? store(clock) : memoryStore({ clock })
+  const events: RedriveEvent[] = []
+  const dlq = await DeadLetterQueue.open(opened, { clock, worker: 'worker-1', ...options })
+  dlq.on('*', (event) => events.push(event))
+  return {
+    dlq,
+    store: opened,
+    clock,
+    events,
+    heard: <T extends EventType>(type: T) =>
+      events.filter((event): event is EventOf<T> => event.type === type),
+  }
+}
+
+/** Errors as real clients throw them. */
+export const refused = (): Error =>
+  Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:443'), { code: 'ECONNREFUSED' })
+export const forbidden = (): Error => Object.assign(new Error('Forbidden'), { status: 403 })
+
+/** A promise and its ends. */
+export function deferred<T = void>(): {
+  promise: Promise<T>
+  resolve: (value: T) => void
+  reject: (error: unknown) => void
+} {
+  return Promise.withResolvers<T>()
+}

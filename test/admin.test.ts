@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { decodePayload } from '../src/letter/payload.ts'
+import { immediate } from '../src/policy/backoff.ts'
+import { aQueue, forbidden, refused } from './a-queue.ts'
+
+describe('Admin', () => {
+  it('retry makes a letter due now; one that had come to rest gets a fresh budget', async () => {
+    const { dlq, clock } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 1 })
+    await dlq.fail(id, refused())
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 1 })
+    const letter = await dlq.retry(id, 'mia')
+    expect(letter).toMatchObject({ state: 'pending', retries: 0 })
+    expect(Date.parse(letter.retryAt!)).toBe(clock.now())
+    expect(letter.reason).toBeUndefined()
+    expect(letter.history.at(-1)).toMatchObject({
+      actor: 'mia',
+      action: 'retry',
+      from: 'exhausted',
+      to: 'pending',
+    })
+  })
+
+  it('fail counts a run, and exhausts at the limit', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 2 })
+    expect(await dlq.fail(id, refused())).toMatchObject({ state: 'pending', retries: 1 })
+    expect(await dlq.fail(id, refused())).toMatchObject({ state: 'exhausted', retries: 2 })
+    await expect(dlq.fail(id, refused())).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
+  })
+
+  it('park asks for a review, and review records who decided what', async () => {
+    const { dlq, clock } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    const parked = await dlq.park(id, 'looks odd', 'mia')
+    expect(parked).toMatchObject({ state: 'parked', reason: 'operator' })
+    expect(parked.review).toEqual({ neededSince: parked.updatedAt })
+    await clock.advance(1000)
+    const decided = await dlq.review(id, { decision: 'requeue', note: 'fixed upstream', by: 'tom' })
+    expect(decided).toMatchObject({ state: 'pending', retries: 0 })
+    expect(decided.review).toMatchObject({
+      decidedBy: 'tom',
+      decision: 'requeue',
+      note: 'fixed upstream',
+      neededSince: parked.updatedAt,
+    })
+  })
+
+  it.each([
+    ['resolve', 'resolved'],
+    ['discard', 'archived'],
+  ] as const)('review with %s ends %s', async (decision, state) => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
+    expect((await dlq.review(id, { decision, by: 'tom' })).state).toBe(state)
+  })
+
+  it('edit makes a new version of the payload and keeps the first; undo takes it back', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: { to: 'wrong' } }, refused(), {
+      tags: ['old'],
+    })
+    await dlq.edit(id, { payload: { to: 'right' }, tags: ['new'], reason: 'typo', by: 'mia' })
+    const edited = (await dlq.get(id))!
+    expect(decodePayload(edited.payload)).toEqual({ to: 'right' })
+    expect(edited).toMatchObject({ tags: ['new'], payload: { version: 2 } })
+    expect(decodePayload((await dlq.original(id))!)).toEqual({ to: 'wrong' })
+    await dlq.undoEdit(id, 'mia')
+    const undone = (await dlq.get(id))!
+    expect(decodePayload(undone.payload)).toEqual({ to: 'wrong' })
+    expect(undone).toMatchObject({ tags: ['old'], payload: { version: 3 } })
+    await expect(dlq.undoEdit(id, 'mia')).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('an edited payload is what the handler gets', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, forbidden())
+    await dlq.edit(id, { payload: 2, reason: 'fix', by: 'mia' })
+    await dlq.retry(id, 'mia')
+    const inputs: unknown[] = []
+    dlq.handle('a', ({ input }) => void inputs.push(input))
+    dlq.start()
+    await clock.advance(0)
+    expect(inputs).toEqual([2])
+    await dlq.close()
+  })
+
+  it('archive puts out of sight, restore brings back to where it was', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.archive(id, 'mia')
+    expect((await dlq.find()).items).toEqual([])
+    expect((await dlq.find({ state: 'archived' })).items).toHaveLength(1)
+    expect(await dlq.restore(id, 'mia')).toMatchObject({ state: 'parked', reason: 'permanent' })
+  })
+
+  it('remove takes it away for ever and answers with what it was', async () => {
+    const { dlq, heard } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    expect((await dlq.remove(id, 'mia')).id).toBe(id)
+    expect(await dlq.get(id)).toBeUndefined()
+    expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
+  })
+
+  it('says LETTER_NOT_FOUND for ids that are not there, and ILLEGAL_MOVE with the states that allow it', async () => {
+    const { dlq } = await aQueue()
+    const nobody = '0198c0de-0000-7000-8000-000000000001'
+    await expect(dlq.retry(nobody)).rejects.toMatchObject({ code: 'LETTER_NOT_FOUND' })
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await dlq.resolve(id)
+    await expect(dlq.retry(id)).rejects.toThrow(
+      'retry is possible when it is pending, exhausted, parked',
+    )
+  })
+
+  it('never moves a letter that a worker is running, but lets a person settle it', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: immediate() })
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await store.claim({ worker: 'w', limit: 1, leaseMs: 1000 })
+    for (const act of [
+      () => dlq.retry(id),
+      () => dlq.archive(id),
+      () => dlq.remove(id),
+      () => dlq.edit(id, { tags: [], reason: 'r', by: 'b' }),
+    ])
+      await expect(act()).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
+    expect(await dlq.resolve(id, 'mia')).toMatchObject({ state: 'resolved' })
+    await clock.advance(5000)
+    expect((await dlq.get(id))!.state).toBe('resolved')
+  })
+
+  it('clear removes only with the right number as confirmation', async () => {
+    const { dlq } = await aQueue()
+    for (let n = 0; n < 3; n++) await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.enqueue({ type: 'b' }, forbidden())
+    await expect(dlq.clear({ queue: 'a' }, { confirm: 4 })).rejects.toThrow('3 letters match')
+    expect(await dlq.clear({ queue: 'a' }, { confirm: 3 })).toBe(3)
+    expect((await dlq.stats()).queues).toEqual({ b: 1 })
+  })
+})

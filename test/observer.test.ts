@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { ObserverHub, type RedriveEvent } from '../src/observer.ts'
+
+const evicted: RedriveEvent = { type: 'evicted', count: 1 }
+
+describe('ObserverHub', () => {
+  it('tells listeners of the type and listeners of all, until they leave', () => {
+    const hub = new ObserverHub()
+    const heard: string[] = []
+    const leave = hub.on('evicted', () => heard.push('one'))
+    hub.on('*', () => heard.push('all'))
+    hub.on('full', () => heard.push('other'))
+    hub.emit(evicted)
+    leave()
+    hub.emit(evicted)
+    expect(heard).toEqual(['all', 'one', 'all'])
+  })
+
+  it('goes on to the other listeners when one throws, and tells of the trouble', () => {
+    const hub = new ObserverHub()
+    const heard: string[] = []
+    hub.on('evicted', () => {
+      throw new Error('broken')
+    })
+    hub.on('evicted', () => heard.push('second'))
+    hub.on('trouble', (event) => heard.push(event.type === 'trouble' ? event.during : ''))
+    hub.emit(evicted)
+    expect(heard).toEqual(['observer of evicted', 'second'])
+  })
+
+  it('catches a rejecting listener, and does not go round when the listener of trouble is broken too', async () => {
+    const hub = new ObserverHub()
+    const broken = async (): Promise<never> => Promise.reject(new Error('broken'))
+    let troubles = 0
+    hub.on('*', broken)
+    hub.on('trouble', () => troubles++)
+    hub.emit(evicted)
+    await new Promise((resolve) => void setImmediate(resolve))
+    expect(troubles).toBe(1)
+  })
+})

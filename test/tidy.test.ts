@@ -1,0 +1,200 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { errorTable } from '../src/errors.ts'
+import manifest from '../package.json' with { type: 'json' }
+
+const root = join(import.meta.dirname, '..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+function filesBelow(folder: string, ending = '.ts'): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith(ending))
+    .map((path) => join(folder, path))
+    .sort()
+}
+
+const sources = filesBelow('src')
+
+/** A room is a folder of src, or a file that stands there by itself. */
+function roomOf(path: string): string {
+  return path.split('/')[1]!.replace(/\.ts$/, '')
+}
+
+function importsOf(path: string): string[] {
+  const text = read(path)
+  const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
+    (match) => match[1]!,
+  )
+  return specifiers.map((specifier) => relative(root, join(root, dirname(path), specifier)))
+}
+
+/** The table in ARCHITECTURE.md is the rule; this reads it. */
+function importTable(): Map<string, string[]> {
+  const section = read('ARCHITECTURE.md').split('## Who may import whom')[1]!.split('\n## ')[0]!
+  const rows = section.split('\n').filter((line) => line.startsWith('| `'))
+  return new Map(
+    rows.map((row) => {
+      const [, room, allowed] = row.split('|').map((cell) => cell.trim())
+      return [
+        room!.replaceAll('`', ''),
+        [...allowed!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!),
+      ]
+    }),
+  )
+}
+
+describe('the rooms', () => {
+  const table = importTable()
+
+  it('all stand in the import table of ARCHITECTURE.md, and no other does', () => {
+    expect([...table.keys()].sort()).toEqual([...new Set(sources.map(roomOf))].sort())
+  })
+
+  it.each(sources)('%s imports only what its room may', (path) => {
+    const allowed = table.get(roomOf(path)) ?? []
+    const strangers = importsOf(path).filter((target) => {
+      const room = roomOf(target)
+      return room !== roomOf(path) && !allowed.includes(room) && !allowed.includes('all')
+    })
+    expect(strangers).toEqual([])
+  })
+
+  it('drivers never import a sibling', () => {
+    const folder = (path: string): string => path.split('/').slice(0, 3).join('/')
+    const crossing = sources
+      .filter((path) => path.startsWith('src/stores/'))
+      .filter((path) =>
+        importsOf(path).some(
+          (target) => target.startsWith('src/stores/') && folder(target) !== folder(path),
+        ),
+      )
+    expect(crossing).toEqual([])
+  })
+
+  it('are named for what they hold', () => {
+    const banned =
+      /\/(utils|helpers|common|lib|types|interfaces|misc|shared|core|manager|service|base|impl)(\.ts|\/)/
+    expect(sources.filter((path) => banned.test(path))).toEqual([])
+  })
+})
+
+describe('time and chance', () => {
+  const banned =
+    /\b(Date\.now|new Date\(\)|performance\.now|Math\.random|setTimeout|setInterval|setImmediate|randomUUID|randomBytes|randomInt|randomFillSync|getRandomValues|process\.hrtime|timers\/promises)\b/
+  /** Where the real ones may stand, and why. */
+  const exempt = new Map([
+    ['src/clock.ts', 'it is the clock'],
+    ['src/testing/fake-clock.ts', 'it lets promises settle between timers'],
+    ['src/stores/sqlite/worker.ts', 'it measures its own waits for a lock'],
+  ])
+
+  it.each(sources.filter((path) => !exempt.has(path)))('%s takes them from the clock', (path) => {
+    const code = read(path).replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    expect(banned.exec(code)?.[0]).toBeUndefined()
+  })
+})
+
+describe('tests', () => {
+  const tests = filesBelow('test', '.test.ts')
+
+  it('mirror src: each has the file that it tests', () => {
+    const apart = [
+      'test/tidy.test.ts',
+      'test/contract/',
+      'test/seeds/',
+      'test/simulation/',
+      'test/crash/',
+      'test/examples',
+      'test/bad-input/',
+    ]
+    const orphans = tests
+      .filter((path) => !apart.some((prefix) => path.startsWith(prefix)))
+      .filter((path) => {
+        const mirrored = path.replace(/^test/, 'src').replace(/\.test\.ts$/, '')
+        const candidates = [
+          `${mirrored}.ts`,
+          mirrored,
+          `${dirname(mirrored)}/${dirname(mirrored).split('/').at(-1)}.ts`,
+        ]
+        return !candidates.some((candidate) => existsSync(join(root, candidate)))
+      })
+    expect(orphans).toEqual([])
+  })
+
+  it('do not sleep', () => {
+    const sleepers = tests.filter(
+      (path) =>
+        path !== 'test/tidy.test.ts' &&
+        /setTimeout\(\s*(resolve|done|r)\b|timers\/promises/.test(read(path)),
+    )
+    expect(sleepers).toEqual([])
+  })
+
+  it('have titles that say what is, not what is wished', () => {
+    const wishes = tests.filter((path) => /\b(it|test)\(\s*['"`][^'"`]*\bshould\b/.test(read(path)))
+    expect(wishes).toEqual([])
+  })
+})
+
+describe('docs', () => {
+  it('the error page lists exactly the codes that exist', () => {
+    const page = read('docs/reference/errors.md')
+    expect([...page.matchAll(/^\| `([A-Z_]+)`/gm)].map((match) => match[1])).toEqual(
+      Object.keys(errorTable),
+    )
+  })
+
+  it('every error code is thrown somewhere', () => {
+    const thrown = sources
+      .filter((path) => path !== 'src/errors.ts')
+      .map(read)
+      .join('\n')
+    expect(Object.keys(errorTable).filter((code) => !thrown.includes(`'${code}'`))).toEqual([])
+  })
+
+  it('the README is short, and its code is the one in examples/', () => {
+    const readme = read('README.md')
+    expect(readme.split('\n').length).toBeLessThanOrEqual(150)
+    const code = /```ts\n([\s\S]*?)```/.exec(readme)![1]!.trim()
+    const example = read('examples/ten-lines.ts').replaceAll("'../src/index.ts'", "'redrive'")
+    for (const block of code.split('\n\n')) expect(example).toContain(block)
+  })
+
+  it('ARCHITECTURE.md is a map, not a book', () => {
+    expect(read('ARCHITECTURE.md').split('\n').length).toBeLessThanOrEqual(250)
+  })
+
+  it('every npm command that a page names exists', () => {
+    const pages = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', ...filesBelow('docs', '.md')]
+    const named = pages.flatMap((page) =>
+      [...read(page).matchAll(/npm run ([a-z:-]+)/g)].map((match) => match[1]!),
+    )
+    expect(named.filter((name) => !(name in manifest.scripts))).toEqual([])
+  })
+
+  it('every relative link of a page leads somewhere', () => {
+    const pages = [
+      'README.md',
+      'CONTRIBUTING.md',
+      'ARCHITECTURE.md',
+      'CHANGELOG.md',
+      ...filesBelow('docs', '.md'),
+    ]
+    const broken = pages.flatMap((page) =>
+      [...read(page).replaceAll(/`[^`]*`/g, '').matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+        .map((match) => match[1]!)
+        .filter((link) => !existsSync(join(root, dirname(page), link)))
+        .map((link) => `${page}: ${link}`),
+    )
+    expect(broken).toEqual([])
+  })
+
+  it('every export of the package has its file', () => {
+    const targets = Object.values(manifest.exports).filter((target) => typeof target !== 'string')
+    const missing = targets
+      .map((target) => target.default.replace('./dist/', 'src/').replace(/\.js$/, '.ts'))
+      .filter((path) => !existsSync(join(root, path)))
+    expect(missing).toEqual([])
+  })
+})
