@@ -1,0 +1,212 @@
+import { userInfo } from 'node:os'
+import { createInterface } from 'node:readline/promises'
+import type { Command } from 'commander'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter, State } from '../letter/letter.ts'
+import { moveTable } from '../letter/moves.ts'
+import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import type { DeadLetterQueue } from '../queue.ts'
+import { explain, tell } from './failures.ts'
+import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
+import { resolveId } from './letter-ids.ts'
+import { withStore, type GlobalOptions, type Opened } from './open.ts'
+import { counted, json, line, paint } from './print.ts'
+
+/** Something that is done to letters, one by one or many at once. */
+export interface Act {
+  name: 'retry' | 'archive'
+  description: string
+  /** What a letter is afterwards. */
+  done: string
+  run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
+  /** Said once after all is done. */
+  after?: (opened: Opened, letters: readonly DeadLetter[]) => Promise<string | undefined>
+}
+
+interface ActOptions extends GlobalOptions, FilterOptions {
+  all?: boolean
+  yes?: boolean
+  by?: string
+}
+
+export function addAct(program: Command, act: Act): void {
+  const command = program
+    .command(act.name)
+    .description(act.description)
+    .argument('[ids...]', 'ids, or the beginnings of ids; instead of a filter')
+  addFilterOptions(command)
+    .option('-a, --all', 'every letter for which it is possible')
+    .option('-y, --yes', 'do not ask before acting on all that match a filter')
+    .option('--by <name>', 'who does it, for the history')
+    .addHelpText('after', examplesOf(act.name))
+    .action((ids: string[], _, self: Command) => {
+      const options = self.optsWithGlobals<ActOptions>()
+      return withStore(options, (opened) => perform(act, opened, ids, options))
+    })
+}
+
+const examplesOf = (name: string): string => `
+Examples:
+  redrive ${name} 01995c3a 01995c4f
+  redrive ${name} --queue charge-card --state exhausted
+  redrive ${name} --group v1-a77e7f3bef6b9a28 --yes
+
+With --json each line is what became of one letter: {"id", "ok", "queue",
+"state"} or {"id", "ok", "code", "message"}.`
+
+async function perform(
+  act: Act,
+  opened: Opened,
+  ids: string[],
+  options: ActOptions,
+): Promise<void> {
+  const filter = readFilter(options, opened.clock.now())
+  const filtered = options.all === true || Object.keys(filter).length > 0
+  if (ids.length > 0 === filtered)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${act.name} needs either ids or a filter such as --queue, --state or --group (--all for every letter)`,
+    )
+  const chosen = filtered
+    ? await choose(act, opened, filter, options)
+    : await resolveAll(opened, ids)
+  const outcomes = await actOn(act, opened, chosen, options)
+  report(act, outcomes, filtered, options)
+  const letters = outcomes.flatMap((outcome) => ('letter' in outcome ? [outcome.letter] : []))
+  const note = options.json || letters.length === 0 ? undefined : await act.after?.(opened, letters)
+  if (note !== undefined) process.stdout.write(`${note}\n`)
+}
+
+async function resolveAll({ store }: Opened, given: string[]): Promise<string[]> {
+  const ids: string[] = []
+  for (const one of given) ids.push(await resolveId(store, one))
+  return [...new Set(ids)]
+}
+
+/** The letters that match are chosen once, before any of them changes. */
+async function choose(
+  act: Act,
+  { dlq, store }: Opened,
+  filter: LetterFilter,
+  options: ActOptions,
+): Promise<string[]> {
+  const legal: readonly State[] = moveTable[act.name].from
+  const wanted =
+    filter.state === undefined
+      ? legal
+      : [filter.state].flat().filter((state) => legal.includes(state))
+  if (wanted.length === 0)
+    throw new RedriveError(
+      'ILLEGAL_MOVE',
+      `${act.name} is possible when a letter is ${legal.join(', ')}`,
+    )
+  const eligible: LetterFilter = { ...filter, state: [...wanted] }
+  const counts = await store.tally('state', eligible)
+  const matching = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  if (matching === 0) return []
+  const by = [...counts]
+    .map(([state, count]) => `${count.toLocaleString('en')} ${state}`)
+    .join(', ')
+  if (!options.yes) await confirm(act, `${counted(matching, 'letter')} (${by})`)
+  const ids: string[] = []
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = await dlq.find({
+      ...eligible,
+      order: 'oldest',
+      limit: maxLimit,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    ids.push(...page.items.map((letter) => letter.id))
+    cursor = page.cursor
+  }
+  return ids
+}
+
+async function confirm(act: Act, what: string): Promise<void> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY)
+    throw new RedriveError('INVALID_INPUT', `${act.name} would act on ${what}: add --yes to do it`)
+  const asking = createInterface({ input: process.stdin, output: process.stdout })
+  const ended = new AbortController()
+  asking.once('close', () => ended.abort())
+  const answer = await asking
+    .question(`${act.name} ${what}? [y/N] `, { signal: ended.signal })
+    .catch(() => '')
+  asking.close()
+  if (!/^y(es)?$/i.test(answer.trim()))
+    throw new RedriveError('INVALID_INPUT', 'nothing was changed')
+}
+
+type Outcome = { id: string; letter: DeadLetter } | { id: string; error: unknown }
+
+/** Enough at once for a store to write them together. */
+const batchSize = 100
+
+async function actOn(
+  act: Act,
+  { dlq }: Opened,
+  ids: string[],
+  options: ActOptions,
+): Promise<Outcome[]> {
+  const by = options.by ?? userName()
+  const outcomes: Outcome[] = []
+  for (let start = 0; start < ids.length; start += batchSize) {
+    const batch = ids.slice(start, start + batchSize)
+    const run = async (id: string): Promise<Outcome> =>
+      act.run(dlq, id, by).then(
+        (letter) => ({ id, letter }),
+        (error: unknown) => ({ id, error }),
+      )
+    outcomes.push(...(await Promise.all(batch.map(run))))
+    if (process.stderr.isTTY && ids.length > batchSize)
+      process.stderr.write(`\r${outcomes.length} of ${ids.length}\u001b[K`)
+  }
+  if (process.stderr.isTTY && ids.length > batchSize) process.stderr.write('\r\u001b[K')
+  return outcomes
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return 'operator' // A user without a name, as in some containers.
+  }
+}
+
+const maxToldErrors = 10
+
+function report(
+  act: Act,
+  outcomes: readonly Outcome[],
+  filtered: boolean,
+  options: ActOptions,
+): void {
+  const failed = outcomes.filter((outcome) => 'error' in outcome)
+  if (options.json)
+    for (const outcome of outcomes) process.stdout.write(`${json(forPrograms(outcome))}\n`)
+  else {
+    if (filtered || outcomes.length > maxToldErrors)
+      process.stdout.write(
+        outcomes.length === 0
+          ? 'No letter matches.\n'
+          : `${counted(outcomes.length - failed.length, 'letter')} ${act.done}.\n`,
+      )
+    else
+      for (const outcome of outcomes)
+        if ('letter' in outcome)
+          process.stdout.write(
+            `${outcome.id}  ${line(outcome.letter.queue)}  ${paint('green', act.done)}\n`,
+          )
+    for (const { error } of failed.slice(0, maxToldErrors))
+      process.stderr.write(tell(explain(error)))
+    if (failed.length > maxToldErrors) process.stderr.write(`… ${failed.length} failed in all\n`)
+  }
+  if (failed.length > 0) process.exitCode = explain(failed[0]!.error).exit
+}
+
+function forPrograms(outcome: Outcome): object {
+  const { id } = outcome
+  if ('letter' in outcome)
+    return { id, ok: true, queue: outcome.letter.queue, state: outcome.letter.state }
+  const { code, message } = explain(outcome.error)
+  return { id, ok: false, code, message }
+}

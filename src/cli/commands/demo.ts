@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import { systemClock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { runDemo } from '../demo/demo.ts'
+import type { GlobalOptions } from '../open.ts'
+
+/** Never the store of REDRIVE_STORE: a demo has no business there. */
+const usualStore = 'sqlite:.redrive/demo.db'
+
+const examples = `
+Examples:
+  redrive demo
+  redrive demo --seconds 10 | cat     without a terminal: a line for every event
+  redrive demo --json                 the same as structured log lines`
+
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description(`watch a worker deal with failing calls; keeps its letters in ${usualStore}`)
+    .option('--seconds <count>', 'end by itself after so many seconds')
+    .addHelpText('after', examples)
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions & { seconds?: string }>()
+      const url = options.store ?? usualStore
+      return runDemo({
+        url,
+        json: options.json ?? false,
+        clock: systemClock,
+        ...readSeconds(options.seconds),
+      })
+    })
+}
+
+function readSeconds(text: string | undefined): { seconds?: number } {
+  if (text === undefined) return {}
+  const seconds = Number(text)
+  if (seconds > 0) return { seconds }
+  throw new RedriveError('INVALID_INPUT', `--seconds is a number above 0, got "${text}"`)
+}

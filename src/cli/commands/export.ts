@@ -1,0 +1,123 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Command } from 'commander'
+import { RedriveError } from '../../errors.ts'
+import type { LetterFilter } from '../../letter/query.ts'
+import { toOperationItem } from '../../operation-file/write.ts'
+import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
+import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { counted, json } from '../print.ts'
+
+const examples = `
+Examples:
+  redrive export operations.json
+  redrive export --queue charge-card > charge-card.json
+
+Writes a JSON array of operations, payloads included, oldest first; archived
+ones only with --state archived. A file is written beside the old one and takes
+its place when it is whole; only its owner can read it.
+With --json and a file it prints {"file", "letters"}.`
+
+export function addExport(program: Command): void {
+  const command = program
+    .command('export')
+    .description('write letters to a JSON file of operations')
+    .argument('[file]', 'the file; standard output unless given')
+  addFilterOptions(command)
+    .addHelpText('after', examples)
+    .action((file: string | undefined, _, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions & FilterOptions>()
+      return withStore(options, (opened) => exportTo(file, opened, options))
+    })
+}
+
+async function exportTo(
+  file: string | undefined,
+  opened: Opened,
+  options: GlobalOptions & FilterOptions,
+): Promise<void> {
+  const filter = readFilter(options, opened.clock.now())
+  if (file === undefined || file === '-')
+    return void (await writeItems(opened, filter, (text) => void process.stdout.write(text)))
+  const letters = await replaceFile(file, opened.clock.id(), (write) =>
+    writeItems(opened, filter, write),
+  )
+  process.stdout.write(
+    options.json
+      ? `${json({ file, letters })}\n`
+      : `${counted(letters, 'letter')} written to ${file}.\n`,
+  )
+}
+
+const pageSize = 200
+
+/** Page by page, so that a large store does not have to fit into memory. */
+async function writeItems(
+  { dlq }: Opened,
+  filter: LetterFilter,
+  write: (text: string) => void,
+): Promise<number> {
+  let count = 0
+  let cursor: string | undefined
+  do {
+    const from = cursor === undefined ? {} : { cursor }
+    const page = await dlq.find({
+      ...filter,
+      order: 'oldest',
+      limit: pageSize,
+      payload: true,
+      ...from,
+    })
+    for (const letter of page.items) {
+      const item = json(toOperationItem(letter), 2).replaceAll('\n', '\n  ')
+      write(`${count++ === 0 ? '[' : ','}\n  ${item}`)
+    }
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  write(count === 0 ? '[]\n' : '\n]\n')
+  return count
+}
+
+/** The new file is whole and on disk before it takes the place of the old one; when anything fails the old one stays. */
+async function replaceFile(
+  file: string,
+  mark: string,
+  fill: (write: (text: string) => void) => Promise<number>,
+): Promise<number> {
+  const draft = `${file}.${mark}.tmp`
+  try {
+    const descriptor = openSync(draft, 'wx', 0o600)
+    let count: number
+    try {
+      count = await fill((text) => writeFully(descriptor, text))
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+    renameSync(draft, file)
+    syncFolder(dirname(file))
+    return count
+  } catch (error) {
+    rmSync(draft, { force: true })
+    if (error instanceof RedriveError) throw error
+    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** One write may take only a part. */
+function writeFully(descriptor: number, text: string): void {
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)
+}
+
+/** The new name, too, has to be on disk. */
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { text as readAll } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import { RedriveError } from '../../errors.ts'
+import { importOperationFile } from '../../operation-file/import.ts'
+import { withStore, type GlobalOptions } from '../open.ts'
+import { counted, json, line } from '../print.ts'
+
+const examples = `
+Examples:
+  redrive import .duyetbot-dlq.json
+  redrive import - < operations.json       from standard input
+
+The file is a JSON array of operations, as redrive export writes it. Importing
+it twice adds nothing the second time. Items that cannot be read are told, each
+with its place in the file, and the exit code is 2.
+With --json it prints {"added", "duplicates", "problems"}.`
+
+export function addImport(program: Command): void {
+  program
+    .command('import')
+    .description('add the operations of a JSON file as letters; makes the store if there is none')
+    .argument('<file>', 'the file, or - for standard input')
+    .addHelpText('after', examples)
+    .action(async (file: string, _, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions>()
+      const text = file === '-' ? await readAll(process.stdin) : readFile(file)
+      return withStore(
+        options,
+        async ({ store }) => print(await importOperationFile(store, text), options),
+        { create: true },
+      )
+    })
+}
+
+function readFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new RedriveError('INVALID_INPUT', `cannot read ${file}: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+const maxTold = 20
+
+function print(
+  report: { added: number; duplicates: number; problems: string[] },
+  options: GlobalOptions,
+): void {
+  const { added, duplicates, problems } = report
+  if (options.json) process.stdout.write(`${json(report)}\n`)
+  else {
+    const already = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} were there already` : ''
+    process.stdout.write(`${counted(added, 'letter')} added${already}.\n`)
+    for (const problem of problems.slice(0, maxTold)) process.stderr.write(`${line(problem)}\n`)
+    if (problems.length > maxTold) process.stderr.write(`… ${problems.length} problems in all\n`)
+  }
+  if (problems.length > 0) process.exitCode = 2
+}

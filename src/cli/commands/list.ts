@@ -1,0 +1,137 @@
+import type { Command } from 'commander'
+import { RedriveError } from '../../errors.ts'
+import type { LetterSummary } from '../../letter/letter.ts'
+import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../../letter/query.ts'
+import type { Store } from '../../store.ts'
+import { addFilterOptions, readFilter, readLimit, type FilterOptions } from '../filter.ts'
+import { shortLength } from '../letter-ids.ts'
+import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { counted, json, line, lineWidth, paint, table, type Column } from '../print.ts'
+import { failureLine, stateStyle, whenOf } from '../standing.ts'
+
+interface ListOptions extends GlobalOptions, FilterOptions {
+  order: string
+  limit: string
+  all?: boolean
+  cursor?: string
+}
+
+const examples = `
+Examples:
+  redrive list --state parked,exhausted       what will not move by itself
+  redrive list --queue charge-card --since 2h
+  redrive list --order due                    what runs next
+  redrive list --json | jq -r .id
+
+With --json each line is one letter, without its payload and history. When there
+are more letters, standard error gets the --cursor that goes on.`
+
+export function addList(program: Command): void {
+  const command = program
+    .command('list')
+    .description('list letters, newest first, archived ones aside')
+  addFilterOptions(command)
+    .option('-o, --order <order>', orders.join(', '), 'newest')
+    .option('-n, --limit <count>', 'so many at most', '20')
+    .option('-a, --all', 'all that match')
+    .option('--cursor <cursor>', 'go on from here')
+    .addHelpText('after', examples)
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<ListOptions>()
+      return withStore(options, (opened) => list(opened, options))
+    })
+}
+
+async function list(opened: Opened, options: ListOptions): Promise<void> {
+  const filter = readFilter(options, opened.clock.now())
+  const order = orders.find((known) => known === options.order)
+  if (!order)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `--order is one of ${orders.join(', ')}, got "${options.order}"`,
+    )
+  const limit = options.all ? maxLimit : readLimit(options.limit)
+  const query: LetterQuery = {
+    ...filter,
+    order,
+    limit,
+    ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
+  }
+  let shown = 0
+  for (;;) {
+    const { items, cursor } = await opened.dlq.find(query)
+    if (options.json) for (const letter of items) process.stdout.write(`${json(ordered(letter))}\n`)
+    else if (items.length > 0) await printTable(opened, items, shown === 0)
+    shown += items.length
+    if (options.all && cursor !== undefined) query.cursor = cursor
+    else return options.json ? printCursor(cursor) : printEnd(opened.store, filter, shown, cursor)
+  }
+}
+
+async function printTable(
+  { store, clock }: Opened,
+  letters: LetterSummary[],
+  first: boolean,
+): Promise<void> {
+  const idLength = await shortLength(
+    store,
+    letters.map((letter) => letter.id),
+  )
+  const lines = table(columns(idLength, clock.now()), letters, lineWidth())
+  process.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
+}
+
+function columns(idLength: number, nowMs: number): Column<LetterSummary>[] {
+  return [
+    { title: 'ID', cell: ({ id }) => id.slice(0, idLength) },
+    { title: 'QUEUE', cell: ({ queue }) => line(queue), least: 10 },
+    { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => stateStyle[state] },
+    { title: 'CATEGORY', cell: ({ category }) => category, optional: true },
+    {
+      title: 'TRY',
+      cell: ({ retries, maxRetries }) => `${retries}/${maxRetries}`,
+      right: true,
+      optional: true,
+    },
+    { title: 'DUE', cell: (letter) => whenOf(letter, nowMs), right: true, optional: true },
+    {
+      title: 'ERROR',
+      cell: failureLine,
+      style: ({ corrupt }) => (corrupt === undefined ? undefined : 'red'),
+      least: 12,
+    },
+  ]
+}
+
+/** What people look for comes first. */
+function ordered(letter: LetterSummary): object {
+  const { id, queue, state, ...rest } = letter
+  return { id, queue, state, ...rest }
+}
+
+function printCursor(cursor: string | undefined): void {
+  if (cursor !== undefined) process.stderr.write(`--cursor ${cursor}\n`)
+}
+
+/** What a tally of these costs does not grow with the number of letters. */
+const cheap = new Set(['queue', 'state', 'category', 'priority'])
+
+async function printEnd(
+  store: Store,
+  filter: LetterFilter,
+  shown: number,
+  cursor: string | undefined,
+): Promise<void> {
+  const filtered = Object.keys(filter).length > 0
+  if (shown === 0)
+    return void process.stdout.write(filtered ? 'No letter matches.\n' : 'No letters.\n')
+  if (cursor === undefined)
+    return void process.stdout.write(paint('dim', `${counted(shown, 'letter')}.`) + '\n')
+  const counts = Object.keys(filter).every((key) => cheap.has(key))
+    ? await store.tally('state', filter)
+    : undefined
+  const all = counts
+    ? ` of ${[...counts.values()].reduce((sum, count) => sum + count, 0).toLocaleString('en')}`
+    : ''
+  process.stdout.write(paint('dim', `${shown}${all} letters. More with --limit or --all.`) + '\n')
+}

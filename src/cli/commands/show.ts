@@ -1,0 +1,213 @@
+import type { Command } from 'commander'
+import { RedriveError } from '../../errors.ts'
+import type {
+  DeadLetter,
+  Failure,
+  HistoryEntry,
+  Payload,
+  RetryPolicy,
+  Source,
+} from '../../letter/letter.ts'
+import { viewPayload } from '../../letter/payload-view.ts'
+import { toMs } from '../../letter/time.ts'
+import { resolveId } from '../letter-ids.ts'
+import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { block, counted, cut, fromNow, json, line, lineWidth, paint, span } from '../print.ts'
+import { stateStyle, whenOf } from '../standing.ts'
+
+const examples = `
+Examples:
+  redrive show 01995c3a        8 characters of an id are enough, or as many as
+                               tell it from others
+  redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
+
+With --json each line is one letter, the bytes of its payload in base64.`
+
+export function addShow(program: Command): void {
+  program
+    .command('show')
+    .description('show letters whole: failure, payload, timeline')
+    .argument('<ids...>', 'ids, or the beginnings of ids')
+    .option('--max-payload <chars>', 'show so much of the payload', '4000')
+    .addHelpText('after', examples)
+    .action((ids: string[], _, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions & { maxPayload: string }>()
+      return withStore(options, (opened) => show(opened, ids, options))
+    })
+}
+
+async function show(
+  opened: Opened,
+  ids: string[],
+  options: GlobalOptions & { maxPayload: string },
+): Promise<void> {
+  const maxChars = Number(options.maxPayload)
+  if (!Number.isInteger(maxChars) || maxChars < 0)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `--max-payload is a number of characters, got "${options.maxPayload}"`,
+    )
+  for (const [index, given] of ids.entries()) {
+    const letter = await opened.dlq.get(await resolveId(opened.store, given))
+    if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${given}`)
+    const separator = index === 0 || options.json ? '' : '\n'
+    const text = options.json
+      ? json(forPrograms(letter))
+      : forPeople(letter, opened.clock.now(), maxChars)
+    process.stdout.write(`${separator}${text}\n`)
+  }
+}
+
+function forPrograms(letter: DeadLetter): object {
+  const { id, queue, state, payload, ...rest } = letter
+  const { bytes, ...about } = payload
+  const base64 = Buffer.from(bytes).toString('base64')
+  return { id, queue, state, ...rest, payload: { ...about, base64 } }
+}
+
+function forPeople(letter: DeadLetter, nowMs: number, maxChars: number): string {
+  const { payload } = letter
+  return [
+    `${paint('bold', letter.id)}  ${paint(stateStyle[letter.state], letter.state)}${letter.reason ? ` (${letter.reason})` : ''}`,
+    ...facts(letter, nowMs).map(
+      ([name, value]) => `${paint('dim', name.padEnd(10))} ${line(value)}`,
+    ),
+    '',
+    paint('bold', 'Failure'),
+    ...failureLines(letter.failure),
+    ...(sameFailure(letter)
+      ? []
+      : ['', paint('bold', 'First failure'), ...failureLines(letter.firstFailure)]),
+    '',
+    `${paint('bold', 'Payload')}  ${line(payloadFacts(payload))}`,
+    indented(block(viewPayload(payload, maxChars))),
+    '',
+    paint('bold', 'Timeline'),
+    ...timeline(letter),
+  ].join('\n')
+}
+
+/** The small facts, a line each; those that are not there are left out. */
+function facts(letter: DeadLetter, nowMs: number): [name: string, value: string][] {
+  const moment = (at: string): string => `${at} (${fromNow(toMs(at), nowMs)})`
+  const { retries, maxRetries, attempts, review, lease, dependsOn, metadata, tags } = letter
+  const rows: [string, string | undefined][] = [
+    ['corrupt', letter.corrupt],
+    ['queue', letter.queue],
+    ['source', sourceText(letter.source)],
+    ['category', `${letter.category}, severity ${letter.severity}, ${letter.recoverability}`],
+    ['group', letter.fingerprint],
+    ['priority', letter.priority],
+    [
+      'retries',
+      `${retries} of ${maxRetries}, after ${counted(attempts, 'attempt')}, ${policyText(letter.policy)}`,
+    ],
+    ['seen', letter.occurrences > 1 ? `${letter.occurrences} times` : undefined],
+    ['captured', moment(letter.deadLetteredAt)],
+    ['due', letter.state === 'pending' && letter.retryAt ? moment(letter.retryAt) : undefined],
+    [
+      'running',
+      lease ? `by ${lease.worker} until ${lease.expiresAt}, ${whenOf(letter, nowMs)}` : undefined,
+    ],
+    ['settled', letter.settledAt && moment(letter.settledAt)],
+    ['expires', letter.expiresAt && moment(letter.expiresAt)],
+    ['review', review && reviewText(review)],
+    [
+      'task',
+      letter.task && `${letter.task.id}: ${letter.task.description} (${letter.task.source})`,
+    ],
+    ['github', letter.github && Object.values(letter.github).join(' ')],
+    ['dedupe key', letter.dedupeKey],
+    ['lane', letter.lane],
+    ['tenant', letter.tenant],
+    ['depends on', dependsOn?.join(', ')],
+    ['tags', tags.length > 0 ? tags.join(', ') : undefined],
+    ['headers', letter.headers && JSON.stringify(letter.headers)],
+    ['metadata', Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : undefined],
+  ]
+  return rows.filter((row): row is [string, string] => row[1] !== undefined)
+}
+
+function sourceText(source: Source): string {
+  const { kind, ...rest } = source
+  return `${kind} ${Object.entries(rest)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(' ')}`
+}
+
+function policyText(policy: RetryPolicy): string {
+  switch (policy.kind) {
+    case 'fixed':
+      return `every ${span(policy.delayMs)}`
+    case 'linear':
+      return `waits grow by ${span(policy.stepMs)} up to ${span(policy.maxMs)}`
+    case 'exponential':
+      return `waits from ${span(policy.baseMs)} times ${policy.factor} up to ${span(policy.maxMs)}`
+    case 'custom':
+      return `waits by ${policy.name}`
+    default:
+      return policy.kind
+  }
+}
+
+function reviewText(review: NonNullable<DeadLetter['review']>): string {
+  const note = review.note === undefined ? '' : `: ${review.note}`
+  if (review.decidedAt === undefined) return `needed since ${review.neededSince}${note}`
+  return `${review.decision ?? 'decided'} by ${review.decidedBy} at ${review.decidedAt}${note}`
+}
+
+function failureLines(failure: Failure, depth = 0): string[] {
+  const { name, message, code, status, retryAfterMs, stack, causes } = failure
+  const details = [
+    ...(code === undefined ? [] : [`code ${code}`]),
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(retryAfterMs === undefined ? [] : [`retry after ${span(retryAfterMs)}`]),
+  ]
+  const title = `${name}: ${message}`
+  const after = details.length > 0 ? ` (${details.join(', ')})` : ''
+  const frames = stack?.startsWith(title) ? stack.slice(title.length + 1) : (stack ?? '')
+  const lines = [
+    paint('red', indented(block(`${depth > 0 ? 'caused by ' : ''}${title}${after}`))),
+    ...(frames === '' ? [] : [paint('dim', indented(block(frames)))]),
+  ]
+  return [...lines, ...causes.flatMap((cause) => failureLines(cause, depth + 1))]
+}
+
+/** The last failure is often the first one again, at another time. */
+function sameFailure({ failure, firstFailure }: DeadLetter): boolean {
+  return failure.name === firstFailure.name && failure.message === firstFailure.message
+}
+
+function payloadFacts({ contentType, size, version, lossy, reference, keyId }: Payload): string {
+  return [
+    contentType,
+    counted(size, 'byte'),
+    ...(version > 1 ? [`version ${version}`] : []),
+    ...(lossy ? ['not all of it could be kept'] : []),
+    ...(reference === undefined ? [] : [`kept at ${reference}`]),
+    ...(keyId === undefined ? [] : [`sealed with key ${keyId}`]),
+  ].join(', ')
+}
+
+function timeline({ history, historyOmitted }: DeadLetter): string[] {
+  const entries = history.map(entryLines)
+  if (historyOmitted > 0) entries.splice(1, 0, [`  … ${historyOmitted} more`])
+  return entries.flat().map((text) => cut(text, lineWidth()))
+}
+
+function entryLines({ at, action, from, to, actor, failure, note }: HistoryEntry): string[] {
+  const move = from === to || from === null ? (to ?? '') : `${from} → ${to}`
+  const told = [note, failure && `${failure.name}: ${failure.message}`].filter(
+    (part) => part !== undefined,
+  )
+  const time = at.slice(0, 19).replace('T', ' ')
+  const entry = `  ${time}  ${action.padEnd(10)} ${move.padEnd(20)} ${line(actor)}`
+  return [entry, ...told.map((text) => `      ${line(text)}`)]
+}
+
+function indented(text: string): string {
+  return text
+    .split('\n')
+    .map((one) => `  ${one}`)
+    .join('\n')
+}

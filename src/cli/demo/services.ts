@@ -1,0 +1,123 @@
+import { sleep, type Clock } from '../../clock.ts'
+import type { GuardSettings } from '../../queue.ts'
+import type { Run } from '../../redelivery/run.ts'
+
+/** A part of a shop that calls something unreliable. */
+export interface Service {
+  queue: string
+  /** How often it is called, relative to the others. */
+  share: number
+  /** Calls at once. */
+  burst?: number
+  settings: GuardSettings<Order>
+  call: (order: Order, run?: Run<Order>) => Promise<unknown>
+}
+
+/** What is passed along. `lines` is null in the orders that an old client sends. */
+export interface Order {
+  order: number
+  customer: string
+  amount: number
+  currency: 'EUR'
+  lines: { sku: string; count: number }[] | null
+}
+
+class HttpError extends Error {
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  constructor(status: number, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.name = 'HttpError'
+    this.status = status
+    this.headers = headers
+  }
+}
+
+const failed = (code: string, message: string): Error => Object.assign(new Error(message), { code })
+
+/** Payments are down for a while in every minute, so that the breaker of their queue opens. */
+const cycleMs = 60_000
+const outageMs = 15_000
+
+/** The language model takes so many calls in a window. */
+const windowMs = 4000
+const callsPerWindow = 4
+
+/** Above it a refund needs a person. */
+export const refundLimit = 500
+
+/**
+ * The six troubles of the demo: a connection that breaks and a service that is down now and then, a limit of calls,
+ * a payload that always breaks its handler, a refusal for good, a dependency that is too slow, and a rule that wants a person.
+ */
+export function services(clock: Clock): Service[] {
+  return [
+    {
+      queue: 'charge-card',
+      share: 5,
+      settings: { priority: 'high', breaker: { failures: 4, openMs: 8000 } },
+      call: chargeCard(clock),
+    },
+    {
+      queue: 'summarise-ticket',
+      share: 1,
+      burst: 5,
+      settings: { maxRetries: 6 },
+      call: summarise(clock),
+    },
+    { queue: 'render-invoice', share: 1, settings: { priority: 'low' }, call: renderInvoice },
+    { queue: 'sync-customer', share: 1, settings: {}, call: syncCustomer },
+    { queue: 'ship-parcel', share: 3, settings: { timeoutMs: 1500 }, call: shipParcel(clock) },
+    { queue: 'refund', share: 1, settings: {}, call: refund },
+  ]
+}
+
+function chargeCard(clock: Clock): Service['call'] {
+  const startMs = clock.now()
+  return async (order, run) => {
+    await sleep(clock, 50 + 200 * clock.random(), run?.signal)
+    const down = (clock.now() - startMs) % cycleMs > cycleMs - outageMs
+    if (down) throw new HttpError(503, 'payments: 503 Service Unavailable')
+    if (clock.random() < (run ? 0.3 : 0.8)) throw failed('ECONNRESET', 'socket hang up')
+    return { charged: order.amount }
+  }
+}
+
+function summarise(clock: Clock): Service['call'] {
+  let window = 0
+  let calls = 0
+  return async (order) => {
+    const now = Math.floor(clock.now() / windowMs)
+    calls = now === window ? calls + 1 : 1
+    window = now
+    if (calls <= callsPerWindow) return { summary: `order ${order.order}: a happy customer` }
+    throw new HttpError(429, 'llm: 429 Too Many Requests', { 'retry-after': '3' })
+  }
+}
+
+/** Breaks on orders without lines, each time. */
+const renderInvoice: Service['call'] = async ({ order, lines }) => {
+  if (lines === null) throw new Error(`invoice of order ${order} has no lines to render`)
+  return { pages: lines.length }
+}
+
+const syncCustomer: Service['call'] = async ({ customer }) => {
+  if (customer.endsWith('@example.org'))
+    throw new HttpError(422, `crm: ${customer} is not a valid address`)
+  throw new HttpError(403, 'crm: 403 Forbidden, the key has no scope contacts:write')
+}
+
+function shipParcel(clock: Clock): Service['call'] {
+  return async (order, run) => {
+    const slow = clock.random() < (run ? 0.5 : 0.9)
+    await sleep(clock, slow ? (run ? 10_000 : 400) : 100, run?.signal)
+    if (slow) throw failed('ETIMEDOUT', 'carrier did not answer in time')
+    return { parcel: order.order }
+  }
+}
+
+const refund: Service['call'] = async ({ amount }, run) => {
+  if (run || amount <= refundLimit) return { refunded: amount }
+  throw new Error(`refund of ${amount.toFixed(2)} EUR is over the limit of ${refundLimit}`)
+}

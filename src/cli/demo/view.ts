@@ -1,0 +1,122 @@
+import type { Clock } from '../../clock.ts'
+import type { DeadLetterQueue } from '../../queue.ts'
+import type { Store } from '../../store.ts'
+import { openScreen, type Screen } from '../screen.ts'
+import { eventLine, printEvent, type EventLine } from './events.ts'
+import { picture } from './picture.ts'
+import type { Traffic } from './traffic.ts'
+
+/** What a person sees of the demo. */
+export interface View {
+  /** Gives the terminal back. */
+  close(): Promise<void>
+}
+
+export interface ViewOptions {
+  url: string
+  store: Store
+  dlq: DeadLetterQueue
+  clock: Clock
+  traffic: Traffic
+  /** Asked for by a key. */
+  end: () => void
+}
+
+/** A line for every event, for logs and pipes. */
+export function logView({ dlq, clock }: ViewOptions): View {
+  const stop = dlq.on('*', (event) => {
+    const told = eventLine(event, clock.now())
+    if (told) process.stdout.write(`${printEvent(told)}\n`)
+  })
+  return { close: async () => stop() }
+}
+
+/** A live table, for terminals. */
+export function liveView(options: ViewOptions): View {
+  return new LiveView(options)
+}
+
+const redrawMs = 250
+const keptEvents = 200
+
+class LiveView implements View {
+  readonly #options: ViewOptions
+  readonly #screen: Screen
+  readonly #events: EventLine[] = []
+  readonly #startedMs: number
+  readonly #stop: () => void
+  #cancel: () => void = () => {}
+  #drawing: Promise<void> = Promise.resolve()
+  #open = true
+  readonly #onKey = (key: Buffer): void => this.#press(key.toString())
+  readonly #onResize = (): void => this.#redraw()
+
+  constructor(options: ViewOptions) {
+    this.#options = options
+    this.#startedMs = options.clock.now()
+    this.#screen = openScreen(process.stdout)
+    this.#stop = options.dlq.on('*', (event) => {
+      const told = eventLine(event, options.clock.now())
+      if (told) this.#events.push(told)
+      if (this.#events.length > keptEvents) this.#events.shift()
+    })
+    if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', this.#onKey)
+    process.stdout.on('resize', this.#onResize)
+    this.#redraw()
+  }
+
+  /** Draws, and again a while after that is done: never two at once, never more than four a second. */
+  #redraw(): void {
+    this.#cancel()
+    this.#drawing = this.#drawing
+      .then(() => this.#draw())
+      .finally(() => {
+        this.#cancel()
+        if (this.#open) this.#cancel = this.#options.clock.timer(redrawMs, () => this.#redraw())
+      })
+  }
+
+  async #draw(): Promise<void> {
+    if (!this.#open) return
+    const { url, store, clock, traffic } = this.#options
+    try {
+      const rows = process.stdout.rows
+      const lines = await picture({
+        url,
+        store,
+        clock,
+        startedMs: this.#startedMs,
+        paused: traffic.paused,
+        events: this.#events,
+        rows,
+      })
+      this.#screen.draw(lines)
+    } catch {
+      // The store is in trouble, which is told as an event; the last picture stays.
+    }
+  }
+
+  #press(key: string): void {
+    const { traffic, end } = this.#options
+    if (key === 'q' || key === '\u0003' || key === '\u0004') end()
+    else if (key === 'p') traffic.paused = !traffic.paused
+    else if (key === 'r') void this.#retryRested().catch(() => {})
+  }
+
+  async #retryRested(): Promise<void> {
+    const { dlq } = this.#options
+    const { items } = await dlq.find({ state: ['parked', 'exhausted'], limit: 100 })
+    await Promise.allSettled(items.map((letter) => dlq.retry(letter.id, 'you')))
+  }
+
+  async close(): Promise<void> {
+    if (!this.#open) return
+    this.#open = false
+    this.#stop()
+    this.#cancel()
+    await this.#drawing
+    process.stdout.off('resize', this.#onResize)
+    if (process.stdin.isTTY) process.stdin.setRawMode(false).off('data', this.#onKey).pause()
+    this.#screen.close()
+  }
+}

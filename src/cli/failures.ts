@@ -1,0 +1,47 @@
+import { CommanderError } from 'commander'
+import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
+import { block } from './print.ts'
+
+/** What to do about an error, where its message does not say it. */
+const advice: Partial<Record<ErrorCode, string>> = {
+  LETTER_NOT_FOUND:
+    'redrive list shows the letters that are kept; archived ones with --state archived.',
+  VERSION_CONFLICT: 'Look at it with redrive show, and try again.',
+}
+
+export interface Explained {
+  code: string
+  message: string
+  advice?: string
+  exit: number
+}
+
+/** An error as the person at the terminal needs it. */
+export function explain(error: unknown): Explained {
+  if (error instanceof RedriveError) {
+    const { code, message } = error
+    const hint = advice[code]
+    return { code, message, exit: errorTable[code].exit, ...(hint ? { advice: hint } : {}) }
+  }
+  if (error instanceof CommanderError) {
+    // Help and version are printed by then, asked for or not.
+    if (error.exitCode === 0) return { code: '', message: '', exit: 0 }
+    const { exit } = errorTable.INVALID_INPUT
+    if (error.code === 'commander.help') return { code: '', message: '', exit }
+    const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
+    const hint = suggestion?.replace(/^\((.*)\)$/, '$1') ?? 'redrive --help lists the commands.'
+    return { code: 'INVALID_INPUT', message, advice: hint, exit }
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return {
+    code: 'UNEXPECTED',
+    message,
+    advice: 'This is a bug of redrive: please report it.',
+    exit: 70,
+  }
+}
+
+export function tell({ code, message, advice: hint }: Explained): string {
+  if (code === '') return ''
+  return `${code}: ${block(message)}\n${hint === undefined ? '' : `  ${hint}\n`}`
+}

@@ -1,0 +1,99 @@
+import type { Command } from 'commander'
+import { RedriveError } from '../errors.ts'
+import { categories, priorities, states } from '../letter/letter.ts'
+import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import { toTimestamp } from '../letter/time.ts'
+import { nearest } from '../options.ts'
+
+export interface FilterOptions {
+  queue?: string[]
+  state?: string[]
+  category?: string[]
+  priority?: string[]
+  group?: string
+  tag?: string
+  text?: string
+  since?: string
+  until?: string
+}
+
+const collect = (value: string, before: string[] = []): string[] => [...before, value]
+
+/** Adds the options that say which letters. */
+export function addFilterOptions(command: Command): Command {
+  return command
+    .option('-q, --queue <name>', 'of this queue; may be given several times', collect)
+    .option('-s, --state <state>', `in this state: ${states.join(', ')}`, collect)
+    .option('-c, --category <category>', 'whose failure is of this category', collect)
+    .option('-p, --priority <priority>', `of this priority: ${priorities.join(', ')}`, collect)
+    .option('-g, --group <fingerprint>', 'of this cause')
+    .option('--tag <tag>', 'with this tag')
+    .option('--text <text>', 'with this text in the queue or the failure')
+    .option('--since <when>', 'dead-lettered since: 30s, 15m, 2h, 3d, or an ISO moment')
+    .option('--until <when>', 'dead-lettered before: the same')
+}
+
+export function readFilter(options: FilterOptions, nowMs: number): LetterFilter {
+  const { queue, group, tag, text, since, until } = options
+  const state = oneOf('state', states, options.state)
+  const category = oneOf('category', categories, options.category)
+  const priority = oneOf('priority', priorities, options.priority)
+  return {
+    ...(queue ? { queue } : {}),
+    ...(state ? { state } : {}),
+    ...(category ? { category } : {}),
+    ...(priority ? { priority } : {}),
+    ...(group === undefined ? {} : { group }),
+    ...(tag === undefined ? {} : { tag }),
+    ...(text === undefined ? {} : { text }),
+    ...(since === undefined ? {} : { since: moment('--since', since, nowMs) }),
+    ...(until === undefined ? {} : { until: moment('--until', until, nowMs) }),
+  }
+}
+
+/** Values may be given several times, or in one with commas. */
+function oneOf<T extends string>(
+  name: string,
+  known: readonly T[],
+  given: string[] | undefined,
+): T[] | undefined {
+  return given
+    ?.flatMap((list) => list.split(','))
+    .map((value) => {
+      const found = known.find((one) => one === value.trim().toLowerCase())
+      if (found) return found
+      const near = nearest(value, known)
+      const hint = near ? `did you mean ${near}?` : `known: ${known.join(', ')}`
+      throw new RedriveError('INVALID_INPUT', `unknown ${name} "${value}": ${hint}`)
+    })
+}
+
+const unitMs: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+}
+
+function moment(option: string, text: string, nowMs: number): string {
+  const [, count, unit] = /^(\d{1,9}) ?(s|m|min|h|d|w)$/i.exec(text.trim()) ?? []
+  if (count !== undefined) return toTimestamp(nowMs - Number(count) * unitMs[unit!.toLowerCase()]!)
+  const ms = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(ms))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${option} is a span like 15m, 2h or 3d, or an ISO moment, got "${text}"`,
+    )
+  return toTimestamp(ms)
+}
+
+export function readLimit(text: string): number {
+  const limit = /^\d+$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= maxLimit) return limit
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `--limit is a number from 1 to ${maxLimit}, got "${text}"`,
+  )
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { addArchive } from './commands/archive.ts'
+import { addDemo } from './commands/demo.ts'
+import { addDoctor } from './commands/doctor.ts'
+import { addExport } from './commands/export.ts'
+import { addImport } from './commands/import.ts'
+import { addList } from './commands/list.ts'
+import { addRetry } from './commands/retry.ts'
+import { addShow } from './commands/show.ts'
+import { addStats } from './commands/stats.ts'
+import { explain, tell } from './failures.ts'
+
+const examples = `
+Examples:
+  redrive list                                what is kept, newest first
+  redrive list --state parked --since 2h      what came and needs a person
+  redrive show 01995c3a                       one letter, by the start of its id
+  redrive retry --queue charge-card           run them again now
+  redrive list --json --all | jq .queue       for programs: a letter a line
+
+The store is sqlite:redrive.db in this folder, unless --store or REDRIVE_STORE
+names another one.`
+
+function version(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { version: string }).version
+}
+
+function program(): Command {
+  const redrive = new Command('redrive')
+    .description('Looks after dead letters: what failed, why, and what becomes of it.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .option('--store <url>', 'where the letters are, as in sqlite:redrive.db')
+    .option('--json', 'print JSON for programs')
+    .addHelpText('after', examples)
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ outputError: () => {} })
+    .exitOverride()
+  for (const add of [
+    addList,
+    addShow,
+    addStats,
+    addRetry,
+    addArchive,
+    addDoctor,
+    addImport,
+    addExport,
+    addDemo,
+  ])
+    add(redrive)
+  return redrive
+}
+
+/** Whoever reads our output may stop early, as `head` does. */
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? 0 : 1)
+})
+
+try {
+  await program().parseAsync()
+} catch (error) {
+  const explained = explain(error)
+  process.stderr.write(tell(explained))
+  process.exitCode = explained.exit
+}

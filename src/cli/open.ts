@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs'
+import { systemClock, type Clock } from '../clock.ts'
+import { connect } from '../connect.ts'
+import { RedriveError } from '../errors.ts'
+import { DeadLetterQueue } from '../queue.ts'
+import type { Store } from '../store.ts'
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  store?: string
+  json?: boolean
+}
+
+export interface Opened {
+  url: string
+  store: Store
+  dlq: DeadLetterQueue
+  clock: Clock
+}
+
+const usualStore = 'sqlite:redrive.db'
+
+/** The store that was asked for: by --store, by REDRIVE_STORE, or redrive.db in this folder. */
+export function storeUrl(options: GlobalOptions): string {
+  return options.store ?? (process.env['REDRIVE_STORE'] || usualStore)
+}
+
+/** The file of a store that is a file. */
+export function fileOf(url: string): string | undefined {
+  return /^sqlite:(?:\/\/(?=\/))?(.+)$/is.exec(url)?.[1]
+}
+
+/**
+ * Opens the store for the time of one command. Looking never makes a store: unless it may be created, one that is
+ * not there is an error.
+ */
+export async function withStore<T>(
+  options: GlobalOptions,
+  use: (opened: Opened) => Promise<T>,
+  { create = false } = {},
+): Promise<T> {
+  const url = storeUrl(options)
+  if (/^memory:/i.test(url))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'a memory: store is gone with the process that made it: give a store that lasts, as in --store sqlite:redrive.db',
+    )
+  const file = fileOf(url)
+  if (!create && file !== undefined && !existsSync(file))
+    throw new RedriveError(
+      'STORE_UNAVAILABLE',
+      `there is no store file ${file}: give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it (redrive demo makes one to look at)`,
+    )
+  const store = await connect(url, systemClock)
+  const dlq = await DeadLetterQueue.open(store, { clock: systemClock })
+  try {
+    return await use({ url, store, dlq, clock: systemClock })
+  } finally {
+    await dlq.close()
+  }
+}

@@ -1,0 +1,165 @@
+import { styleText } from 'node:util'
+import { escapeHidden } from '../letter/payload-view.ts'
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+
+/** Colours on a terminal, unless NO_COLOR is set; plain text elsewhere. */
+export function paint(style: Style | undefined, text: string): string {
+  return style === undefined ? text : styleText(style, text, { stream: process.stdout })
+}
+
+/** How wide a line may be: the terminal's width, else what COLUMNS says, else 80. */
+export function lineWidth(): number {
+  const told = Number.parseInt(process.env['COLUMNS'] ?? '', 10)
+  return Math.max(20, process.stdout.columns || (told > 0 ? told : 80))
+}
+
+/** Colour and cursor sequences of terminals, which error messages often hold. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const sequences = /[\u001b\u009b]\[?[0-?]*[ -/]*[@-~]/g
+
+/** Text of others over several lines: sequences taken out, whatever else a terminal would obey made visible. */
+export function block(text: string): string {
+  return escapeHidden(text.replace(sequences, '').replaceAll('\r\n', '\n').replaceAll('\t', '  '))
+}
+
+/** Text of others in one line. */
+export function line(text: string): string {
+  return escapeHidden(text.replace(sequences, '').replaceAll(/\s+/g, ' ')).trim()
+}
+
+/** JSON that shows no character that a terminal would obey, and reads back as the same value. */
+export function json(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replaceAll(
+    /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (hidden) =>
+      Array.from(
+        { length: hidden.length },
+        (_, unit) => `\\u${hidden.charCodeAt(unit).toString(16).padStart(4, '0')}`,
+      ).join(''),
+  )
+}
+
+const graphemes = new Intl.Segmenter()
+const wide =
+  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}/u
+const ascii = /^[ -~]*$/
+
+/** The columns that a text takes on a terminal: most scripts one for each character, East Asian ones two. */
+export function widthOf(text: string): number {
+  if (ascii.test(text)) return text.length
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1
+  return width
+}
+
+/** The text in at most so many columns; what is cut ends with an ellipsis. */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text
+  let kept = ''
+  let used = 0
+  for (const { segment } of graphemes.segment(text)) {
+    used += wide.test(segment) ? 2 : 1
+    if (used > width - 1) break
+    kept += segment
+  }
+  return width > 0 ? `${kept}…` : ''
+}
+
+export interface Column<Row> {
+  title: string
+  cell: (row: Row) => string
+  style?: (row: Row) => Style | undefined
+  /** May be cut down to so many columns. */
+  least?: number
+  right?: boolean
+  /** Left out when the table is too wide without it. */
+  optional?: boolean
+}
+
+/** Lines of a table that is no wider than `width`. Cells must be plain lines already. */
+export function table<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number,
+): string[] {
+  const cells = rows.map((row) => columns.map((column) => column.cell(row)))
+  const natural = columns.map((column, index) =>
+    cells.reduce((most, row) => Math.max(most, widthOf(row[index]!)), column.title.length),
+  )
+  const gap = width < 100 ? 1 : 2
+  const widths = fitted(columns, natural, width, gap)
+  const lineOf = (parts: string[]): string =>
+    parts
+      .filter((_, index) => widths[index]! > 0)
+      .join(' '.repeat(gap))
+      .trimEnd()
+  const head = lineOf(columns.map((column, index) => placed(column, column.title, widths[index]!)))
+  return [
+    paint('dim', cut(head, width)),
+    ...rows.map((row, at) =>
+      lineOf(
+        columns.map((column, index) =>
+          paint(column.style?.(row), placed(column, cells[at]![index]!, widths[index]!)),
+        ),
+      ),
+    ),
+  ]
+}
+
+function placed<Row>(column: Column<Row>, text: string, width: number): string {
+  const fits = cut(text, width)
+  const space = ' '.repeat(Math.max(0, width - widthOf(fits)))
+  return column.right ? space + fits : fits + space
+}
+
+/** The last columns give way first; then optional ones go. A column of width 0 is left out. */
+function fitted<Row>(
+  columns: readonly Column<Row>[],
+  natural: readonly number[],
+  width: number,
+  gap: number,
+): number[] {
+  const widths = [...natural]
+  for (;;) {
+    const shown = widths.filter((one) => one > 0)
+    let over = shown.reduce((sum, one) => sum + one, gap * (shown.length - 1)) - width
+    for (const [index, column] of [...columns.entries()].toReversed()) {
+      if (over <= 0) return widths
+      if (column.least === undefined || widths[index] === 0) continue
+      const given = Math.min(over, Math.max(0, widths[index]! - column.least))
+      widths[index]! -= given
+      over -= given
+    }
+    if (over <= 0) return widths
+    const droppable = columns.findIndex((column, index) => column.optional && widths[index]! > 0)
+    if (droppable === -1) return widths
+    for (const [index, column] of columns.entries())
+      if (column.least !== undefined && widths[index]! > 0) widths[index] = natural[index]!
+    widths[droppable] = 0
+  }
+}
+
+const units: [ms: number, name: string][] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1000, 's'],
+]
+
+/** A span of time in its largest unit: "4 min", "2 h". */
+export function span(ms: number): string {
+  for (const [size, name] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`
+  return '0 s'
+}
+
+/** A moment as seen from now: "in 4 min", "2 h ago", "now". */
+export function fromNow(atMs: number, nowMs: number): string {
+  const distance = atMs - nowMs
+  if (Math.abs(distance) < 1000) return 'now'
+  return distance > 0 ? `in ${span(distance)}` : `${span(-distance)} ago`
+}
+
+export function counted(count: number, what: string): string {
+  return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`
+}

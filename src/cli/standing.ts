@@ -1,0 +1,28 @@
+import type { LetterSummary, State } from '../letter/letter.ts'
+import { toMs } from '../letter/time.ts'
+import { fromNow, line, type Style } from './print.ts'
+
+export const stateStyle: Record<State, Style> = {
+  pending: 'cyan',
+  retrying: 'yellow',
+  resolved: 'green',
+  exhausted: 'red',
+  parked: 'red',
+  archived: 'dim',
+}
+
+type Standing = Omit<LetterSummary, 'payload'>
+
+/** When a letter runs next, or since when it rests. */
+export function whenOf(letter: Standing, nowMs: number): string {
+  const { state, lease, retryAt, deadLetteredAt, settledAt, updatedAt } = letter
+  if (state === 'retrying') return lease && toMs(lease.expiresAt) < nowMs ? 'lapsed' : 'running'
+  const at = state === 'pending' ? (retryAt ?? deadLetteredAt) : (settledAt ?? updatedAt)
+  return fromNow(toMs(at), nowMs)
+}
+
+/** What failed, in one line. The category says what kind of error it was; its name is left to `show`. */
+export function failureLine({ corrupt, failure }: Pick<Standing, 'corrupt' | 'failure'>): string {
+  if (corrupt !== undefined) return line(`corrupt: ${corrupt}`)
+  return line(failure.message) || line(failure.name)
+}

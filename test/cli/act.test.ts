@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { aLetter } from '../../src/testing/a-letter.ts'
+import type { DeadLetter } from '../../src/letter/letter.ts'
+import { aFolder, aStoreFile, redrive } from './run-cli.ts'
+
+const folder = aFolder()
+
+async function aStore() {
+  const letters = [
+    aLetter({ queue: 'charge-card', state: 'exhausted' }),
+    aLetter({ queue: 'charge-card', state: 'parked' }),
+    aLetter({ queue: 'charge-card', state: 'resolved' }),
+    aLetter({ queue: 'orders' }),
+  ]
+  const url = await aStoreFile(folder, letters)
+  const run = (...args: string[]) => redrive([...args, '--store', url])
+  const one = async (place: number): Promise<DeadLetter> =>
+    JSON.parse((await run('show', '--json', letters[place]!.id)).out) as DeadLetter
+  return { ids: letters.map(({ id }) => id), run, one }
+}
+
+describe('retry', () => {
+  it('makes letters due by their ids, and says that somebody has to run them', async () => {
+    const { ids, run, one } = await aStore()
+    const { out, err, exit } = await run('retry', ids[0]!, ids[1]!, '--by', 'ada')
+    expect({ err, exit }).toEqual({ err: '', exit: 0 })
+    expect(out.split('\n')).toEqual([
+      `${ids[0]}  charge-card  due now`,
+      `${ids[1]}  charge-card  due now`,
+      'No worker for charge-card runs now: they wait until one starts.',
+      '',
+    ])
+    const letter = await one(0)
+    expect(letter).toMatchObject({ state: 'pending', retries: 0 })
+    expect(letter.history.at(-1)).toMatchObject({ action: 'retry', actor: 'ada' })
+  })
+
+  it('acts on a filter only when told so, and says how many match', async () => {
+    const { run, one } = await aStore()
+    const refused = await run('retry', '--queue', 'charge-card')
+    expect(refused).toEqual({
+      out: '',
+      err: 'INVALID_INPUT: retry would act on 2 letters (1 exhausted, 1 parked): add --yes to do it\n',
+      exit: 2,
+    })
+    expect((await one(0)).state).toBe('exhausted')
+    const done = await run('retry', '--queue', 'charge-card', '--yes')
+    expect(done.out).toContain('2 letters due now.')
+    expect(await Promise.all([one(0), one(2)])).toMatchObject([
+      { state: 'pending' },
+      { state: 'resolved' },
+    ])
+  })
+
+  it('says which letters it could not move, and moves the others', async () => {
+    const { ids, run, one } = await aStore()
+    const { out, err, exit } = await run('retry', ids[2]!, ids[1]!)
+    expect(err).toBe(
+      `ILLEGAL_MOVE: letter ${ids[2]} is resolved: retry is possible when it is pending, exhausted, parked\n`,
+    )
+    expect(out).toContain(`${ids[1]}  charge-card  due now`)
+    expect(exit).toBe(5)
+    expect((await one(1)).state).toBe('pending')
+  })
+
+  it('touches nothing when one of the ids is wrong', async () => {
+    const { ids, run, one } = await aStore()
+    expect(await run('retry', ids[0]!, '01995c3a-0000')).toMatchObject({ out: '', exit: 4 })
+    expect((await one(0)).state).toBe('exhausted')
+  })
+
+  it('refuses when it is not said which letters, or said twice', async () => {
+    const { ids, run } = await aStore()
+    for (const args of [[], [ids[0]!, '--all']]) {
+      const { err, exit } = await run('retry', ...args)
+      expect(err).toContain('retry needs either ids or a filter')
+      expect(exit).toBe(2)
+    }
+  })
+
+  it('refuses a state from which it is not possible', async () => {
+    const { run } = await aStore()
+    const { err, exit } = await run('retry', '--state', 'resolved')
+    expect(err).toBe(
+      'ILLEGAL_MOVE: retry is possible when a letter is pending, exhausted, parked\n',
+    )
+    expect(exit).toBe(5)
+  })
+})
+
+describe('archive', () => {
+  it('answers with a line of JSON for each letter', async () => {
+    const { ids, run } = await aStore()
+    const { out } = await run('archive', '--all', '--yes', '--json')
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(lines).toEqual(
+      ids.map((id, place) => ({
+        id,
+        ok: true,
+        queue: place === 3 ? 'orders' : 'charge-card',
+        state: 'archived',
+      })),
+    )
+    const again = await run('archive', ids[0]!, '--json')
+    expect(JSON.parse(again.out)).toMatchObject({ id: ids[0], ok: false, code: 'ILLEGAL_MOVE' })
+    expect(again.exit).toBe(5)
+  })
+
+  it('says so when nothing matches', async () => {
+    const { run } = await aStore()
+    expect(await run('archive', '--queue', 'none')).toEqual({
+      out: 'No letter matches.\n',
+      err: '',
+      exit: 0,
+    })
+  })
+})

@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { aFolder, aStoreFile, plainEnv, redrive } from '../run-cli.ts'
+
+const folder = aFolder()
+
+describe('demo', () => {
+  it('shows letters move, says what is kept, and goes on from there', async () => {
+    const url = `sqlite:${join(folder, 'sub', 'demo.db')}`
+    const first = await redrive(['demo', '--seconds', '3', '--store', url])
+    expect({ err: first.err, exit: first.exit }).toEqual({ err: '', exit: 0 })
+    const lines = first.out.split('\n')
+    expect(lines[0]).toContain('letters move within seconds')
+    for (const queue of ['summarise-ticket', 'render-invoice', 'sync-customer', 'refund'])
+      expect(lines).toContainEqual(
+        expect.stringMatching(new RegExp(`^\\d\\d:\\d\\d:\\d\\d captured +${queue} `)),
+      )
+    expect(first.out).toContain('over the limit: a person decides')
+    expect(first.out).toContain(`npx redrive list --store ${url}`)
+    const count = Number(/^(\d+) letters? in /m.exec(first.out)?.[1])
+    const second = await redrive(['demo', '--seconds', '1', '--json', '--store', url])
+    expect(second.exit).toBe(0)
+    for (const line of second.out.trimEnd().split('\n'))
+      expect(JSON.parse(line)).toHaveProperty('event')
+    const { out } = await redrive(['stats', '--json', '--store', url])
+    expect(
+      (JSON.parse(out) as { lifetime: { captured: number } }).lifetime.captured,
+    ).toBeGreaterThan(count)
+  })
+
+  it('drains when it is interrupted', async () => {
+    const url = `sqlite:${join(folder, 'interrupted.db')}`
+    const main = join(import.meta.dirname, '../../../src/cli/main.ts')
+    const child = spawn(process.execPath, [main, 'demo', '--store', url], { env: plainEnv })
+    child.stdout.once('data', () => child.kill('SIGINT'))
+    const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
+    expect(await text(child.stdout)).toContain('Look at them:')
+    expect(await exited).toBe(0)
+  })
+
+  it('keeps away from the letters of others', async () => {
+    const url = await aStoreFile(folder, [aLetter({ queue: 'payroll' })])
+    const { err, exit } = await redrive(['demo', '--seconds', '1', '--store', url])
+    expect(err).toMatch(/^INVALID_INPUT: .*holds letters of payroll, which are not the demo's/)
+    expect(exit).toBe(2)
+    expect((await redrive(['list', '--store', url])).out).toContain('payroll')
+  })
+
+  it('refuses a time that is none', async () => {
+    expect(await redrive(['demo', '--seconds', 'soon'])).toMatchObject({ exit: 2 })
+  })
+})

@@ -1,0 +1,77 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { aFolder, aStoreFile, expectToFit, redrive } from '../run-cli.ts'
+
+const folder = aFolder()
+const soon = toTimestamp(systemClock.now() + 3_600_000)
+
+function damage(url: string, sql: string): void {
+  const db = new DatabaseSync(url.slice('sqlite:'.length))
+  db.exec(sql)
+  db.close()
+}
+
+describe('doctor', () => {
+  it('finds a sound store sound', async () => {
+    const url = await aStoreFile(folder, [
+      aLetter({ retryAt: soon }),
+      aLetter({ state: 'resolved' }),
+    ])
+    const { out, err, exit } = await redrive(['doctor', '--store', url])
+    expect({ err, exit }).toEqual({ err: '', exit: 0 })
+    for (const part of [
+      'ok   journal_mode: wal',
+      '2 letters read, all sound',
+      'agree with the letters',
+      'is due in 59 min',
+      'The store is sound.',
+    ])
+      expect(out).toContain(part)
+    expectToFit(
+      out
+        .split('\n')
+        .slice(1)
+        .filter((line) => !line.includes('path'))
+        .join('\n'),
+    )
+  })
+
+  it('tells what is stuck without calling the store unsound', async () => {
+    const url = await aStoreFile(folder, [
+      aLetter(),
+      aLetter({ state: 'retrying' }),
+      aLetter({ state: 'parked', reason: 'no-handler', queue: 'orphans' }),
+    ])
+    const { out, exit } = await redrive(['doctor', '--store', url])
+    expect(exit).toBe(0)
+    expect(out).toMatch(/look due: letter \S+ of orders is late by \d+ d: start a worker/)
+    expect(out).toContain('look leases: 1 lease lapsed over a minute ago')
+    expect(out).toContain('look no handler: 1 letter of orphans waits for a worker that handles it')
+  })
+
+  it('finds damaged letters and wrong counts', async () => {
+    const url = await aStoreFile(folder, [aLetter(), aLetter(), aLetter()])
+    damage(
+      url,
+      'DELETE FROM bodies WHERE seq = (SELECT max(seq) FROM bodies); UPDATE counts SET n = n + 2;',
+    )
+    const { out, exit } = await redrive(['doctor', '--store', url])
+    expect(exit).toBe(1)
+    expect(out).toMatch(/BAD {2}letter \S+: corrupt: /)
+    expect(out).toContain('BAD  count of state pending: says 5, but there are 3')
+    expect(out).toContain('problems found.')
+    const { out: document, exit: again } = await redrive(['doctor', '--json', '--store', url])
+    expect(again).toBe(1)
+    expect(JSON.parse(document)).toMatchObject({ ok: false, store: url })
+  })
+
+  it('reads no letters when it is to be quick', async () => {
+    const url = await aStoreFile(folder, [aLetter()])
+    const { out } = await redrive(['doctor', '--quick', '--store', url])
+    expect(out).not.toContain('letters:')
+    expect(out).toContain('The store is sound.')
+  })
+})

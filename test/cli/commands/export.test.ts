@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { encodePayload } from '../../../src/letter/payload.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { aFolder, aStoreFile, hostileText, redrive } from '../run-cli.ts'
+
+const folder = aFolder()
+const letters = [
+  aLetter({ queue: 'charge-card', payload: encodePayload({ hostileText }) }),
+  aLetter({
+    queue: 'orders',
+    payload: encodePayload(new Uint8Array([1, 0, 255])),
+    state: 'exhausted',
+  }),
+]
+
+describe('export', () => {
+  it('writes a file that only its owner can read and that import reads back', async () => {
+    const [url, other] = [await aStoreFile(folder, letters), await aStoreFile(folder, [])]
+    const file = join(folder, 'out.json')
+    expect(await redrive(['export', file, '--store', url])).toEqual({
+      out: `2 letters written to ${file}.\n`,
+      err: '',
+      exit: 0,
+    })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
+    expect((await redrive(['import', file, '--store', other])).out).toBe('2 letters added.\n')
+    const again = await redrive(['export', '--store', other])
+    expect(again.out).toBe(readFileSync(file, 'utf8'))
+  })
+
+  it('writes what matches to standard output', async () => {
+    const url = await aStoreFile(folder, letters)
+    const { out } = await redrive(['export', '--queue', 'orders', '--store', url])
+    expect(JSON.parse(out)).toMatchObject([{ id: letters[1]!.id, status: 'abandoned' }])
+    expect((await redrive(['export', '--queue', 'none', '--store', url])).out).toBe('[]\n')
+  })
+
+  it('leaves the old file when it cannot write a new one', async () => {
+    const url = await aStoreFile(folder, letters)
+    const file = join(folder, 'nowhere', 'out.json')
+    const { err, exit } = await redrive(['export', file, '--store', url])
+    expect(err).toMatch(/^INVALID_INPUT: cannot write .*out\.json/)
+    expect(exit).toBe(2)
+  })
+})
+
+describe('import', () => {
+  it('makes the store, and tells which items it could not read', async () => {
+    const file = join(folder, 'in.json')
+    const item = {
+      id: 'dlq_1',
+      enqueuedAt: 1,
+      status: 'queued',
+      error: { message: 'm' },
+      operation: { type: 'q' },
+    }
+    writeFileSync(file, JSON.stringify([item, { ...item, id: 'dlq_2', status: hostileText }]))
+    const url = `sqlite:${join(folder, 'made.db')}`
+    const first = await redrive(['import', file, '--store', url])
+    expect(first).toMatchObject({ out: '1 letter added.\n', exit: 2 })
+    expect(first.err).toMatch(/^item 1: status: /)
+    const again = await redrive(['import', '-', '--json', '--store', url], {
+      input: JSON.stringify([item]),
+    })
+    expect(JSON.parse(again.out)).toEqual({ added: 0, duplicates: 1, problems: [] })
+    expect(again.exit).toBe(0)
+  })
+
+  it.each([
+    ['[{"id":"cut', 'INVALID_INPUT: not an operation file: it is not JSON, or its end is missing'],
+    ['', 'INVALID_INPUT: not an operation file: it is empty'],
+  ])('refuses what is not whole', async (input, message) => {
+    const { err, exit } = await redrive(
+      ['import', '-', '--store', `sqlite:${join(folder, 'unmade.db')}`],
+      { input },
+    )
+    expect(err).toContain(message)
+    expect(exit).toBe(2)
+  })
+
+  it('refuses a file that is not there', async () => {
+    const { err, exit } = await redrive([
+      'import',
+      join(folder, 'nothing.json'),
+      '--store',
+      `sqlite:${join(folder, 'x.db')}`,
+    ])
+    expect(err).toMatch(/^INVALID_INPUT: cannot read /)
+    expect(exit).toBe(2)
+    expect(readdirSync(folder)).not.toContain('x.db')
+  })
+})

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { encodePayload } from '../../../src/letter/payload.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { aFolder, aStoreFile, expectTame, hostileText, redrive } from '../run-cli.ts'
+
+const folder = aFolder()
+const at = '2026-01-01T00:00:00.000Z'
+const cause = {
+  name: 'SystemError',
+  message: 'connect ECONNREFUSED',
+  code: 'ECONNREFUSED',
+  causes: [],
+  at,
+}
+
+const rich = aLetter({
+  queue: 'charge-card',
+  state: 'parked',
+  reason: 'operator',
+  review: { neededSince: at, note: 'ask finance' },
+  payload: encodePayload({ order: 42, note: hostileText }),
+  failure: {
+    name: 'HttpError',
+    message: 'payments: 503',
+    status: 503,
+    retryAfterMs: 3000,
+    stack: 'HttpError: payments: 503\n    at charge (pay.ts:3:7)',
+    causes: [cause],
+    at,
+  },
+  tags: ['eu'],
+  metadata: { shop: 'berlin' },
+  history: [
+    { at, actor: 'capture', action: 'capture', from: null, to: 'pending' },
+    { at, actor: hostileText, action: 'park', from: 'pending', to: 'parked', note: 'ask finance' },
+  ],
+  historyOmitted: 7,
+})
+const other = aLetter({ payload: encodePayload(new Uint8Array([0, 255, 65])) })
+const url = await aStoreFile(folder, [rich, other])
+const show = (...args: string[]) => redrive(['show', '--store', url, ...args])
+
+describe('show', () => {
+  it('prints the letter, its failure with stack and causes, its payload and its timeline', async () => {
+    const { out, err, exit } = await show(rich.id)
+    expect({ err, exit }).toEqual({ err: '', exit: 0 })
+    expectTame(out)
+    for (const part of [
+      `${rich.id}  parked (operator)`,
+      'queue      charge-card',
+      'tags       eu',
+      'metadata   {"shop":"berlin"}',
+      'review     needed since 2026-01-01T00:00:00.000Z: ask finance',
+      '  HttpError: payments: 503 (status 503, retry after 3 s)\n      at charge (pay.ts:3:7)',
+      '  caused by SystemError: connect ECONNREFUSED (code ECONNREFUSED)',
+      '    "order": 42,',
+      'capture    pending',
+      '  … 7 more',
+      '      ask finance',
+    ])
+      expect(out).toContain(part)
+  })
+
+  it('shows bytes as hex', async () => {
+    expect((await show(other.id)).out).toContain('00000000  00 ff 41')
+  })
+
+  it('takes the beginning of an id, and says when it is that of several', async () => {
+    const { err, exit } = await show(rich.id.slice(0, 13))
+    expect(err).toMatch(
+      /^INVALID_INPUT: "[0-9a-f-]{13}" is the beginning of several ids, give more of it: /,
+    )
+    expect(err).toContain(other.id)
+    expect(exit).toBe(2)
+    const enough = [...rich.id].findIndex((character, index) => character !== other.id[index]) + 1
+    expect((await show(rich.id.slice(0, enough).toUpperCase())).out).toContain(rich.id)
+  })
+
+  it.each([
+    ['0', 'INVALID_INPUT: "0" is too short', 2],
+    ['not an id', 'INVALID_INPUT: "not an id" is no id', 2],
+    [
+      '01995c3a-0000-7000-8000-000000000000',
+      'LETTER_NOT_FOUND: there is no letter 01995c3a-0000',
+      4,
+    ],
+  ])('refuses %s', async (given, message, exit) => {
+    const ran = await show(given)
+    expect(ran.err).toContain(message)
+    expect(ran.exit).toBe(exit)
+  })
+
+  it('prints the whole letter as JSON, its bytes in base64', async () => {
+    const { out } = await show('--json', other.id, rich.id)
+    const [first, second] = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { payload: { base64: string }; history: object[] })
+    expect(first!.payload.base64).toBe('AP9B')
+    expect(second!.history).toHaveLength(2)
+  })
+
+  it('cuts a payload where it is told to', async () => {
+    expect((await show(rich.id, '--max-payload', '10')).out).toContain('… [cut, ')
+  })
+})

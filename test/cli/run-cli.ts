@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, expect } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { DeadLetter } from '../../src/letter/letter.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
+
+const main = join(import.meta.dirname, '../../src/cli/main.ts')
+
+export interface Ran {
+  out: string
+  err: string
+  exit: number | null
+}
+
+const { FORCE_COLOR: _force, COLUMNS: _columns, REDRIVE_STORE: _store, ...inherited } = process.env
+
+/** The environment of a person who uses no terminal. */
+export const plainEnv: NodeJS.ProcessEnv = { ...inherited, NO_COLOR: '1' }
+
+/** Runs the CLI as its own process, as a person would. */
+export async function redrive(
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string } = {},
+): Promise<Ran> {
+  const { env = {}, cwd, input = '' } = options
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...plainEnv, ...env },
+    ...(cwd ? { cwd } : {}),
+  })
+  child.stdin.end(input)
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const [out, err, exit] = await Promise.all([text(child.stdout), text(child.stderr), exited])
+  return { out, err, exit }
+}
+
+/** A folder that is gone after the tests of the file. */
+export function aFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-cli-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A new store file with these letters; answers with its URL. */
+export async function aStoreFile(folder: string, letters: readonly DeadLetter[]): Promise<string> {
+  const path = join(folder, `${systemClock.id()}.db`)
+  const store = sqliteStore({ path })
+  await store.open()
+  await store.add(letters)
+  await store.close()
+  return `sqlite:${path}`
+}
+
+/** What a terminal would obey or hide. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const obeyed =
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/
+
+/** Text in which no letter talks to the terminal. */
+export function expectTame(output: string): void {
+  expect(obeyed.exec(output)).toBeNull()
+}
+
+/** The same, for a terminal of 80 columns. */
+export function expectToFit(output: string): void {
+  expectTame(output)
+  for (const line of output.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
+}
+
+/** Text that tries to act on the terminal it is shown on. */
+export const hostileText =
+  '\u001b]0;pwned\u0007\u001b[2J\u001b[31mred\r\nnext\u0000 \u009b1m\u202eltr \u2028 \ufeff'
