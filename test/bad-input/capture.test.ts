@@ -1,0 +1,228 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decodePayload, encodePayload, viewPayload } from '../../src/index.ts'
+import type { DeadLetter, Json } from '../../src/letter/letter.ts'
+import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
+import { immediate } from '../../src/policy/backoff.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
+import { refused } from '../a-queue.ts'
+import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts'
+
+const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+/** Values whose encoding is cut at its limit, and is large then; the codec's own tests have them. */
+const vast = new Set(['a proxy without a bottom', 'four billion holes'])
+const values = hostileValues.filter(({ name }) => !vast.has(name))
+
+/** Names that look like paths, patterns, code or nothing a queue should be called. */
+const hostileNames = [
+  '../../etc/passwd',
+  'a/b',
+  '%2e%2e',
+  'CON',
+  'x'.repeat(200),
+  '🙈',
+  "'; DROP TABLE letters; --",
+  '{hash}tag',
+  '*',
+  '?',
+  ':',
+  ' ',
+  '__proto__',
+  'constructor',
+  'a\u202eb',
+  '%',
+  '_',
+]
+
+describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
+  let folder: string
+  let dlq: DeadLetterQueue
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'redrive-bad-'))
+    const url = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'letters.db')}`
+    dlq = await DeadLetterQueue.open(url, { maxPayloadBytes: 64 * 1024 ** 2 })
+  })
+  afterAll(async () => {
+    await dlq.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** Kept, listed, shown, exported and read back: the same letter each time. */
+  async function survives(kept: DeadLetter): Promise<DeadLetter> {
+    const stored = (await dlq.get(kept.id))!
+    expect(stored).toEqual(kept)
+    expect(sha(stored.payload.bytes)).toBe(sha(kept.payload.bytes))
+    const { items } = await dlq.find({ queue: kept.queue, state: kept.state, limit: 1 })
+    expect(items[0]!.id).toBe(kept.id)
+    expect(viewPayload(stored.payload, 2000)).toBeTypeOf('string')
+    const exported = JSON.parse(JSON.stringify(letterToJson(stored))) as Json
+    const read = letterFromJson(exported)
+    expect(read.ok && sha(read.letter.payload.bytes)).toBe(sha(kept.payload.bytes))
+    return stored
+  }
+
+  it.each(hostileErrors.map(({ name, make }) => [name, make] as const))(
+    'keeps the failure of %s',
+    async (_name, make) => {
+      const letter = await survives(await dlq.enqueue({ type: 'errors' }, make()))
+      expect(letter.failure.message.isWellFormed()).toBe(true)
+      expect(JSON.stringify(letter.failure).length).toBeLessThan(256 * 1024)
+    },
+  )
+
+  it.each(values.map(({ name, make, lossy }) => [name, make, lossy] as const))(
+    'keeps the value %s',
+    async (_name, make, lossy) => {
+      const letter = await survives(
+        await dlq.enqueue({ type: 'values', payload: make() }, refused()),
+      )
+      expect(letter.payload.lossy ?? false).toBe(lossy)
+      expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
+    },
+  )
+
+  it.each(hostileBytes.map(({ name, make, contentType }) => [name, make, contentType] as const))(
+    'keeps the bytes of %s',
+    async (_name, make, contentType) => {
+      const bytes = make()
+      const letter = await survives(
+        await dlq.enqueue({ type: 'bytes', payload: bytes }, refused(), { contentType }),
+      )
+      expect(sha(letter.payload.bytes)).toBe(sha(bytes))
+      expect(letter.payload).toMatchObject({ contentType, size: bytes.length })
+    },
+  )
+
+  it.each(hostileNames)('keeps queue %j apart from the others', async (type) => {
+    await survives(await dlq.enqueue({ type, payload: type }, refused()))
+    const { items } = await dlq.find({ queue: type, limit: 100 })
+    expect(items.every((letter) => letter.queue === type)).toBe(true)
+    expect((await dlq.stats()).queues[type]).toBe(items.length)
+  })
+
+  it('keeps hostile headers, metadata and tags as data, without polluting a prototype', async () => {
+    const headers = {
+      'x-dlq-attempts': '999',
+      line: 'a\r\nSet-Cookie: b',
+      big: 'h'.repeat(1024 ** 2),
+      ...Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`h${n}`, 'v'])),
+    }
+    const metadata = JSON.parse(
+      '{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}',
+    ) as { [key: string]: Json }
+    const letter = await survives(
+      await dlq.enqueue({ type: 'around' }, refused(), {
+        headers,
+        metadata,
+        tags: ['__proto__', "'", ''],
+      }),
+    )
+    expect(letter.headers).toEqual(headers)
+    expect(Object.keys(letter.metadata)).toEqual(['__proto__', 'constructor'])
+    expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
+  })
+
+  it('keeps what is said around a failure although JSON cannot hold it', async () => {
+    const circular: { [key: string]: unknown } = { big: 10n }
+    circular['self'] = circular
+    const letter = await dlq.enqueue({ type: 'around', context: circular as never }, refused(), {
+      metadata: circular as never,
+    })
+    await survives(letter)
+  })
+
+  it.each([
+    ['a header that is no text', { headers: { n: 1 } }],
+    ['a tag that is no text', { tags: [Symbol('t')] }],
+    ['a policy that is none', { policy: { kind: 'fixed', delayMs: Number.NaN } }],
+    ['an unknown priority', { priority: 'urgent' }],
+  ])('refuses %s with INVALID_INPUT', async (_name, context) => {
+    await expect(
+      dlq.enqueue({ type: 'refused' }, refused(), context as never),
+    ).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('takes a dedupe key of any text: very long, with NUL, and equal ones only when they are equal', async () => {
+    const keys = ['k'.repeat(10_000), 'a\u0000b', 'a', 'a ', '\u00e9', 'e\u0301']
+    for (const dedupeKey of keys) await dlq.enqueue({ type: 'keys' }, refused(), { dedupeKey })
+    for (const dedupeKey of keys)
+      expect(await dlq.enqueue({ type: 'keys' }, refused(), { dedupeKey })).toMatchObject({
+        dedupeKey,
+        occurrences: 2,
+      })
+    expect((await dlq.stats()).queues['keys']).toBe(keys.length)
+  })
+
+  it('keeps 10 MB bit by bit, refuses one byte over the limit, and keeps nothing of that', async () => {
+    const bytes = Buffer.alloc(10 * 1024 ** 2, 'ab')
+    await survives(await dlq.enqueue({ type: 'large', payload: bytes }, refused()))
+    const over = Buffer.alloc(64 * 1024 ** 2 + 1)
+    await expect(dlq.enqueue({ type: 'over', payload: over }, refused())).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    })
+    expect((await dlq.stats()).queues['over']).toBeUndefined()
+  })
+
+  it('gives each run its own input: what a handler does to it stays with that run', async () => {
+    const seen: unknown[] = []
+    dlq.handle('mutates', ({ input, attempt }) => {
+      seen.push(structuredClone(input))
+      ;(input as { list: number[] }).list.push(attempt)
+      if (attempt < 3) throw refused()
+    })
+    const done = new Promise((tell) =>
+      dlq.on('resolved', ({ letter }) => letter.queue === 'mutates' && tell(letter)),
+    )
+    dlq.start()
+    const { id, payload } = await dlq.enqueue(
+      { type: 'mutates', payload: { list: [0] } },
+      refused(),
+      { policy: immediate() },
+    )
+    await done
+    expect(seen).toEqual([{ list: [0] }, { list: [0] }, { list: [0] }])
+    expect(sha((await dlq.get(id))!.payload.bytes)).toBe(sha(payload.bytes))
+    await dlq.stop()
+  })
+
+  it('gives every kept value back, page by page', async () => {
+    const kept: unknown[] = []
+    let cursor: string | undefined
+    do {
+      const from = cursor === undefined ? {} : { cursor }
+      const page = await dlq.find({ queue: 'values', limit: 1000, payload: true, ...from })
+      for (const letter of page.items) kept.push(decodePayload(letter.payload))
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    expect(kept).toHaveLength(values.length)
+  })
+})
+
+describe('rules and observers of the user', () => {
+  it('that throw do not break a capture: the built-in judgement counts, and the trouble is told', async () => {
+    const troubles: unknown[] = []
+    await using dlq = await DeadLetterQueue.open('memory:', {
+      rules: [
+        {
+          name: 'broken',
+          when: () => {
+            throw new Error('rule broke')
+          },
+          category: 'permanent',
+        },
+      ],
+      backoffs: { broken: () => Number.NaN },
+      observers: [(event) => void (event.type === 'trouble' && troubles.push(event.error))],
+    })
+    const letter = await dlq.enqueue({ type: 'a' }, refused(), {
+      policy: { kind: 'custom', name: 'broken' },
+    })
+    expect(letter).toMatchObject({ category: 'network', state: 'pending', backoffMs: 60_000 })
+    expect(troubles).toHaveLength(2)
+    expect(encodePayload(letter.payload.bytes).size).toBe(letter.payload.size)
+  })
+})

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest'
+import { states, type ErrorCategory, type RetryPolicy } from '../../src/letter/letter.ts'
+import { backoffMs, exponential, immediate, linear, never } from '../../src/policy/backoff.ts'
+import { aQueue, deferred, refused } from '../a-queue.ts'
+import { quote } from './rows.ts'
+
+function minutes(policy: RetryPolicy, count: number): (number | null)[] {
+  return Array.from({ length: count }, (_, retry) => {
+    const delayMs = backoffMs(policy, retry, () => 0.5)
+    return delayMs === null ? null : delayMs / 60_000
+  })
+}
+
+describe(quote('W1'), () => {
+  it('linear waits 5 · (n + 1) minutes', () => {
+    expect(minutes(linear(), 4)).toEqual([5, 10, 15, 20])
+  })
+
+  it('exponential waits min(2ⁿ, 60) minutes', () => {
+    expect(minutes(exponential(), 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
+  })
+
+  it('immediate does not wait, never does not retry', () => {
+    expect(minutes(immediate(), 2)).toEqual([0, 0])
+    expect(minutes(never(), 1)).toEqual([null])
+  })
+
+  it('never is parked at once, and exponential is the default', async () => {
+    const { dlq } = await aQueue()
+    const parked = { state: 'parked', reason: 'never' }
+    expect(await dlq.enqueue({ type: 'a' }, refused(), { policy: never() })).toMatchObject(parked)
+    expect(await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 0 })).toMatchObject(parked)
+    expect((await dlq.enqueue({ type: 'a' }, refused())).policy.kind).toBe('exponential')
+  })
+})
+
+describe(quote('W2'), () => {
+  const cases: [string, unknown, ErrorCategory, string][] = [
+    ['a busy service', new Error('Service temporarily unavailable'), 'transient', 'exponential'],
+    ['429 Too Many Requests', new Error('429 Too Many Requests'), 'rate-limit', 'exponential'],
+    ['a reset connection', new Error('Connection reset by peer'), 'network', 'exponential'],
+    ['a quota', new Error('disk quota exceeded'), 'resource', 'linear'],
+    [
+      'Permission denied for resource',
+      new Error('Permission denied for resource'),
+      'permission',
+      'never',
+    ],
+    ['invalid workspace name', new Error('invalid workspace name'), 'validation', 'never'],
+    ['Read timed out', new Error('Read timed out'), 'timeout', 'exponential'],
+    [
+      'ECONNREFUSED',
+      Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
+      'network',
+      'exponential',
+    ],
+    [
+      'an empty timeout',
+      Object.assign(new Error(''), { name: 'TimeoutError' }),
+      'timeout',
+      'exponential',
+    ],
+    ['something odd', new Error('something odd'), 'unknown', 'exponential'],
+  ]
+  it.each(cases)('%s', async (_title, error, category, policy) => {
+    const { dlq } = await aQueue()
+    expect(await dlq.enqueue({ type: 'a' }, error)).toMatchObject({
+      category,
+      policy: { kind: policy },
+    })
+  })
+
+  const wrong: [string, ErrorCategory][] = [
+    ['room not found', 'resource'],
+    ['author not found', 'permission'],
+    ['no information available', 'validation'],
+    ['certificate has expired', 'network'],
+    ['502 Bad Gateway', 'permanent'],
+    ['Deadlock detected', 'permanent'],
+    ['fetch failed', 'validation'],
+  ]
+  it.each(wrong)('%s is not %s', async (message, category) => {
+    const { dlq } = await aQueue()
+    expect((await dlq.enqueue({ type: 'a' }, new Error(message))).category).not.toBe(category)
+  })
+
+  it('keeps what it does not know, and retries it a little', async () => {
+    const { dlq } = await aQueue({ maxRetries: 10 })
+    const { id } = await dlq.enqueue({ type: 'a' }, new Error('zzz'))
+    for (let run = 0; run < 3; run++) await dlq.fail(id, new Error('zzz'))
+    expect(await dlq.get(id)).toMatchObject({
+      state: 'parked',
+      reason: 'retries-exhausted',
+      retries: 3,
+    })
+  })
+})
+
+describe(quote('W5'), () => {
+  it('starts, runs in parallel within a bound, and stop drains', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 2 })
+    const gates = [deferred(), deferred(), deferred()]
+    let begun = 0
+    dlq.handle('a', () => gates[begun++]!.promise)
+    for (let n = 0; n < 3; n++) await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(0)
+    expect(begun).toBe(2)
+    const stopped = dlq.stop()
+    for (const gate of gates) gate.resolve()
+    await stopped
+    expect(heard('resolved')).toHaveLength(2)
+    expect((await dlq.stats()).states).toMatchObject({ resolved: 2, pending: 1 })
+  })
+
+  it('a slow letter does not hold up the others', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 2 })
+    const slow = deferred()
+    dlq.handle('a', ({ input }) => (input === 'slow' ? slow.promise : undefined))
+    await dlq.enqueue({ type: 'a', payload: 'slow' }, refused())
+    for (let n = 0; n < 5; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(0)
+    expect(heard('resolved')).toHaveLength(5)
+    slow.resolve()
+    await dlq.close()
+  })
+
+  it('respects an open breaker: letters wait and spend no retry', async () => {
+    const breaker = { failures: 3, openMs: 60_000 }
+    const { dlq, clock, heard } = await aQueue({
+      backoff: linear(),
+      priority: 'critical',
+      maxConcurrent: 1,
+      breaker,
+    })
+    dlq.handle('a', () => Promise.reject(refused()))
+    for (let n = 0; n < 10; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(30_000)
+    expect(heard('started')).toHaveLength(3)
+    const unspent = (await dlq.find({ limit: 100 })).items.filter((letter) => letter.retries === 0)
+    expect(unspent).toHaveLength(7)
+    await dlq.close()
+  })
+})
+
+describe(quote('W6'), () => {
+  it('pages past 100 without skipping or repeating', async () => {
+    const { dlq } = await aQueue()
+    await dlq.enqueueAll(
+      Array.from({ length: 250 }, (_, n) => ({
+        operation: { type: 'a', payload: n },
+        error: refused(),
+      })),
+    )
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await dlq.find({ state: 'pending', limit: 60, ...(cursor ? { cursor } : {}) })
+      seen.push(...page.items.map((letter) => letter.id))
+      cursor = page.cursor
+    } while (cursor)
+    expect(seen).toHaveLength(250)
+    expect(new Set(seen).size).toBe(250)
+  })
+
+  it('gets, retries now, archives out of sight, restores, and clears only with confirmation', async () => {
+    const { dlq, clock } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    expect(Date.parse((await dlq.retry(id)).retryAt!)).toBe(clock.now())
+    await dlq.archive(id)
+    expect((await dlq.find()).items).toEqual([])
+    expect((await dlq.get(id))?.state).toBe('archived')
+    expect((await dlq.restore(id)).state).toBe('pending')
+    await expect(dlq.clear({ queue: 'a' }, { confirm: 7 })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    })
+    expect(await dlq.clear({ queue: 'a' }, { confirm: 1 })).toBe(1)
+  })
+})
+
+describe(quote('W7'), () => {
+  it('has size, maximum, utilisation, breakdowns, lifetime totals and the processor', async () => {
+    const { dlq } = await aQueue({ maxItems: 200, pollMs: 2500 })
+    const [a] = await dlq.enqueueAll(
+      Array.from({ length: 4 }, () => ({ operation: { type: 'a' }, error: refused() })),
+    )
+    await dlq.resolve(a!.id)
+    const stats = await dlq.stats()
+    expect(stats).toMatchObject({
+      size: 4,
+      maxItems: 200,
+      utilisation: 2,
+      queues: { a: 4 },
+      policies: { exponential: 4 },
+      categories: { network: 4 },
+      lifetime: { captured: 4, resolved: 1 },
+      processor: { running: false, active: 0, pollMs: 2500 },
+    })
+    expect(Object.keys(stats.states)).toEqual([...states])
+    dlq.start()
+    expect((await dlq.stats()).processor.running).toBe(true)
+    await dlq.close()
+  })
+})
