@@ -1,0 +1,155 @@
+import { systemClock } from '../../src/clock.ts'
+import type { DeadLetter } from '../../src/letter/letter.ts'
+import type { Change } from '../../src/letter/moves.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import type { ApplyResult, Store } from '../../src/store.ts'
+import type { ViolationKind } from './judge.ts'
+import { overlaid } from './witness.ts'
+
+export const bugNames = [
+  'settle-without-epoch',
+  'two-statement-claim',
+  'rescuer-by-id',
+  'attempts-on-failure',
+  'ack-before-commit',
+] as const
+export type BugName = (typeof bugNames)[number]
+
+interface Bug {
+  /** The violations of which at least one must be found. */
+  shows: readonly ViolationKind[]
+  plant: (store: Store) => Store
+}
+
+/**
+ * Mistakes that real queues have made, planted over a sound store. They are made of the store's own verbs, with
+ * a guard that is always fresh, which is the same as none. A crash test that does not catch them proves nothing.
+ */
+export const bugs: Record<BugName, Bug> = {
+  'settle-without-epoch': {
+    shows: ['stale_accepted', 'dup_settle', 'reopened'],
+    plant: (store) =>
+      overlaid(store, {
+        apply: async (changes) => {
+          const results: ApplyResult[] = []
+          for (const change of changes) results.push(await byId(store, change.id, () => change))
+          return results
+        },
+      }),
+  },
+  'two-statement-claim': {
+    shows: ['overlap', 'dup_settle', 'stale_accepted', 'reopened'],
+    plant: (store) =>
+      overlaid(store, {
+        claim: async (request) => {
+          const ids = (await dueNow(store)).slice(0, request.limit)
+          if (ids.length === 0) return { letters: [] }
+          await gap(2, 15)
+          for (const id of ids) await byId(store, id, madeDue)
+          return store.claim({ ...request, limit: ids.length })
+        },
+      }),
+  },
+  'rescuer-by-id': {
+    shows: ['overlap', 'dup_settle', 'reopened'],
+    plant: (store) => {
+      const rescue = async (): Promise<void> => {
+        const ids = await lapsed(store)
+        await gap(30, 80)
+        for (const id of ids) await byId(store, id, madeDue)
+      }
+      const timer = setInterval(() => void rescue().catch(() => {}), 60)
+      return overlaid(store, {
+        close: async () => {
+          clearInterval(timer)
+          await store.close()
+        },
+      })
+    },
+  },
+  'attempts-on-failure': {
+    shows: ['over_attempts', 'count_drift'],
+    plant: (store) =>
+      overlaid(store, {
+        claim: async (request) => {
+          const claim = await store.claim(request)
+          await store.apply(claim.letters.map(uncounted))
+          return claim
+        },
+      }),
+  },
+  'ack-before-commit': {
+    shows: ['lost'],
+    plant: (store) =>
+      overlaid(store, {
+        add: async (letters, capacity) => {
+          void gap(5, 40)
+            .then(() => store.add(letters, capacity))
+            .catch(() => {})
+          return letters.map(() => ({ kind: 'added' as const }))
+        },
+      }),
+  },
+}
+
+export function planted(name: BugName, store: Store): Store {
+  return bugs[name].plant(store)
+}
+
+function gap(low: number, high: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, low + systemClock.random() * (high - low))
+  })
+}
+
+/** Writes over the letter as it is by now, whoever holds it and whatever became of it. */
+async function byId(
+  store: Store,
+  id: string,
+  changeFor: (letter: DeadLetter) => Change,
+): Promise<ApplyResult> {
+  const maxTries = 10
+  for (let tried = 1; ; tried++) {
+    const [letter] = await store.get([id])
+    if (!letter) return 'missing'
+    const guard = { version: letter.version }
+    const [result] = await store.apply([{ ...changeFor(letter), guard }])
+    if (result !== 'conflict' || tried === maxTries) return result!
+  }
+}
+
+async function dueNow(store: Store): Promise<string[]> {
+  const now = toTimestamp(systemClock.now())
+  const { items } = await store.find({ state: 'pending', order: 'due', limit: 10 })
+  const due = items.filter(({ retryAt }) => retryAt !== undefined && retryAt <= now)
+  return [...(await lapsed(store)), ...due.map(({ id }) => id)]
+}
+
+async function lapsed(store: Store): Promise<string[]> {
+  const now = toTimestamp(systemClock.now())
+  const { items } = await store.find({ state: 'retrying', limit: 100 })
+  return items.filter(({ lease }) => lease && lease.expiresAt <= now).map(({ id }) => id)
+}
+
+function madeDue(letter: DeadLetter): Change {
+  const at = toTimestamp(systemClock.now())
+  return {
+    id: letter.id,
+    guard: { version: letter.version },
+    action: 'release',
+    set: { state: 'pending', lease: null, retryAt: at, settledAt: null, reason: null },
+    entry: { at, actor: 'bug', action: 'release', from: letter.state, to: 'pending' },
+  }
+}
+
+/** Takes back what the claim counted; the queue counts again when the run has failed, if it lives to see it. */
+function uncounted(letter: DeadLetter): Change {
+  const at = toTimestamp(systemClock.now())
+  return {
+    id: letter.id,
+    guard: { epoch: letter.epoch },
+    action: 'edit',
+    set: { retries: letter.retries - 1 },
+    entry: { at, actor: 'bug', action: 'edit', from: letter.state, to: letter.state },
+  }
+}

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BugName } from './bugs.ts'
+import { chance } from './chance.ts'
+import { pause } from './child.ts'
+import { Crew, stderrFile } from './crew.ts'
+import { unsettledRows } from './dump.ts'
+import type { Judgement } from './judge.ts'
+import { killAround } from './killer.ts'
+import { openLedger } from './ledger.ts'
+import { pauseLate } from './pauser.ts'
+
+export interface CrashSettings {
+  /** `sqlite:FILE`; a new file in a temporary folder unless said. */
+  store?: string
+  seconds: number
+  workers: number
+  producers: number
+  leaseMs: number
+  seed: number
+  /** How many targeted pauses to see. */
+  latePauses: number
+  bug?: BugName
+  /** Leave the ledgers and the store where they are. */
+  keep: boolean
+}
+
+export interface CrashResult extends Judgement {
+  seconds: number
+  drain_ms: number
+  seed: number
+  bug?: BugName
+  /** Where the evidence is, if it was kept. */
+  evidence?: string
+}
+
+/** No progress for so long means stuck: far beyond lease + sweep + backoff, even on a busy machine. */
+const standstillMs = 12_000
+const longestDrainMs = 300_000
+/** How much longer than the killer the targeted pauses may go on, when the machine was too busy to see enough. */
+const overtimeMs = 90_000
+/** A planted bug shows early or not at all, and some of them never let a run come to its end. */
+const patienceWithBugMs = 15_000
+const dismissMs = 10_000
+const bootMs = 60_000
+
+/** One run: faults for a while, then everybody healed and drained, then the offline checker over the evidence. */
+export async function crash(settings: CrashSettings): Promise<CrashResult> {
+  const dir = mkdtempSync(join(tmpdir(), 'redrive-crash-'))
+  const ledgers = join(dir, 'ledgers')
+  mkdirSync(ledgers)
+  const store = settings.store ?? `sqlite:${join(dir, 'letters.db')}`
+  try {
+    const drainMs = await play(settings, ledgers, store)
+    const judgement = await check(ledgers, store, settings.leaseMs)
+    if (judgement.unexpected_exits > 0) judgement.examples.push(...lastWords(ledgers))
+    const { seconds, seed, bug, keep } = settings
+    const about = { ...(bug ? { bug } : {}), ...(keep ? { evidence: dir } : {}) }
+    return { ...judgement, seconds, drain_ms: drainMs, seed, ...about }
+  } finally {
+    if (!settings.keep) rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** The errors that processes died with. */
+function lastWords(dir: string): string[] {
+  const text = readFileSync(join(dir, stderrFile), 'utf8')
+  return [...new Set(text.split('\n').filter((line) => /^\w*Error\b/.test(line)))].slice(-5)
+}
+
+async function play(settings: CrashSettings, dir: string, store: string): Promise<number> {
+  const { seconds, leaseMs, seed, latePauses, bug } = settings
+  const ledger = openLedger(dir, 'parent')
+  const crew = new Crew({ ...settings, dir, store }, ledger)
+  const abandon = (): void => crew.abandon()
+  const interrupted = (): void => process.exit(130)
+  process.once('exit', abandon)
+  process.once('SIGINT', interrupted)
+  try {
+    await everybodyReady(crew)
+    ledger.write({ e: 'phase', name: 'chaos' })
+    const untilMs = performance.now() + seconds * 1000
+    await Promise.all([
+      killAround({ crew, dice: chance(seed), leaseMs, untilMs }),
+      pauseLate(crew, latePauses, untilMs + (bug ? patienceWithBugMs : overtimeMs)),
+    ])
+    ledger.write({ e: 'phase', name: 'heal' })
+    crew.wakeAll()
+    const healedMs = performance.now()
+    await Promise.all([crew.dismiss('producer', dismissMs), crew.dismiss('feeder', dismissMs)])
+    await drained(store, bug ? patienceWithBugMs : longestDrainMs)
+    const drainMs = Math.round(performance.now() - healedMs)
+    await crew.dismiss('worker', dismissMs)
+    ledger.write({ e: 'phase', name: 'frozen' })
+    return drainMs
+  } finally {
+    crew.abandon()
+    process.off('exit', abandon)
+    process.off('SIGINT', interrupted)
+  }
+}
+
+async function everybodyReady(crew: Crew): Promise<void> {
+  const deadline = performance.now() + bootMs
+  while (!crew.members().every(({ ready }) => ready)) {
+    if (performance.now() > deadline)
+      throw new Error('the processes do not get ready: see stderr.log')
+    await pause(20)
+  }
+}
+
+/** Until nothing is left to do, or nothing moves any more. The checker tells which. */
+async function drained(store: string, withinMs: number): Promise<void> {
+  const startedMs = performance.now()
+  let fewest = Infinity
+  let movedMs = startedMs
+  while (performance.now() - startedMs < withinMs) {
+    const left = unsettledRows(store)
+    if (left === 0) return
+    if (left < fewest) movedMs = performance.now()
+    fewest = Math.min(fewest, left)
+    if (performance.now() - movedMs > standstillMs) return
+    await pause(100)
+  }
+}
+
+/** The checker is a program of its own: it knows nothing but the ledgers and the store. */
+function check(ledgers: string, store: string, leaseMs: number): Promise<Judgement> {
+  const program = fileURLToPath(new URL('./check.ts', import.meta.url))
+  const args = [program, ledgers, store, String(leaseMs)]
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let text = ''
+    child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    child.once('error', reject)
+    child.once('close', (code) => {
+      if (code === 0) resolve(JSON.parse(text) as Judgement)
+      else reject(new Error(`the checker ended with ${code}`))
+    })
+  })
+}

@@ -1,0 +1,258 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { openSync, closeSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { seedFor } from './chance.ts'
+import type { ChildSettings } from './child.ts'
+import { tailLedger, type Ledger, type Line, type Tail } from './ledger.ts'
+import type { PauserRequest } from './producer.ts'
+
+/** A feeder is a producer that captures what it is asked for, and is left alone. */
+export type Role = 'worker' | 'producer' | 'feeder'
+
+const programs: Record<Role, URL> = {
+  worker: new URL('./worker.ts', import.meta.url),
+  producer: new URL('./producer.ts', import.meta.url),
+  feeder: new URL('./producer.ts', import.meta.url),
+}
+
+/** One process of the run. Its slot is filled again when it dies. */
+export interface Member {
+  readonly name: string
+  readonly role: Role
+  readonly slot: number
+  ready: boolean
+  /** Stands still: by the killer, or by itself. */
+  still: 'no' | 'paused' | 'held'
+  /** Has been told to end. */
+  asked: boolean
+}
+
+interface Entry extends Member {
+  process: ChildProcess
+  tail: Tail
+  cancelPause: () => void
+}
+
+export type CrewSettings = Omit<ChildSettings, 'name' | 'previous' | 'onDemand'> & {
+  workers: number
+  producers: number
+}
+
+/** Sees lines of one letter as they are written, from when it was made. */
+export interface Watch {
+  first(matches: (line: Line) => boolean, withinMs: number): Promise<Line | undefined>
+  end(): void
+}
+
+/** What all members write to their standard error, beside the ledgers. */
+export const stderrFile = 'stderr.log'
+
+const readEveryMs = 10
+const maxIncarnations = 100_000
+
+/**
+ * The processes of a run, and the only ones that it ever signals. Whoever dies is replaced as long as its role is
+ * kept up, under a new name: names, and so worker ids, never come back.
+ */
+export class Crew {
+  readonly #settings: CrewSettings
+  readonly #ledger: Ledger
+  readonly #entries = new Map<string, Entry>()
+  readonly #listeners = new Set<(line: Line) => void>()
+  readonly #kept = new Set<Role>(['worker', 'producer', 'feeder'])
+  readonly #reading: NodeJS.Timeout
+  #incarnation = 0
+  #exits: (() => void)[] = []
+
+  constructor(settings: CrewSettings, ledger: Ledger) {
+    this.#settings = settings
+    this.#ledger = ledger
+    this.#reading = setInterval(() => this.#read(), readEveryMs)
+    this.#spawn('feeder', 0)
+    for (let slot = 0; slot < settings.producers; slot++) this.#spawn('producer', slot)
+    for (let slot = 0; slot < settings.workers; slot++) this.#spawn('worker', slot)
+  }
+
+  /** Who lives now. Reads the ledgers first, so that a member that stopped itself is known to be still. */
+  members(): readonly Member[] {
+    this.#read()
+    return [...this.#entries.values()]
+  }
+
+  kill(member: Member): void {
+    this.#signal(member, 'SIGKILL', 'kill')
+  }
+
+  /** Lets it go on by itself after a while, unless it has died. */
+  pause(member: Member, ms: number): void {
+    const entry = this.#signal(member, 'SIGSTOP', 'pause')
+    if (!entry) return
+    entry.still = 'paused'
+    const timer = setTimeout(() => this.resume(entry), ms)
+    entry.cancelPause = () => clearTimeout(timer)
+  }
+
+  resume(member: Member): void {
+    const entry = this.#signal(member, 'SIGCONT', 'resume')
+    if (entry) entry.still = 'no'
+  }
+
+  /** Asks it to finish and end. */
+  restart(member: Member): void {
+    this.#signal(member, 'SIGTERM', 'restart')
+  }
+
+  /** Lets a member go on that stopped itself, after another one has settled the letter. */
+  resumeLate(name: string, id: string, epoch: number): boolean {
+    const entry = this.#entries.get(name)
+    if (!entry) return false
+    this.#ledger.write({ e: 'late.resume', of: name, id, epoch })
+    this.resume(entry)
+    return true
+  }
+
+  named(name: string): Member | undefined {
+    return this.#entries.get(name)
+  }
+
+  ask(request: PauserRequest): void {
+    const feeder = [...this.#entries.values()].find(({ role }) => role === 'feeder')
+    feeder?.process.send(request, () => {})
+  }
+
+  watch(id: string): Watch {
+    const seen: Line[] = []
+    let check = (): void => {}
+    const listener = (line: Line): void => {
+      if (!('id' in line) || line.id !== id) return
+      seen.push(line)
+      check()
+    }
+    this.#listeners.add(listener)
+    return {
+      first: (matches, withinMs) =>
+        new Promise((resolve) => {
+          const done = (line: Line | undefined): void => {
+            clearTimeout(timer)
+            check = () => {}
+            resolve(line)
+          }
+          const timer = setTimeout(() => done(undefined), withinMs)
+          check = () => {
+            const found = seen.find(matches)
+            if (found) done(found)
+          }
+          check()
+        }),
+      end: () => void this.#listeners.delete(listener),
+    }
+  }
+
+  /** Wakes everybody who stands still. */
+  wakeAll(): void {
+    for (const member of this.#entries.values()) {
+      member.cancelPause()
+      if (member.still !== 'no') this.resume(member)
+    }
+  }
+
+  /** Ends the members of a role, politely first, and fills their slots no more. */
+  async dismiss(role: Role, withinMs: number): Promise<void> {
+    this.#kept.delete(role)
+    const those = (): Entry[] =>
+      [...this.#entries.values()].filter((member) => member.role === role)
+    for (const member of those()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
+    const rude = setTimeout(() => those().forEach((member) => this.kill(member)), withinMs)
+    while (those().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
+    clearTimeout(rude)
+  }
+
+  /** Ends everybody at once. For when the run itself has to end. */
+  abandon(): void {
+    this.#kept.clear()
+    clearInterval(this.#reading)
+    for (const { process: child } of this.#entries.values()) child.kill('SIGKILL')
+  }
+
+  close(): void {
+    clearInterval(this.#reading)
+  }
+
+  #signal(
+    member: Member,
+    signal: NodeJS.Signals,
+    e: 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss',
+  ): Entry | undefined {
+    const entry = this.#entries.get(member.name)
+    if (!entry) return undefined
+    if (signal === 'SIGKILL' || signal === 'SIGTERM') entry.asked = true
+    this.#ledger.write({ e, of: entry.name })
+    entry.process.kill(signal)
+    return entry
+  }
+
+  #spawn(role: Role, slot: number, previous?: string): void {
+    if (++this.#incarnation > maxIncarnations) throw new Error('too many processes')
+    const { dir, store, seed, leaseMs, bug } = this.#settings
+    const name = `${role}-${slot}.${this.#incarnation}`
+    const settings: ChildSettings = {
+      dir,
+      store,
+      name,
+      leaseMs,
+      seed: seedFor(seed, name),
+      ...(bug ? { bug } : {}),
+      ...(role === 'feeder' ? { onDemand: true } : {}),
+      ...(previous === undefined ? {} : { previous }),
+    }
+    const stderr = openSync(join(dir, stderrFile), 'a')
+    const child = spawn(
+      process.execPath,
+      [fileURLToPath(programs[role]), JSON.stringify(settings)],
+      {
+        stdio: ['ignore', 'ignore', stderr, 'ipc'],
+        env: { ...process.env, NODE_COMPILE_CACHE: join(dir, 'compiled'), NODE_NO_WARNINGS: '1' },
+      },
+    )
+    closeSync(stderr)
+    const tail = tailLedger(dir, name)
+    const entry: Entry = {
+      name,
+      role,
+      slot,
+      ready: false,
+      still: 'no',
+      asked: false,
+      process: child,
+      tail,
+      cancelPause: () => {},
+    }
+    this.#entries.set(name, entry)
+    this.#ledger.write({ e: 'spawn', of: name })
+    child.on('error', () => {})
+    child.once('exit', (code, signal) => this.#exited(entry, code, signal))
+  }
+
+  #exited(entry: Entry, code: number | null, signal: string | null): void {
+    entry.cancelPause()
+    this.#readOne(entry)
+    entry.tail.close()
+    this.#entries.delete(entry.name)
+    this.#ledger.write({ e: 'exit', of: entry.name, code, signal, asked: entry.asked })
+    if (this.#kept.has(entry.role)) this.#spawn(entry.role, entry.slot, entry.name)
+    for (const tell of this.#exits.splice(0)) tell()
+  }
+
+  #read(): void {
+    for (const entry of this.#entries.values()) this.#readOne(entry)
+  }
+
+  #readOne(entry: Entry): void {
+    for (const line of entry.tail.read()) {
+      if (line.e === 'ready') entry.ready = true
+      if (line.e === 'self.stop') entry.still = 'held'
+      for (const listener of this.#listeners) listener(line)
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readdirSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import type { Action } from '../../src/letter/letter.ts'
+import type { ApplyResult } from '../../src/store.ts'
+import type { Plan } from './plan.ts'
+
+/**
+ * What each process saw, written by itself: one file per process, one synchronous write per line, so that a
+ * line that was written survives `kill -9`. A `try` without its `ok` or `fail` is an unknown outcome, and the
+ * checker never takes it for either.
+ */
+export type Fact =
+  | { e: 'ready' }
+  | { e: 'capture.try'; id: string; sha: string; plan: Plan }
+  | { e: 'capture.ok'; id: string }
+  | { e: 'capture.fail'; id: string; code: string }
+  | { e: 'claim.ok'; since: Moment; claims: ClaimFact[] }
+  | { e: 'renew.ok'; since: Moment; renewals: { id: string; epoch: number; kept: boolean }[] }
+  | { e: 'apply.try'; n: number; changes: ChangeFact[] }
+  | { e: 'apply.ok'; n: number; results: ApplyResult[] }
+  | { e: 'apply.fail'; n: number; code: string }
+  | { e: 'run.start'; id: string; epoch: number; attempt: number }
+  | { e: 'run.end'; id: string; epoch: number; ok: boolean; aborted: boolean }
+  | { e: 'settled'; id: string; epoch: number; as: string }
+  | { e: 'lease.lost'; id: string; epoch: number }
+  | { e: 'self.kill'; id: string; epoch: number; how: string }
+  | { e: 'self.stop'; id: string; epoch: number; point: StopPoint }
+  | { e: 'trouble'; during: string; error: string }
+  | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss'; of: string }
+  | { e: 'exit'; of: string; code: number | null; signal: string | null; asked: boolean }
+  | { e: 'late.resume'; of: string; id: string; epoch: number }
+  | { e: 'phase'; name: 'chaos' | 'heal' | 'frozen' }
+
+export interface ClaimFact {
+  id: string
+  epoch: number
+  retries: number
+  /** Wall milliseconds, as the store wrote it. */
+  expiresMs: number
+}
+
+export interface ChangeFact {
+  id: string
+  /** Undefined for a change that is guarded by version. */
+  epoch?: number
+  action: Action
+}
+
+/** Where a worker stops itself: as its handler starts, the same but waiting for its signal, before its settle. */
+export type StopPoint = 'start' | 'signal' | 'settle'
+
+/** Monotonic milliseconds, which all processes of one machine share, and wall milliseconds, which leases use. */
+export interface Moment {
+  t: number
+  w: number
+}
+
+export type Line = Fact & Moment & { p: string }
+export type LineOf<E extends Fact['e']> = Extract<Line, { e: E }>
+
+export function moment(): Moment {
+  return { t: Number(process.hrtime.bigint()) / 1e6, w: Date.now() }
+}
+
+export interface Ledger {
+  write(fact: Fact): void
+}
+
+export function openLedger(dir: string, name: string): Ledger {
+  const fd = openSync(ledgerPath(dir, name), 'a')
+  return {
+    write: (fact) => void writeSync(fd, `${JSON.stringify({ ...moment(), p: name, ...fact })}\n`),
+  }
+}
+
+export function ledgerPath(dir: string, name: string): string {
+  return join(dir, `${name}.jsonl`)
+}
+
+/** All lines of all processes, in the order in which they were written. */
+export function readLedgers(dir: string): Line[] {
+  const files = readdirSync(dir).filter((file) => file.endsWith('.jsonl'))
+  const lines = files.flatMap((file) => parseLines(readFileSync(join(dir, file), 'utf8')))
+  return lines.sort((a, b) => a.t - b.t)
+}
+
+/** A kill can leave at most one torn line at the end of a file; it says nothing. */
+export function parseLines(text: string): Line[] {
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+  return whole
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Line)
+}
+
+/** Follows the ledger of one process while it runs: each call gives the lines that came since the last. */
+export interface Tail {
+  read(): Line[]
+  close(): void
+}
+
+export function tailLedger(dir: string, name: string): Tail {
+  const fd = openSync(ledgerPath(dir, name), 'a+')
+  let offset = 0
+  let rest = ''
+  let open = true
+  return {
+    read() {
+      const size = open ? fstatSync(fd).size - offset : 0
+      if (size <= 0) return []
+      const bytes = Buffer.alloc(size)
+      offset += readSync(fd, bytes, 0, size, offset)
+      const text = rest + bytes.toString()
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      return parseLines(text.slice(0, end))
+    },
+    close() {
+      if (open) closeSync(fd)
+      open = false
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import { bugs } from './bugs.ts'
+import type { CrashResult } from './crash.ts'
+import { violationKinds, type ViolationKind } from './judge.ts'
+
+export interface Verdict extends CrashResult {
+  ok: boolean
+  /** Why not, in words. */
+  problems: string[]
+  /** With a planted bug: whether the violations it must cause were found. */
+  caught?: boolean
+}
+
+export interface Demands {
+  minKills: number
+  latePauses: number
+}
+
+/**
+ * A run is fine when nothing was violated, enough was tried, and every late result was refused. With a planted
+ * bug it is fine when the bug shows, by the kind of violation that it causes.
+ */
+export function verdictOf(result: CrashResult, demands: Demands): Verdict {
+  if (result.bug) {
+    const { shows } = bugs[result.bug]
+    const caught = found(result).some((kind) => shows.includes(kind))
+    return {
+      ok: caught,
+      problems: caught ? [] : [`the bug ${result.bug} was not caught`],
+      caught,
+      ...result,
+    }
+  }
+  const { a6, kills } = result
+  const problems: string[] = found(result).map((kind) => `${kind}: ${result[kind]}`)
+  if (kills < demands.minKills) problems.push(`only ${kills} kills of ${demands.minKills}`)
+  if (a6.pauses < demands.latePauses)
+    problems.push(`only ${a6.pauses} late results of ${demands.latePauses}`)
+  if (a6.rejected < a6.pauses)
+    problems.push(`${a6.pauses - a6.rejected} late results were not refused`)
+  if (a6.aborted < a6.waited)
+    problems.push(`${a6.waited - a6.aborted} late runs were not told to stop`)
+  return { ok: problems.length === 0, problems, ...result }
+}
+
+export function found(result: CrashResult): ViolationKind[] {
+  return violationKinds.filter((kind) => result[kind] > 0)
+}
+
+/** The verdict for people. */
+export function inWords(verdict: Verdict): string {
+  const { a6 } = verdict
+  const row = (name: string, value: string | number): string => `  ${name.padEnd(18)}${value}\n`
+  const violations = violationKinds.map((kind) => row(kind, verdict[kind])).join('')
+  const seen =
+    row('kill -9', `${verdict.kills}, and ${verdict.self_kills} by letters themselves`) +
+    row('pauses, restarts', `${verdict.pauses}, ${verdict.restarts}`) +
+    row('captured', verdict.captured) +
+    row(
+      'ended',
+      `${verdict.resolved} resolved, ${verdict.exhausted} exhausted, ${verdict.parked} parked`,
+    ) +
+    row('claims, runs', `${verdict.claims}, ${verdict.runs}`) +
+    row('taken over', `${verdict.recovered}, after ${verdict.max_recovery_ms} ms at most`) +
+    row('run again', verdict.duplicate_runs) +
+    row('late, refused', verdict.stale_rejected) +
+    row(
+      'targeted pauses',
+      `${a6.pauses}, ${a6.rejected} refused; ${a6.waited} waited, ${a6.aborted} told to stop`,
+    ) +
+    row('drained in', `${verdict.drain_ms} ms`)
+  const examples = verdict.examples.map((example) => `  ${example}\n`).join('')
+  const kept = verdict.evidence ? `evidence: ${verdict.evidence}\n` : ''
+  const outcome = verdict.ok
+    ? verdict.bug
+      ? `CAUGHT ${verdict.bug}`
+      : 'OK'
+    : `FAILED: ${verdict.problems.join('; ')}`
+  return `must be 0\n${violations}seen\n${seen}${examples ? `examples\n${examples}` : ''}${kept}${outcome}\n`
+}

@@ -1,0 +1,189 @@
+import type { DeadLetter } from '../../src/letter/letter.ts'
+import { isLegal, moveTable, withChange, type Change, type Move } from '../../src/letter/moves.ts'
+import { matches, type LetterFilter } from '../../src/letter/query.ts'
+import { toMs } from '../../src/letter/time.ts'
+import type { ApplyResult } from '../../src/store.ts'
+import { isAtRest, isDone, limitOf, type Known } from './known.ts'
+import type { Ledger } from './ledger.ts'
+
+/** Watches results, moves and removals: guards hold, rest is rest, and what is counted adds up. */
+export class Changes {
+  readonly #ledger: Ledger
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  async applied(by: string, changes: readonly Change[], results: ApplyResult[]): Promise<void> {
+    this.#ledger.sameLength('apply', changes, results)
+    for (const [index, change] of changes.entries()) this.#apply(by, change, results[index]!)
+    await this.#ledger.compare(changes.map(({ id }) => id))
+  }
+
+  #apply(by: string, change: Change, result: ApplyResult): void {
+    const ledger = this.#ledger
+    const { id, guard, action, entry } = change
+    const known = ledger.letters.get(id)
+    const name = ledger.nameOf(id)
+    const told = 'epoch' in guard ? `e${guard.epoch}` : `v${guard.version}`
+    ledger.log(
+      `${by} ${action} ${name} ${told} ${entry.from}→${entry.to} by ${entry.actor}: ${result}`,
+    )
+    const expected = !known ? 'missing' : guardHolds(known.letter, change) ? 'written' : 'conflict'
+    if (result !== expected) {
+      const invariant = 'epoch' in guard ? 'FENCE' : 'TERM'
+      return ledger.violate(
+        invariant,
+        `${action} of ${name} ${told} was answered ${result} instead of ${expected}`,
+      )
+    }
+    if (result === 'written') return this.#written(known!, change)
+    if ('version' in guard) {
+      if (action === 'edit') ledger.sightings.see('edit raced by a worker')
+      return
+    }
+    ledger.sightings.see('late settle rejected')
+    if (known && known.letter.epoch > guard.epoch) ledger.sightings.see('rescue beat a late settle')
+  }
+
+  #written(known: Known, change: Change): void {
+    const ledger = this.#ledger
+    const { letter: before, name } = known
+    const { action, entry, guard, set } = change
+    if (
+      !(action in moveTable) ||
+      !isLegal(action as Move, before.state) ||
+      entry.from !== before.state
+    )
+      ledger.violate(
+        'TERM',
+        `${action} of ${name} from ${before.state}, which its entry calls ${entry.from}`,
+      )
+    if ('epoch' in guard) this.#settled(known, change, guard.epoch)
+    else this.#moved(known, change)
+    if (set.retries !== undefined && set.retries !== known.counted)
+      ledger.violate(
+        'COUNT',
+        `${action} set ${set.retries} retries of ${name} instead of ${known.counted}`,
+      )
+    this.#see(known, change)
+    known.letter = withChange(before, change)
+    known.versions.set(known.letter.version, action)
+    ledger.count(action, known.letter)
+    this.#checkShape(known)
+    if (!isDone(before)) ledger.freeDependents(known)
+  }
+
+  /** A worker's result. */
+  #settled(known: Known, { action, entry, set }: Change, epoch: number): void {
+    const ledger = this.#ledger
+    const { name, letter } = known
+    const holder = letter.lease?.worker
+    if (entry.actor !== holder)
+      ledger.violate('FENCE', `${entry.actor} settled ${name}, which ${holder} holds`)
+    if (known.settles.has(epoch))
+      ledger.violate('FENCE', `two results of ${name} e${epoch} were accepted`)
+    known.settles.set(epoch, { action, actor: entry.actor })
+    const unfit = action === 'park' && set.retries !== undefined && set.retries < letter.retries
+    if (action === 'release' || unfit) {
+      known.counted = Math.max(0, known.counted - 1)
+      known.budget.delete(epoch)
+    }
+    if (unfit && known.starts.has(epoch))
+      ledger.violate('COUNT', `${name} ran and was parked as if it had not`)
+    if (set.reason === 'crash-loop') this.#checkCrashLoop(known)
+    if (toMs(letter.lease!.expiresAt) < ledger.storeNowMs())
+      ledger.sightings.see('late settle beat the rescue')
+  }
+
+  /** Claims over the limit whose answer was lost, or whose worker died before it could park, are no runs. */
+  #checkCrashLoop(known: Known): void {
+    const limit = limitOf(known.letter)
+    if (known.counted < limit)
+      this.#ledger.violate(
+        'COUNT',
+        `${known.name} was parked as a crash loop after ${known.counted} of ${limit} runs`,
+      )
+    known.counted = limit
+  }
+
+  /** A person's move, or the sweep's. */
+  #moved(known: Known, { action, set }: Change): void {
+    const { sightings } = this.#ledger
+    const { letter } = known
+    if (
+      isAtRest(letter) &&
+      set.state === 'pending' &&
+      (action === 'retry' || action === 'review')
+    ) {
+      known.counted = 0
+      known.budget.clear()
+    }
+    const tellsOfRun =
+      action === 'reschedule' ||
+      action === 'exhaust' ||
+      (action === 'park' && set.failure !== undefined)
+    if (tellsOfRun && letter.state === 'pending') known.counted++
+    if (letter.state === 'retrying') sightings.see('person settled during a lease')
+    if (set.reason === 'dependency-failed' && known.waitsFor.size === 0)
+      this.#ledger.violate(
+        'ORDER',
+        `${known.name} was parked for a dependency, and it waits for none`,
+      )
+  }
+
+  #see({ waitsFor, letter }: Known, { action, set, entry }: Change): void {
+    const { sightings } = this.#ledger
+    if (action === 'release') sightings.see('graceful release')
+    if (set.reason === 'crash-loop') sightings.see('poison parked')
+    if (set.reason === 'expired') sightings.see('expired letter parked')
+    if (set.reason === 'dependency-failed') sightings.see('orphan parked')
+    if (set.reason === 'no-handler') sightings.see('letter without a handler parked')
+    if (action === 'retry' && entry.actor === 'sweep')
+      sightings.see('letter woken by a new handler')
+    if (action === 'archive' && entry.actor === 'sweep')
+      sightings.see('letter archived by the sweep')
+    if (waitsFor.size > 0 && letter.state === 'pending')
+      sightings.see('dependency held a letter back')
+  }
+
+  /** What a letter must look like in its state. */
+  #checkShape({ name, letter }: Known): void {
+    const { state, lease, retryAt, settledAt, reason, history } = letter
+    const wrongs: [boolean, string][] = [
+      [(lease !== undefined) !== (state === 'retrying'), 'its lease'],
+      [state === 'pending' && retryAt === undefined, 'no retryAt'],
+      [isAtRest(letter) !== (settledAt !== undefined), `settledAt ${settledAt}`],
+      [(state === 'parked' || state === 'exhausted') && reason === undefined, 'no reason'],
+      [history.at(-1)?.to !== state, `a history that ends in ${history.at(-1)?.to}`],
+    ]
+    for (const [isWrong, what] of wrongs)
+      if (isWrong) this.#ledger.violate('CONS', `${name} is ${state} with ${what}`)
+  }
+
+  async removed(by: string, which: LetterFilter, count: number): Promise<void> {
+    const ledger = this.#ledger
+    const matching = [...ledger.letters.values()].filter(
+      ({ letter }) => letter.state !== 'retrying' && matches(letter, which),
+    )
+    if (count === 0 && matching.length === 0) return
+    ledger.log(`${by} remove ${matching.map(({ name }) => name).join(', ')}: ${count}`)
+    const vanished = await ledger.vanished()
+    for (const { name, letter } of vanished.filter((known) => !matching.includes(known)))
+      ledger.violate('LOSS', `${name}, ${letter.state}, was removed and does not match`)
+    if (count !== matching.length || vanished.length !== count)
+      ledger.violate(
+        'CONS',
+        `${count} removed, ${matching.length} matched, ${vanished.length} are gone`,
+      )
+    for (const known of vanished) {
+      ledger.sightings.see('letter removed')
+      ledger.drop(known, 'remove')
+    }
+  }
+}
+
+function guardHolds(letter: DeadLetter, { guard }: Change): boolean {
+  if ('version' in guard) return letter.version === guard.version
+  return letter.state === 'retrying' && letter.epoch === guard.epoch
+}

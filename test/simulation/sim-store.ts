@@ -1,0 +1,227 @@
+import { RedriveError } from '../../src/errors.ts'
+import type { DeadLetter, Json } from '../../src/letter/letter.ts'
+import type { Change } from '../../src/letter/moves.ts'
+import type { LetterFilter, LetterQuery } from '../../src/letter/query.ts'
+import type {
+  Capacity,
+  ClaimRequest,
+  LeaseRef,
+  Powers,
+  Records,
+  Store,
+  TallyKey,
+} from '../../src/store.ts'
+import type { Dice } from './dice.ts'
+import type { Oracle } from './oracle.ts'
+import type { Setup } from './settings.ts'
+import type { Witness } from './witness.ts'
+import type { Owner, World } from './world.ts'
+
+/** The process that a store is used from. */
+export interface Caller extends Owner {
+  name: string
+  crash(why: string): void
+}
+
+interface SimStoreOptions {
+  world: World
+  setup: Setup
+  dice: Dice
+  caller: Caller
+  /** The one store that all processes share. */
+  shared: Store
+  oracle: Oracle
+  witness: Witness
+  /** Faults happen now. */
+  faulty: () => boolean
+  /** Called right before the shared store is: it can look at the caller's clock. */
+  reach: () => void
+}
+
+type Fault = 'refused' | 'unknown' | 'slow' | 'hung' | 'crashBefore' | 'crashAfter'
+
+/**
+ * The store as one process sees it: over a network that delays, loses answers and reorders, and that goes silent
+ * for ever when the process dies. Each call takes effect in one moment of its own, and the oracle looks on.
+ */
+export class SimStore implements Store {
+  readonly powers: Powers
+  readonly #options: SimStoreOptions
+  readonly #watchers = new Set<() => void>()
+  #unwatch: (() => void) | undefined
+  #closed = false
+
+  constructor(options: SimStoreOptions) {
+    this.#options = options
+    this.powers = options.shared.powers
+  }
+
+  async open(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#unwatch?.()
+  }
+
+  add(letters: readonly DeadLetter[], capacity?: Capacity) {
+    const { shared, oracle, caller } = this.#options
+    oracle.additions.asked(letters)
+    return this.#call('add', async () => {
+      const results = await shared.add(letters, capacity)
+      await oracle.additions.added(caller.name, letters, capacity, results)
+      return results
+    })
+  }
+
+  claim(request: ClaimRequest) {
+    const { shared, oracle, caller } = this.#options
+    return this.#call(
+      'claim',
+      async () => {
+        const claim = await shared.claim(request)
+        await oracle.leases.claimed(caller.name, request, claim)
+        return claim
+      },
+      (claim) => oracle.leases.answered(caller.name, claim),
+    )
+  }
+
+  renew(leases: readonly LeaseRef[], leaseMs: number) {
+    const { shared, oracle, caller } = this.#options
+    const refs = leases.map(({ id, epoch }) => ({ id, epoch }))
+    return this.#call('renew', async () => {
+      const kept = await shared.renew(refs, leaseMs)
+      await oracle.leases.renewed(caller.name, refs, leaseMs, kept)
+      return kept
+    })
+  }
+
+  apply(changes: readonly Change[]) {
+    const { shared, oracle, witness, caller } = this.#options
+    return this.#call(
+      'apply',
+      async () => {
+        const results = await shared.apply(changes)
+        await oracle.changes.applied(caller.name, changes, results)
+        return results
+      },
+      (results) => witness.answered(caller.name, changes, results),
+    )
+  }
+
+  remove(which: LetterFilter) {
+    const { shared, oracle, caller } = this.#options
+    return this.#call('remove', async () => {
+      const count = await shared.remove(which)
+      await oracle.changes.removed(caller.name, which, count)
+      return count
+    })
+  }
+
+  get(ids: readonly string[]) {
+    return this.#call('get', () => this.#options.shared.get(ids))
+  }
+
+  original(id: string) {
+    return this.#call('original', () => this.#options.shared.original(id))
+  }
+
+  find(query: LetterQuery): never {
+    return this.#call('find', () => this.#options.shared.find(query)) as never
+  }
+
+  tally(by: TallyKey, filter?: LetterFilter) {
+    return this.#call('tally', () => this.#options.shared.tally(by, filter))
+  }
+
+  totals() {
+    return this.#call('totals', () => this.#options.shared.totals())
+  }
+
+  readonly records: Records = {
+    get: (kind, id) => this.#call('records.get', () => this.#options.shared.records.get(kind, id)),
+    put: (kind: string, id: string, value: Json, expectedVersion?: number) =>
+      this.#call('records.put', () =>
+        this.#options.shared.records.put(kind, id, value, expectedVersion),
+      ),
+    list: (kind, options) =>
+      this.#call('records.list', () => this.#options.shared.records.list(kind, options)),
+    remove: (kind, id) =>
+      this.#call('records.remove', () => this.#options.shared.records.remove(kind, id)),
+  }
+
+  health() {
+    return this.#options.shared.health()
+  }
+
+  /** Hints come late, twice or never. */
+  watch(listener: () => void): () => void {
+    const { world, dice, caller, shared, setup } = this.#options
+    this.#watchers.add(listener)
+    this.#unwatch ??= shared.watch(() => {
+      const times = setup.faulty ? dice.pick([0, 1, 1, 2]) : 1
+      for (let n = 0; n < times; n++)
+        world.after(this.#way(), () => this.#watchers.forEach((tell) => tell()), caller)
+    })
+    return () => void this.#watchers.delete(listener)
+  }
+
+  #way(): number {
+    return this.#options.dice.next() * this.#options.setup.latencyMs
+  }
+
+  /** The way there, the effect, the way back: three moments, and something may go wrong at each. */
+  #call<T>(verb: string, effect: () => Promise<T>, answered?: (result: T) => void): Promise<T> {
+    const { world, oracle, caller, reach } = this.#options
+    if (this.#closed) return Promise.reject(new RedriveError('CLOSED', 'the store is closed'))
+    const fault = this.#drawFault(verb)
+    return new Promise((resolve, reject) => {
+      if (fault === 'crashBefore') {
+        caller.crash(`before ${verb}`)
+        if (this.#options.dice.chance(0.5)) return
+      }
+      const { there, back } = this.#ways(fault)
+      const fail = (): void => {
+        world.log(`${caller.name} ${verb} is answered with an error (${fault})`)
+        reject(new RedriveError('STORE_UNAVAILABLE', `the store did not answer (${fault} ${verb})`))
+      }
+      world.after(there, async () => {
+        if (fault === 'refused') return void world.after(back, fail, caller)
+        reach()
+        const result = await effect()
+        if (fault === 'unknown') {
+          oracle.ledger.sightings.see(`applied-then-error on ${verb}`)
+          return void world.after(back, fail, caller)
+        }
+        if (fault === 'crashAfter') return caller.crash(`after ${verb}`)
+        const answer = (): void => {
+          answered?.(result)
+          resolve(result)
+        }
+        if (back === 0 && caller.alive && caller.pausedUntilMs <= world.nowMs) answer()
+        else world.after(back, answer, caller)
+      })
+    })
+  }
+
+  #drawFault(verb: string): Fault | undefined {
+    const { setup, dice, faulty } = this.#options
+    if (!setup.faulty || !faulty() || (setup.onlyVerb !== undefined && setup.onlyVerb !== verb))
+      return undefined
+    let roll = dice.next()
+    for (const [fault, rate] of Object.entries(setup.rates) as [Fault, number][]) {
+      roll -= rate
+      if (roll < 0) return fault
+    }
+    return undefined
+  }
+
+  #ways(fault: Fault | undefined): { there: number; back: number } {
+    const { setup, dice } = this.#options
+    const ways = { there: this.#way(), back: this.#way() }
+    if (fault !== 'slow' && fault !== 'hung') return ways
+    const extra = setup.leaseMs * (fault === 'slow' ? dice.next() : dice.between(1, 6))
+    ways[dice.pick(['there', 'back'] as const)] += extra
+    return ways
+  }
+}
