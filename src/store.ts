@@ -41,8 +41,9 @@ export interface Store {
 
   /**
    * Leases letters that are due, or whose lease has lapsed, to one worker: at most `limit`, in the order of
-   * `letter/order.ts`. In one step with the lease: state retrying, a new epoch, and the retry counted. Of a lane
-   * only the oldest active letter can be claimed; a letter with `dependsOn` only when all of them are resolved.
+   * `letter/order.ts`. In one step with the lease: state retrying, a new epoch, and the retry counted. A lane
+   * (of one queue) has one letter in flight at a time, and otherwise its oldest active one goes first. A letter with
+   * `dependsOn` can be claimed once all of them have been resolved.
    */
   claim(request: ClaimRequest): Promise<Claim>
 

@@ -36,7 +36,7 @@ export interface LetterFilter {
   settledBefore?: Timestamp
   /** Has an `expiresAt` before. */
   expiresBefore?: Timestamp
-  /** True: waits for other letters (`dependsOn`). */
+  /** True: still waits for letters that it depends on. The store alone knows, so `matches` leaves it to the store. */
   dependent?: boolean
 }
 
@@ -88,8 +88,7 @@ export function matches(letter: DeadLetter | LetterSummary, filter: LetterFilter
     (filter.since === undefined || letter.deadLetteredAt >= filter.since) &&
     (filter.until === undefined || letter.deadLetteredAt < filter.until) &&
     before(letter.settledAt, filter.settledBefore) &&
-    before(letter.expiresAt, filter.expiresBefore) &&
-    (filter.dependent === undefined || filter.dependent === (letter.dependsOn ?? []).length > 0)
+    before(letter.expiresAt, filter.expiresBefore)
   )
 }
 

@@ -95,9 +95,10 @@ async function persist(
   for (let pauseMs = firstPauseMs, tried = 0; ; pauseMs *= 2, tried++) {
     try {
       const [result] = await store.apply([change])
-      if (result === 'conflict' && tried > 0 && (await wasWritten(letter, change, store)))
-        return 'written'
-      return result
+      if (tried === 0 || result === 'written') return result
+      // An earlier try may have been written: only the history knows, and a letter that is gone tells nothing.
+      if (result === 'missing') return undefined
+      return (await wasWritten(letter, change, store)) ? 'written' : result
     } catch (error) {
       hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
       if (clock.mono() + pauseMs > giveUpAt) return undefined

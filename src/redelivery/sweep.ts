@@ -171,15 +171,14 @@ export class Sweeper {
   /** A letter that waits for one that was put away or removed before it was resolved would wait for ever. */
   async #parkOrphans(nowMs: number): Promise<number> {
     const { store } = this.#options
-    const waiting = await store.find({ state: 'pending', dependent: true, limit: sweepLimit })
-    const unrun = waiting.items.filter((letter) => letter.epoch === 0)
-    if (unrun.length === 0) return 0
-    const wanted = [...new Set(unrun.flatMap((letter) => letter.dependsOn ?? []))]
+    const { items } = await store.find({ state: 'pending', dependent: true, limit: sweepLimit })
+    if (items.length === 0) return 0
+    const wanted = [...new Set(items.flatMap((letter) => letter.dependsOn ?? []))]
     const hopeful = (await store.get(wanted)).filter(
       (letter) => letter.state !== 'archived' || letter.archivedFrom === 'resolved',
     )
     const alive = new Set(hopeful.map((letter) => letter.id))
-    const orphans = unrun.filter((letter) => letter.dependsOn?.some((id) => !alive.has(id)))
+    const orphans = items.filter((letter) => letter.dependsOn?.some((id) => !alive.has(id)))
     const by = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
     return this.#write(orphans.map((letter) => park(letter, by, { reason: 'dependency-failed' })))
   }

@@ -102,14 +102,15 @@ export class StoreModel {
   /** Active, of the queues asked, and held neither by a lane nor by a dependency. */
   #claimable({ queues, except }: ClaimRequest): DeadLetter[] {
     const free = this.items.filter(({ letter, unmet }) => {
-      const older = this.letters().some(
+      const before = this.letters().some(
         (other) =>
-          isActive(other.state) &&
           other.lane === letter.lane &&
           other.queue === letter.queue &&
-          other.id < letter.id,
+          other.id !== letter.id &&
+          (other.state === 'retrying' || (other.state === 'pending' && other.id < letter.id)),
       )
-      return isActive(letter.state) && unmet.length === 0 && (letter.lane === undefined || !older)
+      if (!isActive(letter.state) || unmet.length > 0) return false
+      return letter.state === 'retrying' || letter.lane === undefined || !before
     })
     return free
       .map((item) => item.letter)

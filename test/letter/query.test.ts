@@ -78,8 +78,6 @@ describe('matches', () => {
     [{ settledBefore: '2026-01-03T00:00:00.001Z' }, true],
     [{ expiresBefore: '2026-02-01T00:00:00.000Z' }, false],
     [{ expiresBefore: '2026-02-01T00:00:00.001Z' }, true],
-    [{ dependent: true }, true],
-    [{ dependent: false }, false],
     [{ queue: 'Orders', state: 'parked', tag: 'blue', text: 'host' }, true],
     [{ queue: 'Orders', state: 'parked', tag: 'blue', text: 'nowhere' }, false],
   ])('answers %o with %s', (filter, expected) => {
@@ -98,8 +96,6 @@ describe('matches', () => {
     const pending = aLetter()
     expect(matches(pending, { settledBefore: '2099-01-01T00:00:00.000Z' })).toBe(false)
     expect(matches(pending, { expiresBefore: '2099-01-01T00:00:00.000Z' })).toBe(false)
-    expect(matches(pending, { dependent: false })).toBe(true)
-    expect(matches({ ...pending, dependsOn: [] }, { dependent: false })).toBe(true)
   })
 })
 

@@ -1,5 +1,6 @@
+import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
-import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
+import { aLetter, fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { runStoreContract, type ClosableBench } from '../contract/run-store-contract.ts'
 import { runStoreModel } from '../contract/run-store-model.ts'
 
@@ -16,3 +17,24 @@ async function bench(clock: FakeClock): Promise<ClosableBench> {
 
 runStoreContract('memoryStore', () => bench(fakeClock()))
 runStoreModel('memoryStore', bench)
+
+describe('memoryStore', () => {
+  it('refuses a lease without an end, and leaves the letters where they are', async () => {
+    const store = memoryStore({ clock: fakeClock() })
+    await store.add([aLetter()])
+    for (const leaseMs of [Number.NaN, -1]) {
+      const refused = { code: 'INVALID_INPUT' }
+      await expect(store.claim({ worker: 'w', limit: 1, leaseMs })).rejects.toMatchObject(refused)
+      await expect(store.renew([], leaseMs)).rejects.toMatchObject(refused)
+    }
+    const { letters } = await store.claim({ worker: 'w', limit: 1, leaseMs: 100 })
+    expect(letters).toHaveLength(1)
+  })
+
+  it('takes a moment that is none for long past', async () => {
+    const store = memoryStore({ clock: fakeClock() })
+    await store.add([aLetter({ retryAt: 'soon' }), aLetter()])
+    const { letters } = await store.claim({ worker: 'w', limit: 5, leaseMs: 100 })
+    expect(letters).toHaveLength(2)
+  })
+})

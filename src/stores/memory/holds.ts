@@ -2,20 +2,29 @@ import { isActive, type DeadLetter } from '../../letter/letter.ts'
 import { byId, pair, type Kept } from './kept.ts'
 import { Sorted } from './sorted.ts'
 
+/** The active letters of a lane, oldest first, and those of them that run. */
+interface Lane {
+  active: Sorted<Kept>
+  running: Set<Kept>
+}
+
 /**
- * Who must wait although its time has come: in a lane everyone but the oldest active letter, and whoever depends on
- * a letter that is not resolved. Held letters are kept out of the due lists, so that a claim never meets them.
+ * Who must wait although its time has come: in a lane everyone while one of them runs, and else everyone but the oldest;
+ * and whoever depends on a letter that is not resolved. Held letters are kept out of the due lists, so that a claim never
+ * meets them.
  */
 export class Holds {
-  /** The active letters of each lane, oldest first. A lane belongs to one queue. */
-  readonly #lanes = new Map<string, Sorted<Kept>>()
+  /** A lane belongs to one queue. */
+  readonly #lanes = new Map<string, Lane>()
   /** Who waits, by the id that is waited for. */
   readonly #waiting = new Map<string, Set<Kept>>()
 
   isHeld(kept: Kept): boolean {
     if (kept.waitsFor?.size) return true
-    const { lane, queue } = kept.letter
-    return lane !== undefined && this.#lanes.get(pair(queue, lane))?.first() !== kept
+    const { lane: name, queue } = kept.letter
+    const lane = name === undefined ? undefined : this.#lanes.get(pair(queue, name))
+    if (!lane || lane.running.has(kept)) return false
+    return lane.running.size > 0 || lane.active.first() !== kept
   }
 
   /** Follows a letter from one standing to the next. Answers whose turn may have come or gone with it. */
@@ -23,21 +32,21 @@ export class Holds {
     if (!before) this.#wait(kept)
     if (!after) this.#forget(kept)
     const freed = after && isDone(after) && !(before && isDone(before)) ? this.#free(after.id) : []
-    const active = after !== undefined && isActive(after.state)
-    const wasActive = before !== undefined && isActive(before.state)
-    if (kept.letter.lane === undefined || active === wasActive) return freed
-    return [...freed, ...this.#moveInLane(kept, kept.letter.lane, active)]
+    if (kept.letter.lane === undefined || before?.state === after?.state) return freed
+    return [...freed, ...this.#moveInLane(kept, kept.letter.lane, after)]
   }
 
-  /** Answers the first two of the lane: whoever is or was its head is among them, or is the letter itself. */
-  #moveInLane(kept: Kept, name: string, active: boolean): Kept[] {
+  /** Answers the first two of the lane: whoever is or was next to run is among them, or is the letter itself. */
+  #moveInLane(kept: Kept, name: string, after: DeadLetter | undefined): Kept[] {
     const key = pair(kept.letter.queue, name)
-    const lane = this.#lanes.get(key) ?? new Sorted(byId)
-    if (active) lane.add(kept)
-    else lane.delete(kept)
-    if (lane.size > 0) this.#lanes.set(key, lane)
+    const lane = this.#lanes.get(key) ?? { active: new Sorted(byId), running: new Set() }
+    lane.active.delete(kept)
+    lane.running.delete(kept)
+    if (after && isActive(after.state)) lane.active.add(kept)
+    if (after?.state === 'retrying') lane.running.add(kept)
+    if (lane.active.size > 0) this.#lanes.set(key, lane)
     else this.#lanes.delete(key)
-    const [head, second] = lane.ascend()
+    const [head, second] = lane.active.ascend()
     return [head, second].filter((one) => one !== undefined)
   }
 

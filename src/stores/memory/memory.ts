@@ -128,11 +128,11 @@ class MemoryStore implements Store {
     const found: DeadLetter[] = []
     if (limit === 0) return { items: found }
     let more = false
-    for (const { letter } of this.#lists.from(filter, order, position)) {
-      if (!matches(letter, filter)) continue
+    for (const kept of this.#lists.from(filter, order, position)) {
+      if (!fits(kept, filter)) continue
       more = found.length === limit
       if (more) break
-      found.push(letter)
+      found.push(kept.letter)
     }
     const items = found.map((letter) => (payload ? copyLetter(letter) : summaryOf(letter)))
     const last = found.at(-1)
@@ -145,9 +145,9 @@ class MemoryStore implements Store {
     const counted = this.#counts.tally(by, filter)
     if (counted) return counted
     const tally = new Map<string, number>()
-    for (const { letter } of this.#lists.any(filter)) {
-      if (!matches(letter, filter)) continue
-      for (const value of valuesOf(letter, by)) tally.set(value, (tally.get(value) ?? 0) + 1)
+    for (const kept of this.#lists.any(filter)) {
+      if (!fits(kept, filter)) continue
+      for (const value of valuesOf(kept.letter, by)) tally.set(value, (tally.get(value) ?? 0) + 1)
     }
     return tally
   }
@@ -159,6 +159,7 @@ class MemoryStore implements Store {
 
   async claim(request: ClaimRequest): Promise<Claim> {
     this.#check()
+    checkLease(request.leaseMs)
     const atMs = this.#clock.now()
     const taken = this.#due.take(request, atMs)
     const by = { worker: request.worker, atMs, leaseMs: request.leaseMs }
@@ -170,6 +171,7 @@ class MemoryStore implements Store {
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
     this.#check()
+    checkLease(leaseMs)
     const end = toTimestamp(this.#clock.now() + leaseMs)
     return leases.map(({ id, epoch }) => {
       const kept = this.#lists.get(id)
@@ -196,7 +198,7 @@ class MemoryStore implements Store {
       throw invalid('a removal must say what goes; to clear everything, name the states')
     const going: Kept[] = []
     for (const kept of this.#lists.any(which))
-      if (kept.letter.state !== 'retrying' && matches(kept.letter, which)) going.push(kept)
+      if (kept.letter.state !== 'retrying' && fits(kept, which)) going.push(kept)
     for (const kept of going) this.#move(kept, 'remove', kept.letter, undefined)
     this.#wake()
     return going.length
@@ -310,7 +312,8 @@ class MemoryStore implements Store {
 
   #place(kept: Kept): void {
     const due = this.#holds.isHeld(kept) ? undefined : dueAt(kept.letter)
-    const dueMs = due === undefined ? undefined : toMs(due)
+    // A moment that is none counts as long past, so that the letter is seen rather than forgotten.
+    const dueMs = due === undefined ? undefined : toMs(due) || 0
     this.#due.place(kept, dueMs)
     if (dueMs !== undefined && dueMs <= this.#clock.now()) this.#stirred = true
   }
@@ -342,8 +345,19 @@ function occupies(letter: DeadLetter | undefined): number {
   return letter === undefined || letter.state === 'archived' ? 0 : 1
 }
 
+/** What the filter means, with the one thing that is not in the letter itself. */
+function fits(kept: Kept, filter: LetterFilter): boolean {
+  const waits = (kept.waitsFor?.size ?? 0) > 0
+  return matches(kept.letter, filter) && (filter.dependent ?? waits) === waits
+}
+
 function holdsKey(letter: DeadLetter | undefined): boolean {
   return letter?.dedupeKey !== undefined && isOpen(letter.state)
+}
+
+/** Looked at before anything is taken: a lease without an end would leave its letters nowhere. */
+function checkLease(leaseMs: number): void {
+  if (!(leaseMs >= 0)) throw invalid(`leaseMs must be a number from 0 on, not ${leaseMs}`)
 }
 
 function invalid(message: string): RedriveError {

@@ -81,7 +81,10 @@ function insert(
   counters.total(queue, capture, row)
   if (row.dependent === 1) addDependencies(books, seq, extras?.dependsOn ?? [])
   if (row.lane !== null && row.state < resolved) settleLane(books, queue, row.lane, row.id)
-  if (row.state === resolved || (row.state === archived && restOf(row)?.archivedFrom === 'resolved'))
+  if (
+    row.state === resolved ||
+    (row.state === archived && restOf(row)?.archivedFrom === 'resolved')
+  )
     freeDependents(books, row.id)
   return true
 }

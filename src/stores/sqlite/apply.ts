@@ -85,7 +85,7 @@ function patched(row: Row, set: Patch): Row {
       touched = true
     }
   }
-  return touched ? merged(next, others as Patch) : next
+  return touched ? merged(next, others) : next
 }
 
 /** A `rest` that cannot be read stays as it is: there is nothing to merge with, and it may yet be recovered. */

@@ -89,7 +89,8 @@ export class Clerk {
     })
     if (!('error' in all)) return done
     if (isFull(all.error)) this.#writesToLook = 0
-    if (concernsAll(all.error) || (calls.length === 1 && !isFull(all.error))) return calls.map(() => all)
+    if (concernsAll(all.error) || (calls.length === 1 && !isFull(all.error)))
+      return calls.map(() => all)
     return calls.map((call) => this.#attempt('write', () => start(this.#open(), call)))
   }
 
@@ -170,5 +171,7 @@ function next(steps: Steps<unknown>): Done {
 }
 
 function isSteps(result: unknown): result is Steps<unknown> {
-  return typeof result === 'object' && result !== null && Symbol.iterator in result && 'next' in result
+  return (
+    typeof result === 'object' && result !== null && Symbol.iterator in result && 'next' in result
+  )
 }

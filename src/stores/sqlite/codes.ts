@@ -5,7 +5,14 @@ import type { Action, ErrorCategory, Priority, RetryPolicy, State } from '../../
  * and never reorder.
  */
 
-export const states = ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'] as const
+export const states = [
+  'pending',
+  'retrying',
+  'resolved',
+  'exhausted',
+  'parked',
+  'archived',
+] as const
 
 export const priorities = ['critical', 'high', 'medium', 'low'] as const
 

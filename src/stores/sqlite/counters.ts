@@ -81,7 +81,15 @@ class MaintainedCounters implements Counters {
       return
     }
     const { priority, retries, backoffMs } = row
-    this.#totals.set(key, { queue, action, priority, count: 1, retries, maxRetries: retries, backoffMs })
+    this.#totals.set(key, {
+      queue,
+      action,
+      priority,
+      count: 1,
+      retries,
+      maxRetries: retries,
+      backoffMs,
+    })
   }
 
   standing(): number {
@@ -135,7 +143,15 @@ class MaintainedCounters implements Counters {
     this.#clear()
   }
 
-  #flushTotal({ queue, action, priority, count, retries, maxRetries, backoffMs }: TotalDelta): void {
+  #flushTotal({
+    queue,
+    action,
+    priority,
+    count,
+    retries,
+    maxRetries,
+    backoffMs,
+  }: TotalDelta): void {
     this.#db.run(
       `INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
          count = count + excluded.count, retries = retries + excluded.retries,

@@ -125,7 +125,9 @@ function migrate(database: Database): void {
   if (isCurrent(database)) return
   patiently(() => database.begin('write'))
   try {
-    database.run('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT')
+    database.run(
+      'CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT',
+    )
     for (const script of migrations.slice(schemaOf(database) ?? 0))
       for (const statement of script.split(';')) if (statement.trim()) database.run(statement)
     database.run(

@@ -28,7 +28,9 @@ const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'p
 
 /** Whether the counts alone can answer: no other field is named. */
 export function isCountable(filter: LetterFilter): boolean {
-  return Object.entries(filter).every(([field, wanted]) => wanted === undefined || cellFields.has(field))
+  return Object.entries(filter).every(
+    ([field, wanted]) => wanted === undefined || cellFields.has(field),
+  )
 }
 
 /** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
@@ -52,7 +54,10 @@ function wantedStates({ state, ids }: LetterFilter): LetterFilter['state'] {
   return states.filter((_, code) => code !== archived)
 }
 
-function codes<T>(wanted: T | readonly T[] | undefined, code: (value: T) => number): Set<number> | undefined {
+function codes<T>(
+  wanted: T | readonly T[] | undefined,
+  code: (value: T) => number,
+): Set<number> | undefined {
   return wanted === undefined ? undefined : new Set(listed(wanted).map(code))
 }
 
@@ -80,7 +85,11 @@ export function conditionOf(
     const values = listed(wanted)
     say(`${column} IN (${values.map(() => '?').join(', ')})`, ...values)
   }
-  if (!covered.includes('queue')) oneOf('queue', codes(filter.queue, (name) => books.queues.find(name) ?? -1))
+  if (!covered.includes('queue'))
+    oneOf(
+      'queue',
+      codes(filter.queue, (name) => books.queues.find(name) ?? -1),
+    )
   if (!covered.includes('state')) oneOf('state', codes(wantedStates(filter), stateCode))
   oneOf('category', codes(filter.category, categoryCode))
   oneOf('priority', codes(filter.priority, priorityCode))
@@ -95,8 +104,8 @@ export function conditionOf(
   if (filter.until !== undefined) say('dead_lettered_at < ?', filter.until)
   if (filter.settledBefore !== undefined) say('settled_at < ?', filter.settledBefore)
   if (filter.expiresBefore !== undefined) say('expires_at < ?', filter.expiresBefore)
-  if (filter.dependent !== undefined && !covered.includes('dependent'))
-    say(`dependent = ${filter.dependent ? 1 : 0}`)
+  if (filter.dependent !== undefined)
+    say(`${filter.dependent ? '' : 'NOT '}EXISTS (SELECT 1 FROM deps WHERE deps.seq = letters.seq)`)
   return { sql: parts.length > 0 ? parts.join(' AND ') : '1', params }
 }
 

@@ -31,7 +31,8 @@ export function searchStride(books: Books, search: Search): Stride {
   let last: Spot | undefined
   for (const stage of stagesOf(books, filter, order, after))
     for (const spot of spotsOf(stage, Math.min(limit, most))) {
-      if (spots.length === limit || seen === most) return last ? { spots, next: placeOf(last) } : { spots }
+      if (spots.length === limit || seen === most)
+        return last ? { spots, next: placeOf(last) } : { spots }
       seen += 1
       last = spot
       if (passes(books, spot, filter)) spots.push(spot)

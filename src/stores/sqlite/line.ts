@@ -61,6 +61,7 @@ class ThreadLine implements Line {
   }
 
   send(message: Message): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
     this.#port.postMessage(message)
     Atomics.add(this.#bell, 0, 1)
     Atomics.notify(this.#bell, 0)

@@ -141,7 +141,8 @@ function extrasOf(letter: DeadLetter): PackedExtras | null {
 }
 
 /** What is known of a payload, without the bytes. */
-export function factsOf({ bytes: _, ...facts }: Payload): PayloadFacts {
+export function factsOf(payload: Payload): PayloadFacts {
+  const { bytes: _, ...facts } = payload
   return facts
 }
 

@@ -54,6 +54,7 @@ export const migrations: readonly string[] = [
     WHERE dedupe IS NOT NULL AND state NOT IN (2, 5);
   CREATE INDEX letters_lane ON letters (lane, id) WHERE lane IS NOT NULL;
   CREATE INDEX letters_lane_head ON letters (queue, lane, id) WHERE lane IS NOT NULL AND state < 2;
+  CREATE INDEX letters_lane_busy ON letters (queue, lane, id) WHERE lane IS NOT NULL AND state = 1;
   CREATE INDEX letters_expires ON letters (expires_at, id) WHERE expires_at IS NOT NULL;
   CREATE INDEX letters_reason ON letters (reason, id) WHERE reason IS NOT NULL;
   CREATE INDEX letters_tenant ON letters (tenant, id) WHERE tenant IS NOT NULL;

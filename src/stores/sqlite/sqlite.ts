@@ -163,7 +163,11 @@ class SqliteStore implements Store {
 
   async health(): Promise<StoreHealth> {
     if (this.#state !== 'open')
-      return { ok: false, checks: {}, problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`] }
+      return {
+        ok: false,
+        checks: {},
+        problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`],
+      }
     try {
       return await this.#thread.call('health', null)
     } catch (error) {
@@ -194,7 +198,9 @@ function packOne(letter: DeadLetter): PackedLetter {
     return pack(letter)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, { cause: error })
+    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, {
+      cause: error,
+    })
   }
 }
 

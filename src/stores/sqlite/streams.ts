@@ -99,17 +99,26 @@ function pointStage(
  * The lists of every queue and state that the counts say are not empty, while they are short or nothing narrower is
  * asked; otherwise one index that knows the narrower.
  */
-function idStreams(books: Books, filter: LetterFilter, down: boolean, after: Place | undefined): Stream[] {
+function idStreams(
+  books: Books,
+  filter: LetterFilter,
+  down: boolean,
+  after: Place | undefined,
+): Stream[] {
   const { shelves, letters } = shelvesOf(books, filter)
   const narrow = letters > maxCandidates ? narrowest(filter) : undefined
   if (narrow === 'tag') return [tagStream(books, filter, filter.tag!, down, after)]
   if (narrow || shelves.length > maxStreams) {
-    const from = narrow ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.column} = ?` : everything
+    const from = narrow
+      ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.column} = ?`
+      : everything
     const fits = conditionOf(books, filter, narrow ? [narrow.field] : [])
     return [idStream(books, from, narrow ? [narrow.value] : [], fits, down, after)]
   }
   const fits = conditionOf(books, filter, ['queue', 'state'])
-  return shelves.map(({ queue, state }) => idStream(books, shelf, [queue, state], fits, down, after))
+  return shelves.map(({ queue, state }) =>
+    idStream(books, shelf, [queue, state], fits, down, after),
+  )
 }
 
 interface Narrow {
@@ -178,7 +187,12 @@ function tagStream(
       .map(([id, seq, fit]) => spotOf(id, id, seq, fit))
 }
 
-function spotOf(key: SqlValue | undefined, id: SqlValue | undefined, seq: SqlValue | undefined, fit: SqlValue | undefined): Spot {
+function spotOf(
+  key: SqlValue | undefined,
+  id: SqlValue | undefined,
+  seq: SqlValue | undefined,
+  fit: SqlValue | undefined,
+): Spot {
   return { key: key as string, id: id as string, seq: seq as number, fits: fit === 1 }
 }
 
@@ -205,7 +219,8 @@ const isDue = 'retry_at IS NOT NULL AND state <> 1'
 function dueStreams(books: Books, filter: LetterFilter, after: Place | undefined): Stream[] {
   const places = new Set<string>()
   for (const [{ queue, state, priority }] of cellsWhere(books.counters, cellTest(books, filter))) {
-    if (state === pending) places.add(`${queue} ${wait.ready} ${priority}`).add(`${queue} ${wait.held} ${priority}`)
+    if (state === pending)
+      places.add(`${queue} ${wait.ready} ${priority}`).add(`${queue} ${wait.held} ${priority}`)
     else if (state !== retrying) places.add(`${queue} ${wait.resting} ${priority}`)
   }
   const fits = conditionOf(books, filter)

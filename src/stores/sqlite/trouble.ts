@@ -23,7 +23,10 @@ function codeOf(error: unknown): number | undefined {
 }
 
 const advice: Record<number, [code: ErrorCode, advice: string]> = {
-  [codes.perm]: ['STORE_UNAVAILABLE', 'this process may not use the file: check its owner and mode'],
+  [codes.perm]: [
+    'STORE_UNAVAILABLE',
+    'this process may not use the file: check its owner and mode',
+  ],
   [codes.busy]: [
     'STORE_UNAVAILABLE',
     'another process held the write lock for longer than busyTimeoutMs: try again, or raise it',
@@ -34,12 +37,18 @@ const advice: Record<number, [code: ErrorCode, advice: string]> = {
     'STORE_UNAVAILABLE',
     'the file, its directory or its disk is read-only: make it writable for this process',
   ],
-  [codes.ioError]: ['STORE_UNAVAILABLE', 'the disk did not do as it was told: look at the system log'],
+  [codes.ioError]: [
+    'STORE_UNAVAILABLE',
+    'the disk did not do as it was told: look at the system log',
+  ],
   [codes.corrupt]: [
     'STORE_UNAVAILABLE',
     'the file is damaged: stop writing to it, copy it, and recover what is readable with `sqlite3 FILE .recover`',
   ],
-  [codes.full]: ['STORE_UNAVAILABLE', 'the disk is full: free some space; all that was kept is still there'],
+  [codes.full]: [
+    'STORE_UNAVAILABLE',
+    'the disk is full: free some space; all that was kept is still there',
+  ],
   [codes.cannotOpen]: [
     'STORE_UNAVAILABLE',
     'the file cannot be opened: check that its directory exists and may be written to',

@@ -1,5 +1,11 @@
 import { crc32 } from 'node:zlib'
-import type { DeadLetter, HistoryEntry, LetterSummary, Payload, Reason } from '../../letter/letter.ts'
+import type {
+  DeadLetter,
+  HistoryEntry,
+  LetterSummary,
+  Payload,
+  Reason,
+} from '../../letter/letter.ts'
 import { categories, policies, priorities, states } from './codes.ts'
 import type { Origin, Rest } from './pack.ts'
 import type { KeptLetter } from './protocol.ts'
@@ -46,14 +52,25 @@ function parts([values, , origin, originCrc, , , , trouble]: KeptLetter): Parts 
   const row = rowOf(values)
   const faults: string[] = trouble === null ? [] : [trouble]
   if (seal(row) !== row.crc) faults.push('the row does not match its checksum')
-  if (origin !== null && crc32(origin) !== originCrc) faults.push('the origin does not match its checksum')
+  if (origin !== null && crc32(origin) !== originCrc)
+    faults.push('the origin does not match its checksum')
   const captured = parsed<Origin>(origin, 'origin', faults)
   const changing = parsed<Rest>(row.rest, 'row', faults)
-  if (captured && changing && faults.length === 0) return { row, origin: captured, rest: changing, faults }
-  return { row, origin: { ...noOrigin(row), ...captured }, rest: { ...noRest(row), ...changing }, faults }
+  if (captured && changing && faults.length === 0)
+    return { row, origin: captured, rest: changing, faults }
+  return {
+    row,
+    origin: { ...noOrigin(row), ...captured },
+    rest: { ...noRest(row), ...changing },
+    faults,
+  }
 }
 
-function parsed<T extends object>(text: string | null, what: string, faults: string[]): T | undefined {
+function parsed<T extends object>(
+  text: string | null,
+  what: string,
+  faults: string[],
+): T | undefined {
   if (text === null) return undefined
   try {
     const value: unknown = JSON.parse(text)
@@ -115,7 +132,12 @@ function noOrigin(row: Row): Origin {
   return {
     source: { kind: 'operation', type: 'unreadable' },
     payload: { contentType: 'application/octet-stream', size: 0, version: 1 },
-    firstFailure: { name: 'Unreadable', message: 'what failed can no longer be read', causes: [], at },
+    firstFailure: {
+      name: 'Unreadable',
+      message: 'what failed can no longer be read',
+      causes: [],
+      at,
+    },
     attempts: 0,
     failedAt: at,
   }

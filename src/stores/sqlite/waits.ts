@@ -11,18 +11,18 @@ export interface WaitPlace {
 }
 
 /**
- * Where a letter waits as it now stands. Of a lane only the oldest active letter is free; a letter that still depends on
- * another is not. All others of a lane are held, also when their lease lapses: they are not the oldest.
+ * Where a letter waits as it now stands. A lane has one letter in flight at a time, which stays claimable should its lease
+ * lapse, and otherwise its oldest active letter is free; a letter that still depends on another is not.
  */
 export function waitOf(books: Books, seq: number, queue: number, row: Row): WaitPlace {
   const dueAt = dueOf(row)
   if (dueAt === null) return { wait: null, dueAt }
   if (!isActiveCode(row.state)) return { wait: wait.resting, dueAt }
+  if (row.state === retrying) return { wait: wait.leased, dueAt }
   const held =
     (row.dependent === 1 && isDependent(books, seq)) ||
-    (row.lane !== null && hasOlder(books, queue, row.lane, row.id))
+    (row.lane !== null && isBehind(books, queue, row.lane, row.id))
   if (held) return { wait: wait.held, dueAt }
-  if (row.state === retrying) return { wait: wait.leased, dueAt }
   books.woke = true
   return { wait: wait.ready, dueAt }
 }
@@ -45,17 +45,24 @@ function isDependent(books: Books, seq: number): boolean {
 }
 
 const laneHeads = 'letters INDEXED BY letters_lane_head WHERE queue = ? AND lane = ? AND state < 2'
+const laneBusy = 'letters INDEXED BY letters_lane_busy WHERE queue = ? AND lane = ? AND state = 1'
 
-function hasOlder(books: Books, queue: number, lane: string, id: string): boolean {
-  const sql = `SELECT 1 FROM ${laneHeads} AND id < ? LIMIT 1`
-  return books.db.get(sql, queue, lane, id) !== undefined
+/** Whether another letter of the lane is in flight, or an older one goes first. */
+function isBehind(books: Books, queue: number, lane: string, id: string): boolean {
+  const older = `SELECT 1 FROM ${laneHeads} AND id < ? LIMIT 1`
+  const busy = `SELECT 1 FROM ${laneBusy} AND id <> ? LIMIT 1`
+  return [older, busy].some((sql) => books.db.get(sql, queue, lane, id) !== undefined)
 }
 
-/** After a letter joined or left its lane: only the one that follows it can have become free, or be free no more. */
+/**
+ * After a letter joined its lane, left it, or began or ended a run: only the first two of the lane, and the one that
+ * follows the letter, can have become free, or be free no more.
+ */
 export function settleLane(books: Books, queue: number, lane: string, id: string): void {
-  const sql = `SELECT seq FROM ${laneHeads} AND id > ? ORDER BY id LIMIT 1`
-  const next = books.db.get(sql, queue, lane, id)
-  if (next) settle(books, next[0] as number)
+  const first = `SELECT seq FROM ${laneHeads} ORDER BY id LIMIT 2`
+  const next = `SELECT seq FROM ${laneHeads} AND id > ? ORDER BY id LIMIT 1`
+  const places = [...books.db.all(first, queue, lane), ...books.db.all(next, queue, lane, id)]
+  for (const seq of new Set(places.map((row) => row[0] as number))) settle(books, seq)
 }
 
 /** Notes what a new letter depends on, as far as it is not resolved, and then where it waits. */

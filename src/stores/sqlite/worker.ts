@@ -29,8 +29,8 @@ port.close()
 
 function next(): Message {
   for (;;) {
-    const received = receiveMessageOnPort(port) as { message: Message } | undefined
-    if (received) return received.message
+    const received = receiveMessageOnPort(port)
+    if (received) return received.message as Message
     if (clerk?.busy) clerk.step()
     else sleep()
   }

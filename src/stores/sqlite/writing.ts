@@ -64,7 +64,8 @@ export function rewrite(books: Books, { seq, queue, row, sound }: Entry, next: R
   if (newTags !== tags) retag(books, seq, row.id, tags, newTags)
   counters.count(queue, row, tags, -1)
   counters.count(queue, next, newTags, 1)
-  if (row.lane !== null && isActiveCode(row.state) !== isActiveCode(next.state))
+  const inLane = isActiveCode(row.state) || isActiveCode(next.state)
+  if (row.lane !== null && inLane && row.state !== next.state)
     settleLane(books, queue, row.lane, row.id)
   if (next.state === resolved && row.state !== resolved) freeDependents(books, row.id)
 }

@@ -9,6 +9,20 @@ const check = checkOn('dependencies')
 const missing = '00000000-0000-7000-8000-000000000000'
 
 export const dependencyChecks = [
+  check('finds a letter as dependent only while it still waits for another', async (bench) => {
+    const { store } = bench
+    const first = aLetter()
+    const second = aLetter({ dependsOn: [first.id] })
+    await store.add([first, second])
+    const waiting = async (): Promise<string[]> =>
+      ids((await store.find({ state: 'pending', dependent: true })).items)
+    assert.deepEqual(await waiting(), [second.id])
+    await store.apply([resolve(first, person(bench))])
+    await store.remove({ ids: [first.id] })
+    assert.deepEqual(await waiting(), [])
+    assert.deepEqual(ids((await store.find({ dependent: false })).items), [second.id])
+  }),
+
   check('holds a letter until all it depends on is resolved', async (bench) => {
     const { store } = bench
     const [first, second] = [aLetter({ queue: 'a' }), aLetter({ queue: 'b' })]

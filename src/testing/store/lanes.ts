@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../letter/letter.ts'
-import { archive, exhaust, park, reschedule, resolve, retry } from '../../letter/moves.ts'
+import { archive, exhaust, park, release, reschedule, resolve, retry } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, type StoreBench } from './check.ts'
 import {
@@ -76,6 +76,31 @@ export const laneChecks = [
     assert.equal(head.id, older.id)
     await store.apply([resolve(head, worker(bench))])
     assert.equal((await claimOne(bench)).id, younger.id)
+  }),
+
+  check(
+    'gives nothing of a lane while one of it is in flight, though an older one is active again',
+    async (bench) => {
+      const { store } = bench
+      const [older, younger] = [inLane({ state: 'parked' }), inLane()]
+      await store.add([older, younger])
+      const running = await claimOne(bench)
+      assert.equal(running.id, younger.id)
+      await store.apply([retry(older, person(bench))])
+      assert.deepEqual(ids(await claim(bench)), [])
+      await store.apply([release(running, worker(bench))])
+      assert.equal((await claimOne(bench)).id, older.id)
+    },
+  ),
+
+  check('gives a lapsed letter again before an older one that is active again', async (bench) => {
+    const { store } = bench
+    const [older, younger] = [inLane({ state: 'parked' }), inLane()]
+    await store.add([older, younger])
+    await claimOne(bench, { leaseMs: shortLeaseMs })
+    await store.apply([retry(older, person(bench))])
+    await bench.advance(shortLeaseMs + 50)
+    assert.deepEqual(ids(await claim(bench)), [younger.id])
   }),
 
   check('gives the lane to an older letter that is added later', async (bench) => {

@@ -144,8 +144,6 @@ function allFilters(letters: readonly DeadLetter[]): LetterFilter[] {
     { settledBefore: day(2) },
     { settledBefore: day(2), state: 'resolved' },
     { expiresBefore: day(11) },
-    { dependent: true },
-    { dependent: false, queue: 'orders' },
     {
       state: 'pending',
       category: 'transient',

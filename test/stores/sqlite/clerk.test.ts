@@ -46,7 +46,12 @@ describe('Clerk', () => {
   })
 
   it('does what takes long in steps, and other batches in between', () => {
-    clerk.run(0, [add(1, Array.from({ length: 1000 }, () => aLetter()))])
+    clerk.run(0, [
+      add(
+        1,
+        Array.from({ length: 1000 }, () => aLetter()),
+      ),
+    ])
     answers()
     clerk.run(0, [search(2)])
     expect(reports.splice(0)).toEqual([{ answers: [], done: true, woke: false }])
@@ -59,7 +64,12 @@ describe('Clerk', () => {
   })
 
   it('removes many in steps, each a transaction of its own', () => {
-    clerk.run(0, [add(1, Array.from({ length: 600 }, () => aLetter()))])
+    clerk.run(0, [
+      add(
+        1,
+        Array.from({ length: 600 }, () => aLetter()),
+      ),
+    ])
     clerk.run(0, [[2, 'remove', { queue: 'orders' }]])
     answers()
     clerk.run(0, [[3, 'tally', { by: 'queue', filter: {} }]])

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import * as letter from '../../../src/letter/letter.ts'
+import { actions, categories, priorities, states } from '../../../src/letter/letter.ts'
 import * as codes from '../../../src/stores/sqlite/codes.ts'
 
 describe('codes', () => {
-  it.each(['states', 'priorities', 'categories', 'actions'] as const)('has all %s', (list) => {
-    expect([...codes[list]].sort()).toEqual([...letter[list]].sort())
+  it('have every word that a letter can have', () => {
+    expect(new Set<string>(codes.states)).toEqual(new Set(states))
+    expect(new Set<string>(codes.priorities)).toEqual(new Set(priorities))
+    expect(new Set<string>(codes.categories)).toEqual(new Set(categories))
+    expect(new Set<string>(codes.actions)).toEqual(new Set(actions))
   })
 
-  it('reads back the parts of a cell', () => {
+  it('make a cell whose parts can be read back', () => {
     const cell = { queue: 123_456, state: 5, category: 9, priority: 3, policy: 5 }
     expect(codes.partsOf(codes.cellOf(cell.queue, cell))).toEqual(cell)
   })

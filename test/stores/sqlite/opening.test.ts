@@ -89,7 +89,9 @@ describe('sqliteStore at open', () => {
 
   it('finishes a migration that was broken off', async () => {
     const broken = new DatabaseSync(path)
-    broken.exec('PRAGMA journal_mode = WAL; CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT')
+    broken.exec(
+      'PRAGMA journal_mode = WAL; CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT',
+    )
     broken.exec("INSERT INTO meta VALUES ('schema', '0')")
     broken.close()
     const store = sqliteStore({ path })

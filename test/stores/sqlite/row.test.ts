@@ -13,8 +13,9 @@ describe('seal', () => {
     const values = Array.from({ length: rowWidth }, (_, at) => `value ${at}`)
     const sealed = seal(rowOf(values))
     const unsealed = values.filter((_, at) => seal(rowOf(values.with(at, 'other'))) === sealed)
-    expect(unsealed, 'lane, tenant, dependent and tagged follow from the rest, crc is the seal').toEqual(
-      [18, 19, 20, 21, 25].map((at) => `value ${at}`),
-    )
+    expect(
+      unsealed,
+      'lane, tenant, dependent and tagged follow from the rest, crc is the seal',
+    ).toEqual([18, 19, 20, 21, 25].map((at) => `value ${at}`))
   })
 })

@@ -46,8 +46,7 @@ describe('sqliteThread', () => {
     await locked(async () => {
       const lost = [store.add([aLetter()]), store.claim({ worker: 'w', limit: 1, leaseMs: 100 })]
       const ends = Promise.all(threads.map((thread) => thread.terminate()))
-      for (const one of lost)
-        await expect(one).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      for (const one of lost) await expect(one).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
       await ends
     })
     expect(await store.get([kept.id])).toEqual([kept])
