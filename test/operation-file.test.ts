@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RedriveError } from '../src/errors.ts'
+import type { RedriveError } from '../src/errors.ts'
 import { reasons, type DeadLetter, type State } from '../src/letter/letter.ts'
 import { encodePayload } from '../src/letter/payload.ts'
 import { importOperationFile } from '../src/operation-file/import.ts'

@@ -4,12 +4,13 @@ import type { Command } from 'commander'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, State } from '../letter/letter.ts'
 import { moveTable } from '../letter/moves.ts'
-import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import { maxLimit, type LetterFilter, type LetterQuery } from '../letter/query.ts'
 import type { DeadLetterQueue } from '../queue.ts'
 import { explain, tell } from './failures.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
 import { resolveId } from './letter-ids.ts'
 import { withStore, type GlobalOptions, type Opened } from './open.ts'
+import { pages } from './pages.ts'
 import { counted, json, line, paint } from './print.ts'
 
 /** Something that is done to letters, one by one or many at once. */
@@ -20,7 +21,7 @@ export interface Act {
   done: string
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
   /** Said once after all is done. */
-  after?: (opened: Opened, letters: readonly DeadLetter[]) => Promise<string | undefined>
+  after?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
 }
 
 interface ActOptions extends GlobalOptions, FilterOptions {
@@ -70,10 +71,11 @@ async function perform(
   const chosen = filtered
     ? await choose(act, opened, filter, options)
     : await resolveAll(opened, ids)
+  if (!chosen) return void process.stdout.write('Nothing was changed.\n')
   const outcomes = await actOn(act, opened, chosen, options)
   report(act, outcomes, filtered, options)
-  const letters = outcomes.flatMap((outcome) => ('letter' in outcome ? [outcome.letter] : []))
-  const note = options.json || letters.length === 0 ? undefined : await act.after?.(opened, letters)
+  const queues = new Set(outcomes.flatMap((outcome) => ('queue' in outcome ? [outcome.queue] : [])))
+  const note = options.json || queues.size === 0 ? undefined : await act.after?.(opened, queues)
   if (note !== undefined) process.stdout.write(`${note}\n`)
 }
 
@@ -83,13 +85,15 @@ async function resolveAll({ store }: Opened, given: string[]): Promise<string[]>
   return [...new Set(ids)]
 }
 
-/** The letters that match are chosen once, before any of them changes. */
+/**
+ * The letters that match are chosen once, before any of them changes. Undefined when the person rather would not.
+ */
 async function choose(
   act: Act,
-  { dlq, store }: Opened,
+  { store }: Opened,
   filter: LetterFilter,
   options: ActOptions,
-): Promise<string[]> {
+): Promise<string[] | undefined> {
   const legal: readonly State[] = moveTable[act.name].from
   const wanted =
     filter.state === undefined
@@ -107,22 +111,16 @@ async function choose(
   const by = [...counts]
     .map(([state, count]) => `${count.toLocaleString('en')} ${state}`)
     .join(', ')
-  if (!options.yes) await confirm(act, `${counted(matching, 'letter')} (${by})`)
+  if (!options.yes && !(await confirmed(act, `${counted(matching, 'letter')} (${by})`)))
+    return undefined
+  const query: LetterQuery = { ...eligible, order: 'oldest', limit: maxLimit }
   const ids: string[] = []
-  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
-    const page = await dlq.find({
-      ...eligible,
-      order: 'oldest',
-      limit: maxLimit,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    ids.push(...page.items.map((letter) => letter.id))
-    cursor = page.cursor
-  }
+  for await (const letters of pages((from) => store.find({ ...query, ...from })))
+    ids.push(...letters.map(({ id }) => id))
   return ids
 }
 
-async function confirm(act: Act, what: string): Promise<void> {
+async function confirmed(act: Act, what: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw new RedriveError('INVALID_INPUT', `${act.name} would act on ${what}: add --yes to do it`)
   const asking = createInterface({ input: process.stdin, output: process.stdout })
@@ -132,11 +130,10 @@ async function confirm(act: Act, what: string): Promise<void> {
     .question(`${act.name} ${what}? [y/N] `, { signal: ended.signal })
     .catch(() => '')
   asking.close()
-  if (!/^y(es)?$/i.test(answer.trim()))
-    throw new RedriveError('INVALID_INPUT', 'nothing was changed')
+  return /^y(es)?$/i.test(answer.trim())
 }
 
-type Outcome = { id: string; letter: DeadLetter } | { id: string; error: unknown }
+type Outcome = { id: string; queue: string; state: State } | { id: string; error: unknown }
 
 /** Enough at once for a store to write them together. */
 const batchSize = 100
@@ -153,7 +150,7 @@ async function actOn(
     const batch = ids.slice(start, start + batchSize)
     const run = async (id: string): Promise<Outcome> =>
       act.run(dlq, id, by).then(
-        (letter) => ({ id, letter }),
+        ({ queue, state }) => ({ id, queue, state }),
         (error: unknown) => ({ id, error }),
       )
     outcomes.push(...(await Promise.all(batch.map(run))))
@@ -192,9 +189,9 @@ function report(
       )
     else
       for (const outcome of outcomes)
-        if ('letter' in outcome)
+        if ('queue' in outcome)
           process.stdout.write(
-            `${outcome.id}  ${line(outcome.letter.queue)}  ${paint('green', act.done)}\n`,
+            `${outcome.id}  ${line(outcome.queue)}  ${paint('green', act.done)}\n`,
           )
     for (const { error } of failed.slice(0, maxToldErrors))
       process.stderr.write(tell(explain(error)))
@@ -205,8 +202,7 @@ function report(
 
 function forPrograms(outcome: Outcome): object {
   const { id } = outcome
-  if ('letter' in outcome)
-    return { id, ok: true, queue: outcome.letter.queue, state: outcome.letter.state }
+  if ('queue' in outcome) return { id, ok: true, queue: outcome.queue, state: outcome.state }
   const { code, message } = explain(outcome.error)
   return { id, ok: false, code, message }
 }

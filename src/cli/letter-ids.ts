@@ -2,32 +2,51 @@ import { RedriveError } from '../errors.ts'
 import { states } from '../letter/letter.ts'
 import { writeCursor } from '../letter/query.ts'
 import type { Store } from '../store.ts'
+import { pages } from './pages.ts'
 
 const leastPrefix = 8
+const maxTold = 5
+/** Letters with the same beginning that are looked through for one with the right end. */
+const maxScanned = 10_000
 
-/** The id that a person means: a whole one, or the beginning of one, if only one letter has it. */
+/**
+ * The id that a person means: a whole one, the beginning of one, or its beginning and its end with dots between,
+ * if only one letter has it.
+ */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const [exact] = await store.get([given])
   if (exact) return exact.id
-  const prefix = given.toLowerCase()
-  if (!/^[0-9a-f-]{1,36}$/.test(prefix))
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `${JSON.stringify(given.slice(0, 80))} is no id: redrive list shows the ids of letters`,
+  const parts = /^([0-9a-f-]{1,36})(?:(?:…|\.\.+)([0-9a-f-]{1,36}))?$/.exec(given.toLowerCase())
+  if (!parts) throw invalid(`${quoted(given)} is no id: redrive list shows the ids of letters`)
+  const [, start = '', end = ''] = parts
+  if (start.length < leastPrefix)
+    throw invalid(
+      `${quoted(given)} is too short: give at least ${leastPrefix} characters of the id`,
     )
-  if (prefix.length < leastPrefix)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `"${prefix}" is too short: give at least ${leastPrefix} characters of the id`,
-    )
-  const found = (await neighbours(store, prefix, 'oldest', 6)).filter((id) => id.startsWith(prefix))
-  if (found.length > 1)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `"${prefix}" is the beginning of several ids, give more of it: ${found.slice(0, 5).join(', ')}${found.length > 5 ? ', …' : ''}`,
-    )
-  if (found.length === 0) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${prefix}`)
-  return found[0]!
+  const found = await matching(store, start, end)
+  if (found.length === 0) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${given}`)
+  if (found.length === 1) return found[0]!
+  const some = `${found.slice(0, maxTold).join(', ')}${found.length > maxTold ? ', …' : ''}`
+  throw invalid(`${quoted(given)} is the beginning of several ids, give more of it: ${some}`)
+}
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 80))
+}
+
+async function matching(store: Store, start: string, end: string): Promise<string[]> {
+  const found: string[] = []
+  let scanned = 0
+  for await (const ids of pages((from) => neighbours(store, start, 'oldest', end ? 500 : 6, from)))
+    for (const id of ids) {
+      if (!id.startsWith(start) || found.length > maxTold || ++scanned > maxScanned) return found
+      if (id.endsWith(end)) found.push(id)
+    }
+  return found
 }
 
 /** The ids next to this text in the order of ids. A cursor need not lie on a letter. */
@@ -36,32 +55,43 @@ async function neighbours(
   text: string,
   order: 'oldest' | 'newest',
   limit: number,
-): Promise<string[]> {
+  from: { cursor?: string } = {},
+): Promise<{ items: string[]; cursor?: string }> {
   const cursor = writeCursor({ order, key: text, id: text })
-  const { items } = await store.find({ state: [...states], order, limit, cursor })
-  return items.map((letter) => letter.id)
+  const page = await store.find({ state: [...states], order, limit, cursor, ...from })
+  return { ...page, items: page.items.map((letter) => letter.id) }
 }
 
 /** In longer lists only the ids of the list itself are compared. */
 const maxLookups = 100
+/** As much of an id as says its millisecond. */
+const timeLength = 13
+const endLength = 4
 
-/** How many characters tell each of these ids from every other one in the store. */
-export async function shortLength(store: Store, ids: readonly string[]): Promise<number> {
+/**
+ * Short forms of these ids, each enough to tell its letter from all others in the store. Ids of one moment differ
+ * only near their end, so they are given by their beginning and their end.
+ */
+export async function shortIds(
+  store: Store,
+  ids: readonly string[],
+): Promise<(id: string) => string> {
+  const length = await prefixLength(store, ids)
+  const both = (id: string): string => `${id.slice(0, timeLength)}…${id.slice(-endLength)}`
+  const shorter = length > timeLength + 1 + endLength && new Set(ids.map(both)).size === ids.length
+  return shorter ? both : (id) => id.slice(0, length)
+}
+
+async function prefixLength(store: Store, ids: readonly string[]): Promise<number> {
   const sorted = [...ids].sort()
-  let length = leastPrefix
-  for (const [index, id] of sorted.entries())
-    length = Math.max(length, shared(id, sorted[index + 1]) + 1)
-  if (ids.length > maxLookups) return length
-  const nearby = await Promise.all(
-    ids.map(async (id) => {
-      const [[after], [before]] = await Promise.all([
-        neighbours(store, id, 'oldest', 1),
-        neighbours(store, id, 'newest', 1),
-      ])
-      return Math.max(shared(id, after), shared(id, before)) + 1
-    }),
-  )
-  return Math.max(length, ...nearby)
+  const listed = sorted.map((id, index) => shared(id, sorted[index + 1]) + 1)
+  if (ids.length > maxLookups) return Math.max(leastPrefix, ...listed)
+  const nearby = ids.map(async (id) => {
+    const after = await neighbours(store, id, 'oldest', 1)
+    const before = await neighbours(store, id, 'newest', 1)
+    return Math.max(shared(id, after.items[0]), shared(id, before.items[0])) + 1
+  })
+  return Math.max(leastPrefix, ...(await Promise.all(nearby)))
 }
 
 function shared(id: string, other = ''): number {

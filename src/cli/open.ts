@@ -21,7 +21,7 @@ export interface Opened {
 const usualStore = 'sqlite:redrive.db'
 
 /** The store that was asked for: by --store, by REDRIVE_STORE, or redrive.db in this folder. */
-export function storeUrl(options: GlobalOptions): string {
+function storeUrl(options: GlobalOptions): string {
   return options.store ?? (process.env['REDRIVE_STORE'] || usualStore)
 }
 

@@ -4,6 +4,7 @@ import {
   type Action,
   type DeadLetter,
   type HistoryEntry,
+  type Json,
   type State,
 } from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
@@ -61,7 +62,7 @@ function foreign(metadata: Record<string, unknown> | undefined): string | undefi
 }
 
 /** One entry of a letter's history. Its metadata says only what would be read differently without it. */
-export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: string): object {
+export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: Json): object {
   const hopeless = entry.action === 'park' && letter.reason === 'permanent'
   const to = entry.to ?? letter.state
   const action = hopeless ? 'failed' : entryActionOf[entry.action]
@@ -83,7 +84,7 @@ export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: 
   })
 }
 
-function usualActor(action: EntryAction, enqueuedBy: string): string {
+function usualActor<T extends Json>(action: EntryAction, enqueuedBy: T): T | string {
   return action === 'enqueued' ? enqueuedBy : importer
 }
 

@@ -13,14 +13,7 @@ import {
  * has and the format has no place for goes along under `metadata.redrive`; what an item has and a letter has no
  * place for goes along in the letter's metadata.
  */
-export const statuses = [
-  'queued',
-  'retrying',
-  'success',
-  'failed',
-  'abandoned',
-  'manual_review',
-] as const
+const statuses = ['queued', 'retrying', 'success', 'failed', 'abandoned', 'manual_review'] as const
 export type Status = (typeof statuses)[number]
 
 export const stateOf: Record<Status, State> = {
@@ -37,14 +30,7 @@ export function waitsForReview(status: Status): boolean {
   return stateOf[status] === 'parked'
 }
 
-export const entryActions = [
-  'enqueued',
-  'retry',
-  'success',
-  'failed',
-  'abandoned',
-  'reviewed',
-] as const
+const entryActions = ['enqueued', 'retry', 'success', 'failed', 'abandoned', 'reviewed'] as const
 export type EntryAction = (typeof entryActions)[number]
 
 /** Absent and null are one. */

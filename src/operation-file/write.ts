@@ -73,7 +73,7 @@ function itemOf(letter: DeadLetter, apart: boolean): object {
       ...reviewOf(letter),
       ...besides(letter, apart),
     }),
-    history: letter.history.map((entry) => writeEntry(entry, letter, String(capturedBy))),
+    history: letter.history.map((entry) => writeEntry(entry, letter, capturedBy)),
   })
 }
 

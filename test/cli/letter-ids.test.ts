@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { resolveId, shortLength } from '../../src/cli/letter-ids.ts'
+import { resolveId, shortIds } from '../../src/cli/letter-ids.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 
 const ids = [
   '01995c3a-0000-7000-8000-000000000000',
-  '01995c3a-1000-7000-8000-000000000000',
-  '01995c3a-1000-7000-8000-00000000000f',
+  '01995c3a-1000-7000-8000-0000000001aa',
+  '01995c3a-1000-7000-8000-0000000002bb',
   '01995c3b-0000-7000-8000-000000000000',
 ]
 
@@ -19,13 +19,33 @@ async function aStore() {
   return store
 }
 
-describe('shortLength', () => {
-  it('tells letters from all others in the store, listed or not', async () => {
+describe('shortIds', () => {
+  it.each([
+    [[3], ['01995c3b']],
+    [
+      [3, 0],
+      ['01995c3b-0', '01995c3a-0'],
+    ],
+    [[1], ['01995c3a-1000…01aa']],
+    [
+      [1, 2],
+      ['01995c3a-1000…01aa', '01995c3a-1000…02bb'],
+    ],
+    [[], []],
+  ])('tell letters %j from all others in the store, listed or not', async (places, expected) => {
     const store = await aStore()
-    expect(await shortLength(store, [ids[3]!])).toBe(8)
-    expect(await shortLength(store, [ids[0]!])).toBe(10)
-    expect(await shortLength(store, [ids[1]!])).toBe(36)
-    expect(await shortLength(store, [])).toBe(8)
+    const listed = places.map((place) => ids[place]!)
+    const short = await shortIds(store, listed)
+    expect(listed.map(short)).toEqual(expected)
+    expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
+  })
+
+  it('are as long as they have to be when the ends are the same, too', async () => {
+    const store = memoryStore()
+    await store.open()
+    const twins = ['0', '1'].map((digit) => `01995c3a-1000-7000-8000-${digit}00000000000`)
+    await store.add(twins.map((id) => aLetter({ id })))
+    expect(twins.map(await shortIds(store, twins))).toEqual(twins.map((id) => id.slice(0, 25)))
   })
 })
 
@@ -34,7 +54,9 @@ describe('resolveId', () => {
     ['01995c3b', 3],
     ['01995C3B-0', 3],
     ['01995c3a-0', 0],
-    ['01995c3a-1000-7000-8000-00000000000f', 2],
+    ['01995c3a-1000-7000-8000-0000000002bb', 2],
+    ['01995c3a…02bb', 2],
+    ['01995c3a-1..AA', 1],
   ])('knows which letter %s is', async (given, place) => {
     expect(await resolveId(await aStore(), given)).toBe(ids[place])
   })
@@ -45,6 +67,9 @@ describe('resolveId', () => {
     ["01995c3a' OR 1=1", 'INVALID_INPUT'],
     ['01995c3c', 'LETTER_NOT_FOUND'],
     ['ffffffff', 'LETTER_NOT_FOUND'],
+    ['01995c3a…ff', 'LETTER_NOT_FOUND'],
+    ['01995c3a…', 'INVALID_INPUT'],
+    ['…02bb', 'INVALID_INPUT'],
   ])('refuses %s', async (given, code) => {
     await expect(resolveId(await aStore(), given)).rejects.toMatchObject({ code })
   })

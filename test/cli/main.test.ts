@@ -29,7 +29,7 @@ describe('redrive', () => {
     expectToFit(out)
   })
 
-  it('explains each command within 80 columns', async () => {
+  it('explains each command within 80 columns', { timeout: 90_000 }, async () => {
     const commands = ['list', 'show', 'stats', 'retry', 'doctor', 'import', 'export', 'demo']
     for (const command of commands) {
       const { out, exit } = await redrive([command, '--help'])

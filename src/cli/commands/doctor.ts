@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
-import { states, type LetterSummary } from '../../letter/letter.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
-import type { Store } from '../../store.ts'
+import { takeCensus } from '../census.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, fromNow, json, line, paint, span, type Style } from '../print.ts'
 import { liveWorkers } from '../workers.ts'
@@ -81,100 +80,32 @@ async function health({ store }: Opened): Promise<Finding[]> {
   return [...settings, ...found]
 }
 
-const maxTries = 3
 const maxTold = 5
 
-interface Census {
-  count: number
-  corrupt: LetterSummary[]
-  counts: Record<string, Map<string, number>>
-}
-
-/** The keys whose counts a store maintains, and how to read them off a letter. */
-const countedBy = {
-  state: (letter: LetterSummary) => letter.state as string,
-  queue: (letter: LetterSummary) => letter.queue,
-  category: (letter: LetterSummary) => letter.category as string,
-  priority: (letter: LetterSummary) => letter.priority as string,
-} as const
-type CountedKey = keyof typeof countedBy
-
-/** Reads every letter, and holds the maintained counts against what is there. */
+/** What reading all letters brings to light. */
 async function letters({ store }: Opened): Promise<Finding[]> {
-  // Letters that move while they are read make a difference that is gone the next time.
-  let census = await takeCensus(store)
-  let differences = await compare(store, census)
-  for (let tries = 1; differences.length > 0 && tries < maxTries; tries++) {
-    census = await takeCensus(store)
-    differences = await compare(store, census)
-  }
-  const { count, corrupt } = census
-  const told = corrupt.slice(0, maxTold).map(({ id, corrupt: why }): Finding => ({
-    kind: 'problem',
-    what: `letter ${id}`,
-    text: `corrupt: ${why}`,
-  }))
-  const more: Finding[] =
-    corrupt.length > maxTold
-      ? [{ kind: 'problem', what: 'letters', text: `${corrupt.length} are corrupt in all` }]
-      : []
-  const sound: Finding = {
-    kind: 'ok',
-    what: 'letters',
-    text: `${counted(count, 'letter')} read, ${corrupt.length === 0 ? 'all sound' : `${corrupt.length} corrupt`}`,
-  }
-  const counts: Finding[] =
-    differences.length > 0
-      ? differences
-      : [{ kind: 'ok', what: 'counts', text: 'agree with the letters' }]
-  return [sound, ...told, ...more, ...counts]
+  const { count, corrupt, differences, moving } = await takeCensus(store)
+  const state = corrupt.length === 0 ? 'all sound' : `${corrupt.length} corrupt`
+  return [
+    { kind: 'ok', what: 'letters', text: `${counted(count, 'letter')} read, ${state}` },
+    ...corrupt.slice(0, maxTold).map((letter) => ({
+      kind: 'problem' as const,
+      what: `letter ${letter.id}`,
+      text: `corrupt: ${letter.corrupt}`,
+    })),
+    ...differences.map(({ what, maintained, found }) => ({
+      kind: 'problem' as const,
+      what: `count of ${what}`,
+      text: `says ${maintained}, but there are ${found}`,
+    })),
+    ...(differences.length === 0
+      ? [{ kind: 'ok' as const, what: 'counts', text: moving ? moved : 'agree with the letters' }]
+      : []),
+  ]
 }
 
-async function takeCensus(store: Store): Promise<Census> {
-  const counts: Record<CountedKey, Map<string, number>> = {
-    state: new Map(),
-    queue: new Map(),
-    category: new Map(),
-    priority: new Map(),
-  }
-  const census: Census = { count: 0, corrupt: [], counts }
-  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
-    const page = await store.find({
-      state: [...states],
-      order: 'oldest',
-      limit: maxLimit,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const letter of page.items) {
-      census.count++
-      if (letter.corrupt !== undefined) census.corrupt.push(letter)
-      for (const [key, read] of Object.entries(countedBy)) {
-        const map = counts[key as CountedKey]
-        map.set(read(letter), (map.get(read(letter)) ?? 0) + 1)
-      }
-    }
-    cursor = page.cursor
-  }
-  return census
-}
-
-async function compare(store: Store, census: Census): Promise<Finding[]> {
-  const findings: Finding[] = []
-  for (const key of Object.keys(countedBy) as CountedKey[]) {
-    const tally = await store.tally(key, { state: [...states] })
-    for (const name of new Set([...tally.keys(), ...census.counts[key]!.keys()])) {
-      const kept = tally.get(name) ?? 0
-      const found = census.counts[key]!.get(name) ?? 0
-      if (kept !== found)
-        findings.push({
-          kind: 'problem',
-          what: `count of ${key} ${name}`,
-          text: `says ${kept}, but there are ${found}`,
-        })
-    }
-  }
-  return findings
-}
+const moved =
+  'letters moved while they were counted, so that not all counts could be held against them'
 
 /** Long enough that a worker would have come. */
 const lateMs = 60_000

@@ -6,6 +6,7 @@ import type { LetterFilter } from '../../letter/query.ts'
 import { toOperationItem } from '../../operation-file/write.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { pages } from '../pages.ts'
 import { counted, json } from '../print.ts'
 
 const examples = `
@@ -57,23 +58,13 @@ async function writeItems(
   filter: LetterFilter,
   write: (text: string) => void,
 ): Promise<number> {
+  const query = { ...filter, order: 'oldest', limit: pageSize, payload: true } as const
   let count = 0
-  let cursor: string | undefined
-  do {
-    const from = cursor === undefined ? {} : { cursor }
-    const page = await dlq.find({
-      ...filter,
-      order: 'oldest',
-      limit: pageSize,
-      payload: true,
-      ...from,
-    })
-    for (const letter of page.items) {
+  for await (const letters of pages((from) => dlq.find({ ...query, ...from })))
+    for (const letter of letters) {
       const item = json(toOperationItem(letter), 2).replaceAll('\n', '\n  ')
       write(`${count++ === 0 ? '[' : ','}\n  ${item}`)
     }
-    cursor = page.cursor
-  } while (cursor !== undefined)
   write(count === 0 ? '[]\n' : '\n]\n')
   return count
 }

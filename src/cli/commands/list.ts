@@ -4,7 +4,7 @@ import type { LetterSummary } from '../../letter/letter.ts'
 import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../../letter/query.ts'
 import type { Store } from '../../store.ts'
 import { addFilterOptions, readFilter, readLimit, type FilterOptions } from '../filter.ts'
-import { shortLength } from '../letter-ids.ts'
+import { shortIds } from '../letter-ids.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, json, line, lineWidth, paint, table, type Column } from '../print.ts'
 import { failureLine, stateStyle, whenOf } from '../standing.ts'
@@ -73,17 +73,15 @@ async function printTable(
   letters: LetterSummary[],
   first: boolean,
 ): Promise<void> {
-  const idLength = await shortLength(
-    store,
-    letters.map((letter) => letter.id),
-  )
-  const lines = table(columns(idLength, clock.now()), letters, lineWidth())
+  const ids = letters.map(({ id }) => id)
+  const short = await shortIds(store, ids)
+  const lines = table(columns(short, clock.now()), letters, lineWidth())
   process.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
 }
 
-function columns(idLength: number, nowMs: number): Column<LetterSummary>[] {
+function columns(short: (id: string) => string, nowMs: number): Column<LetterSummary>[] {
   return [
-    { title: 'ID', cell: ({ id }) => id.slice(0, idLength) },
+    { title: 'ID', cell: ({ id }) => short(id) },
     { title: 'QUEUE', cell: ({ queue }) => line(queue), least: 10 },
     { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => stateStyle[state] },
     { title: 'CATEGORY', cell: ({ category }) => category, optional: true },
@@ -98,7 +96,7 @@ function columns(idLength: number, nowMs: number): Column<LetterSummary>[] {
       title: 'ERROR',
       cell: failureLine,
       style: ({ corrupt }) => (corrupt === undefined ? undefined : 'red'),
-      least: 12,
+      least: 16,
     },
   ]
 }

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import type { DeadLetter } from '../../letter/letter.ts'
 import { addAct } from '../act.ts'
 import type { Opened } from '../open.ts'
 import { line } from '../print.ts'
@@ -18,13 +17,11 @@ export function addRetry(program: Command): void {
 /** Due is not running: somebody has to be there to do it. */
 async function unworked(
   { store, clock }: Opened,
-  letters: readonly DeadLetter[],
+  queues: ReadonlySet<string>,
 ): Promise<string | undefined> {
   const workers = await liveWorkers(store, clock.now())
-  const handled = new Set(workers.flatMap(({ queues }) => queues))
-  const idle = [...new Set(letters.map(({ queue }) => queue))].filter(
-    (queue) => !handled.has(queue),
-  )
+  const handled = new Set(workers.flatMap((worker) => worker.queues))
+  const idle = [...queues].filter((queue) => !handled.has(queue))
   if (idle.length === 0) return undefined
   const names = `${idle.slice(0, 3).map(line).join(', ')}${idle.length > 3 ? ', …' : ''}`
   return `No worker for ${names} runs now: they wait until one starts.`

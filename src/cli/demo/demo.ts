@@ -37,12 +37,14 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   const view = viewFor({ url, store, dlq, clock, traffic: shop, end }, options)
   dlq.start()
   const running = shop.run(ended.signal)
-  if (options.seconds === undefined) await running
-  else await sleep(clock, options.seconds * 1000, ended.signal).then(() => ended.abort())
+  if (options.seconds !== undefined) {
+    await sleep(clock, options.seconds * 1000, ended.signal)
+    ended.abort()
+  }
   await running
   await dlq.stop({ drainMs })
   await view.close()
-  if (!options.json) process.stdout.write(await farewell(store, url))
+  if (!options.json && store.powers.durable) process.stdout.write(await farewell(store, url))
   await dlq.close()
 }
 
@@ -107,7 +109,8 @@ async function farewell(store: Store, url: string): Promise<string> {
   const by = states.flatMap((state) => (counts.get(state) ? [`${counts.get(state)} ${state}`] : []))
   const at = /[\s'"$\\]/.test(url) ? JSON.stringify(url) : url
   return [
-    `${counted(all, 'letter')} in ${url}${by.length > 0 ? `: ${by.join(', ')}` : ''}.`,
+    `${counted(all, 'letter')} in ${url}${by.length > 0 ? ':' : '.'}`,
+    ...(by.length > 0 ? [`  ${by.join(', ')}`] : []),
     'Look at them:',
     `  npx redrive list --store ${at}`,
     `  npx redrive stats --store ${at}`,

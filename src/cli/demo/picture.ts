@@ -43,14 +43,10 @@ export async function picture(options: PictureOptions): Promise<string[]> {
   const below = ['', ...hints.map((hint) => paint('dim', cut(hint, width)))]
   // The last row stays free: a newline there would scroll.
   const room = Math.max(0, rows - 1 - above.length - below.length)
-  const events = options.events.slice(-room || options.events.length)
+  const events = room > 0 ? options.events.slice(-room) : []
   const blank = Array.from({ length: Math.max(0, room - events.length) }, () => '')
-  return [
-    ...above,
-    ...(room > 0 ? events.map((event) => printEvent(event, width)) : []),
-    ...blank,
-    ...below,
-  ]
+  const told = events.map((event) => printEvent(event, width))
+  return [...above, ...told, ...blank, ...below]
 }
 
 const hints = [

@@ -8,28 +8,32 @@ import { aFolder, aStoreFile, plainEnv, redrive } from '../run-cli.ts'
 const folder = aFolder()
 
 describe('demo', () => {
-  it('shows letters move, says what is kept, and goes on from there', async () => {
-    const url = `sqlite:${join(folder, 'sub', 'demo.db')}`
-    const first = await redrive(['demo', '--seconds', '3', '--store', url])
-    expect({ err: first.err, exit: first.exit }).toEqual({ err: '', exit: 0 })
-    const lines = first.out.split('\n')
-    expect(lines[0]).toContain('letters move within seconds')
-    for (const queue of ['summarise-ticket', 'render-invoice', 'sync-customer', 'refund'])
-      expect(lines).toContainEqual(
-        expect.stringMatching(new RegExp(`^\\d\\d:\\d\\d:\\d\\d captured +${queue} `)),
-      )
-    expect(first.out).toContain('over the limit: a person decides')
-    expect(first.out).toContain(`npx redrive list --store ${url}`)
-    const count = Number(/^(\d+) letters? in /m.exec(first.out)?.[1])
-    const second = await redrive(['demo', '--seconds', '1', '--json', '--store', url])
-    expect(second.exit).toBe(0)
-    for (const line of second.out.trimEnd().split('\n'))
-      expect(JSON.parse(line)).toHaveProperty('event')
-    const { out } = await redrive(['stats', '--json', '--store', url])
-    expect(
-      (JSON.parse(out) as { lifetime: { captured: number } }).lifetime.captured,
-    ).toBeGreaterThan(count)
-  })
+  it(
+    'shows letters move, says what is kept, and goes on from there',
+    { timeout: 90_000 },
+    async () => {
+      const url = `sqlite:${join(folder, 'sub', 'demo.db')}`
+      const first = await redrive(['demo', '--seconds', '3', '--store', url])
+      expect({ err: first.err, exit: first.exit }).toEqual({ err: '', exit: 0 })
+      const lines = first.out.split('\n')
+      expect(lines[0]).toContain('letters move within seconds')
+      for (const queue of ['summarise-ticket', 'render-invoice', 'sync-customer', 'refund'])
+        expect(lines).toContainEqual(
+          expect.stringMatching(new RegExp(`^\\d\\d:\\d\\d:\\d\\d captured +${queue} `)),
+        )
+      expect(first.out).toContain('over the limit: a person decides')
+      expect(first.out).toContain(`npx redrive list --store ${url}`)
+      const count = Number(/^(\d+) letters? in /m.exec(first.out)?.[1])
+      const second = await redrive(['demo', '--seconds', '1', '--json', '--store', url])
+      expect(second.exit).toBe(0)
+      for (const line of second.out.trimEnd().split('\n'))
+        expect(JSON.parse(line)).toHaveProperty('event')
+      const { out } = await redrive(['stats', '--json', '--store', url])
+      expect(
+        (JSON.parse(out) as { lifetime: { captured: number } }).lifetime.captured,
+      ).toBeGreaterThan(count)
+    },
+  )
 
   it('drains when it is interrupted', async () => {
     const url = `sqlite:${join(folder, 'interrupted.db')}`

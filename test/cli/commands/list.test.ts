@@ -6,8 +6,7 @@ import { aFolder, aStoreFile, expectToFit, hostileText, redrive } from '../run-c
 const folder = aFolder()
 const at = '2026-01-01T00:00:00.000Z'
 /** As far as a queue may be named. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is taken out
-const hostileQueue = hostileText.replaceAll(/[\u0000-\u001f]/g, '')
+const hostileQueue = hostileText.replaceAll(/\p{Cc}/gu, '')
 const failure = (message: string) => ({ name: 'Error', message, causes: [], at })
 
 /** Captured seconds apart. */

@@ -72,7 +72,8 @@ describe('show', () => {
     )
     expect(err).toContain(other.id)
     expect(exit).toBe(2)
-    const enough = [...rich.id].findIndex((character, index) => character !== other.id[index]) + 1
+    const enough =
+      Array.from(rich.id).findIndex((character, index) => character !== other.id[index]) + 1
     expect((await show(rich.id.slice(0, enough).toUpperCase())).out).toContain(rich.id)
   })
 

@@ -1,0 +1,12 @@
+import type { Page } from '../letter/query.ts'
+
+/** Page after page, until there are no more. */
+export async function* pages<T>(
+  read: (from: { cursor?: string }) => Promise<Page<T>>,
+): AsyncGenerator<T[]> {
+  for (let from: { cursor?: string } | undefined = {}; from;) {
+    const { items, cursor }: Page<T> = await read(from)
+    yield items
+    from = cursor === undefined ? undefined : { cursor }
+  }
+}

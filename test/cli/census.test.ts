@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { takeCensus } from '../../src/cli/census.ts'
+import type { Store } from '../../src/store.ts'
+import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
+
+async function aStore(): Promise<Store> {
+  const store = memoryStore()
+  await store.open()
+  await store.add([
+    aLetter(),
+    aLetter({ state: 'archived', queue: 'old' }),
+    aLetter({ state: 'parked' }),
+  ])
+  return store
+}
+
+/** The store, but with this for its tally. */
+function withTally(store: Store, tally: Store['tally']): Store {
+  const { powers, records } = store
+  const find: Store['find'] = store.find.bind(store)
+  return { ...store, powers, records, find, totals: () => store.totals(), tally }
+}
+
+describe('takeCensus', () => {
+  it('finds counts that agree with the letters', async () => {
+    const found = await takeCensus(await aStore())
+    expect(found).toEqual({ count: 3, corrupt: [], differences: [], moving: false })
+  })
+
+  it('tells a count that is wrong', async () => {
+    const store = await aStore()
+    const wrong = withTally(store, async (by, filter) => {
+      const counts = await store.tally(by, filter)
+      return by === 'state' ? counts.set('pending', 4) : counts
+    })
+    expect(await takeCensus(wrong)).toMatchObject({
+      differences: [{ what: 'state pending', maintained: 4, found: 1 }],
+      moving: false,
+    })
+  })
+
+  it('does not take letters that move for wrong counts', async () => {
+    const store = await aStore()
+    const busy = withTally(store, async (by, filter) => {
+      await store.add([aLetter()])
+      return store.tally(by, filter)
+    })
+    expect(await takeCensus(busy)).toMatchObject({ differences: [], moving: true })
+  })
+
+  it('counts again when letters moved only once', async () => {
+    const store = await aStore()
+    let moved = false
+    const settling = withTally(store, async (by, filter) => {
+      if (!moved) await store.add([aLetter()])
+      moved = true
+      return store.tally(by, filter)
+    })
+    expect(await takeCensus(settling)).toMatchObject({ count: 4, differences: [], moving: false })
+  })
+})
