@@ -16,8 +16,16 @@ export { decodePayload, encodePayload } from './letter/payload.ts'
 export { viewPayload } from './letter/payload-view.ts'
 export { isLegal, moveTable, type Change } from './letter/moves.ts'
 export type { EventOf, EventType, Observer, RedriveEvent } from './observer.ts'
-export { custom, exponential, fixed, immediate, linear, never } from './policy/backoff.ts'
-export { classify, type Classification, type Rule } from './policy/classify.ts'
-export { DLQPolicy } from './policy/dlq-policy.ts'
+export {
+  custom,
+  exponential,
+  fixed,
+  immediate,
+  linear,
+  never,
+  type CustomBackoff,
+} from './policy/backoff.ts'
+export { classify, type Classification, type Rule, type RuleMatch } from './policy/classify.ts'
+export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-policy.ts'
 export type { Store } from './store.ts'
 export { systemClock, type Clock } from './clock.ts'

@@ -182,7 +182,11 @@ describe('docs', () => {
       ...filesBelow('docs', '.md'),
     ]
     const broken = pages.flatMap((page) =>
-      [...read(page).replaceAll(/`[^`]*`/g, '').matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      [
+        ...read(page)
+          .replaceAll(/`[^`]*`/g, '')
+          .matchAll(/\]\((?!https?:|#)([^)#]+)/g),
+      ]
         .map((match) => match[1]!)
         .filter((link) => !existsSync(join(root, dirname(page), link)))
         .map((link) => `${page}: ${link}`),

@@ -19,7 +19,7 @@ export interface Captured {
 }
 
 /** What the door needs to know about the queue it captures for. */
-export interface DoorRules {
+interface DoorRules {
   priority: Priority
   maxRetries: number
   backoff?: RetryPolicy

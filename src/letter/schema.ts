@@ -136,7 +136,7 @@ const historyEntry = z.strictObject({
   note: text.exactOptional(),
 })
 
-export const letterSchema = z.strictObject({
+const letterSchema = z.strictObject({
   id: named,
   version: z.int().positive(),
   epoch: count,

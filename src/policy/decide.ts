@@ -3,9 +3,6 @@ import type { Judged } from '../letter/moves.ts'
 import { toMs } from '../letter/time.ts'
 import { defaultPolicyFor, neverAgain, retryDelay, type Customs } from './backoff.ts'
 
-/** What a door does with failed work: has it tried again by its source, keeps it as a letter, or lets it pass. */
-export type Verdict = { kind: 'again'; delayMs: number } | Keep | { kind: 'pass' }
-
 /** How a letter starts: waiting for its first retry, or parked with the reason why it will not have one by itself. */
 export type Keep =
   | { kind: 'keep'; state: 'pending'; policy: RetryPolicy; delayMs: number; problem?: string }

@@ -3,7 +3,7 @@ import { inWords } from './in-words.ts'
 
 /** Which errors: a class, a name or code, or a function that says yes. */
 export type ErrorMatch = ErrorClass | string | ((error: unknown) => boolean)
-export type ErrorClass = abstract new (...args: never[]) => object
+type ErrorClass = abstract new (...args: never[]) => object
 
 /** As much of a message as the policy has to see. */
 export interface Delivered {

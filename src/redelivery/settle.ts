@@ -36,7 +36,7 @@ export type Verdict =
   | { kind: 'released' }
 
 /** The change that a verdict asks for, by the worker that holds the lease. */
-export function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions): Change {
+function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions): Change {
   const nowMs = options.clock.now()
   const by: Mover = { at: toTimestamp(nowMs), actor: options.worker, guard: 'epoch' }
   if (verdict.kind === 'resolved') return resolve(letter, by)
