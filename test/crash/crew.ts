@@ -31,6 +31,8 @@ export interface Member {
 interface Entry extends Member {
   process: ChildProcess
   tail: Tail
+  /** The letter for which it stopped itself. */
+  stoppedFor?: string
   cancelPause: () => void
 }
 
@@ -59,7 +61,8 @@ export class Crew {
   readonly #settings: CrewSettings
   readonly #ledger: Ledger
   readonly #entries = new Map<string, Entry>()
-  readonly #listeners = new Set<(line: Line) => void>()
+  /** By letter. */
+  readonly #watches = new Map<string, (line: Line) => void>()
   readonly #kept = new Set<Role>(['worker', 'producer', 'feeder'])
   readonly #reading: NodeJS.Timeout
   #incarnation = 0
@@ -103,7 +106,7 @@ export class Crew {
     this.#signal(member, 'SIGTERM', 'restart')
   }
 
-  /** Lets a member go on that stopped itself, after another one has settled the letter. */
+  /** Lets a member go on that stopped itself, after another one has settled the letter. False if it is dead. */
   resumeLate(name: string, id: string, epoch: number): boolean {
     const entry = this.#entries.get(name)
     if (!entry) return false
@@ -112,10 +115,7 @@ export class Crew {
     return true
   }
 
-  named(name: string): Member | undefined {
-    return this.#entries.get(name)
-  }
-
+  /** Has the feeder capture a letter that makes its first worker stop itself. */
   ask(request: PauserRequest): void {
     const feeder = [...this.#entries.values()].find(({ role }) => role === 'feeder')
     feeder?.process.send(request, () => {})
@@ -124,12 +124,10 @@ export class Crew {
   watch(id: string): Watch {
     const seen: Line[] = []
     let check = (): void => {}
-    const listener = (line: Line): void => {
-      if (!('id' in line) || line.id !== id) return
+    this.#watches.set(id, (line) => {
       seen.push(line)
       check()
-    }
-    this.#listeners.add(listener)
+    })
     return {
       first: (matches, withinMs) =>
         new Promise((resolve) => {
@@ -145,7 +143,7 @@ export class Crew {
           }
           check()
         }),
-      end: () => void this.#listeners.delete(listener),
+      end: () => void this.#watches.delete(id),
     }
   }
 
@@ -173,10 +171,6 @@ export class Crew {
     this.#kept.clear()
     clearInterval(this.#reading)
     for (const { process: child } of this.#entries.values()) child.kill('SIGKILL')
-  }
-
-  close(): void {
-    clearInterval(this.#reading)
   }
 
   #signal(
@@ -245,14 +239,22 @@ export class Crew {
   }
 
   #read(): void {
-    for (const entry of this.#entries.values()) this.#readOne(entry)
+    for (const entry of this.#entries.values()) {
+      this.#readOne(entry)
+      // It stopped for a letter that nobody waits for any more. Said again until it moves: the first may come too soon.
+      const forgotten = entry.stoppedFor !== undefined && !this.#watches.has(entry.stoppedFor)
+      if (entry.still === 'held' && forgotten) entry.process.kill('SIGCONT')
+    }
   }
 
   #readOne(entry: Entry): void {
     for (const line of entry.tail.read()) {
       if (line.e === 'ready') entry.ready = true
-      if (line.e === 'self.stop') entry.still = 'held'
-      for (const listener of this.#listeners) listener(line)
+      if (line.e === 'self.stop') {
+        entry.still = 'held'
+        entry.stoppedFor = line.id
+      } else if (entry.still === 'held') entry.still = 'no'
+      if ('id' in line) this.#watches.get(line.id)?.(line)
     }
   }
 }

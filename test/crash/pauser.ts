@@ -16,6 +16,7 @@ export async function pauseLate(crew: Crew, wanted: number, untilMs: number): Pr
     if (await once(crew, tried)) done++
 }
 
+/** True when a late answer was seen. Whoever stands still for a letter that is watched no more goes on by itself. */
 async function once(crew: Crew, n: number): Promise<boolean> {
   const id = randomUUID()
   const watch = crew.watch(id)
@@ -28,13 +29,7 @@ async function once(crew: Crew, n: number): Promise<boolean> {
       (line) => line.e === 'settled' && line.as === 'resolved' && line.epoch > epoch,
       patienceMs,
     )
-    const stopped = crew.named(p)
-    if (!stopped) return false
-    if (!taken) {
-      crew.resume(stopped)
-      return false
-    }
-    crew.resumeLate(p, id, epoch)
+    if (!taken || !crew.resumeLate(p, id, epoch)) return false
     const answer = await watch.first(
       (line) =>
         line.p === p && (line.e === 'lease.lost' || line.e === 'settled') && line.epoch === epoch,
