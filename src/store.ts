@@ -52,7 +52,7 @@ export interface Store {
 
   /**
    * Writes changes whose guard holds, each on its own, in the order given. A guard by epoch holds while the
-   * letter is leased under that epoch, even past its end as long as nobody took over.
+   * letter is leased under that epoch (to that worker, if it names one), even past its end as long as nobody took over.
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
 
@@ -135,6 +135,8 @@ export interface Claim {
 export interface LeaseRef {
   id: string
   epoch: number
+  /** Who holds it; checked when it is given. */
+  worker?: string
 }
 
 export type ApplyResult = 'written' | 'conflict' | 'missing'

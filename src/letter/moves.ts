@@ -45,11 +45,12 @@ export function isLegal(move: Move, from: State): boolean {
 
 /**
  * One change of one letter, as data: a store writes it if the guard still holds and otherwise answers
- * `conflict`. A worker is guarded by its epoch, a person by the version that was looked at.
+ * `conflict`. A worker is guarded by its lease, a person by the version that was looked at. (The worker's
+ * name counts too: a letter that was removed and captured again under its old id begins with its first epoch.)
  */
 export interface Change {
   id: string
-  guard: { epoch: number } | { version: number }
+  guard: { epoch: number; worker?: string } | { version: number }
   action: Action
   set: Patch
   entry: HistoryEntry
@@ -356,6 +357,8 @@ function change(action: Move, letter: Subject, by: Mover, set: Patch, judged?: J
     ...(failure ? { failure } : {}),
     ...(by.note === undefined ? {} : { note: by.note }),
   }
-  const guard = by.guard === 'epoch' ? { epoch: letter.epoch } : { version: letter.version }
+  const { version, epoch, lease } = letter
+  const held = lease ? { epoch, worker: lease.worker } : { epoch }
+  const guard = by.guard === 'epoch' ? held : { version }
   return { id: letter.id, guard, action, set, entry }
 }

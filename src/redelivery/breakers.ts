@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { ObserverHub } from '../observer.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -11,6 +12,7 @@ import {
 import type { Verdict } from './settle.ts'
 
 interface BreakerOptions {
+  clock: Clock
   hub: ObserverHub
   breakerFor: (queue: string) => Partial<BreakerSettings> | false
 }
@@ -21,8 +23,8 @@ export interface Sorted {
   open: string[]
   /** Claim a few, to see whether it works again. */
   probing: { queues: string[]; limit: number }[]
-  /** When a queue that has to wait may be tried again. */
-  recheckAtMs: number
+  /** How long until a queue that has to wait may be tried again. */
+  recheckMs: number
 }
 
 /**
@@ -37,46 +39,51 @@ export class Breakers {
     this.#options = options
   }
 
-  sort(queues: readonly string[], nowMs: number): Sorted {
-    const sorted: Sorted = { open: [], probing: [], recheckAtMs: Infinity }
+  sort(queues: readonly string[]): Sorted {
+    const nowMs = this.#options.clock.mono()
+    const sorted: Sorted = { open: [], probing: [], recheckMs: Infinity }
     for (const queue of queues) {
       const state = this.#states.get(queue)
       const room = state ? admits(state, nowMs, this.#settings(queue)) : Infinity
       if (room === Infinity) sorted.open.push(queue)
       else if (room > 0) sorted.probing.push({ queues: [queue], limit: room })
       else if (state?.kind === 'open')
-        sorted.recheckAtMs = Math.min(sorted.recheckAtMs, state.untilMs)
+        sorted.recheckMs = Math.min(sorted.recheckMs, state.untilMs - nowMs)
     }
     return sorted
   }
 
-  begin(letter: DeadLetter, nowMs: number): void {
-    if (this.#states.has(letter.queue))
-      this.#step(letter.queue, { type: 'started', letterId: letter.id, atMs: nowMs })
+  begin(letter: DeadLetter): void {
+    if (this.#states.has(letter.queue)) this.#step(letter, { type: 'started' })
   }
 
-  end(letter: DeadLetter, verdict: Verdict, nowMs: number): void {
+  end(letter: DeadLetter, verdict: Verdict): void {
     if (this.#options.breakerFor(letter.queue) === false) return
-    const about = { letterId: letter.id, atMs: nowMs }
     if (verdict.kind === 'failed')
-      this.#step(letter.queue, { type: 'failed', category: verdict.judged.category, ...about })
+      this.#step(letter, { type: 'failed', category: verdict.judged.category })
     else if (this.#states.has(letter.queue))
-      this.#step(letter.queue, {
-        type: verdict.kind === 'resolved' ? 'succeeded' : 'ended',
-        ...about,
-      })
+      this.#step(letter, { type: verdict.kind === 'resolved' ? 'succeeded' : 'ended' })
   }
 
   #settings(queue: string): Partial<BreakerSettings> {
     return this.#options.breakerFor(queue) || {}
   }
 
-  #step(queue: string, event: Parameters<typeof breaker>[1]): void {
+  /** Durations go by the monotonic clock; only what observers are told is wall time. */
+  #step({ queue, id: letterId }: DeadLetter, event: Happened): void {
+    const { clock, hub } = this.#options
+    const atMs = clock.mono()
     const before = this.#states.get(queue) ?? closedBreaker
-    const after = breaker(before, event, this.#settings(queue))
+    const after = breaker(before, { ...event, letterId, atMs }, this.#settings(queue))
     this.#states.set(queue, after)
     if (after.kind === before.kind) return
-    const until = after.kind === 'open' ? { until: toTimestamp(after.untilMs) } : {}
-    this.#options.hub.emit({ type: 'breaker', queue, state: after.kind, ...until })
+    const until =
+      after.kind === 'open' ? { until: toTimestamp(clock.now() + after.untilMs - atMs) } : {}
+    hub.emit({ type: 'breaker', queue, state: after.kind, ...until })
   }
 }
+
+/** What happened to a letter, as far as it is not the same for all events. */
+type Happened =
+  | { type: 'started' | 'succeeded' | 'ended' }
+  | { type: 'failed'; category: DeadLetter['category'] }

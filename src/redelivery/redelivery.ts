@@ -10,6 +10,7 @@ import type { Rule } from '../policy/classify.ts'
 import { decideClaimed } from '../policy/decide.ts'
 import { judge } from '../policy/judge.ts'
 import type { Store } from '../store.ts'
+import { Alarm } from './alarm.ts'
 import { Breakers } from './breakers.ts'
 import { LeaseKeeper, type Held } from './leases.ts'
 import { HandlerTimeout, runHandler, type Handler, type Outcome, type Run } from './run.ts'
@@ -46,6 +47,7 @@ export class Redelivery {
   readonly #handlers = new Map<string, Handler>()
   readonly #leases: LeaseKeeper
   readonly #breakers: Breakers
+  readonly #alarm: Alarm
   readonly #running = new Set<Running>()
   readonly #settling = new Set<Promise<unknown>>()
   /** Handlers that ignored their aborted signal and still run. */
@@ -58,8 +60,6 @@ export class Redelivery {
   readonly #stopReason = new RedriveError('CLOSED', 'the queue is stopping')
   #pumping: Promise<void> | undefined
   #pumpAgain = false
-  #cancelWake: (() => void) | undefined
-  #wakeAtMs = Infinity
   #unwatch: (() => void) | undefined
   #idle: (() => void)[] = []
 
@@ -73,6 +73,7 @@ export class Redelivery {
       trouble: (error) => this.#trouble('renewal of leases', error),
     })
     this.#breakers = new Breakers(options)
+    this.#alarm = new Alarm(options.clock, () => this.#pump())
   }
 
   get started(): boolean {
@@ -119,8 +120,7 @@ export class Redelivery {
 
   async #windDown(drainMs: number): Promise<void> {
     this.#unwatch?.()
-    this.#cancelWake?.()
-    this.#wakeAtMs = Infinity
+    this.#alarm.off()
     await this.#pumping
     if (!(await this.#emptyWithin(drainMs))) {
       for (const { held } of this.#running) held.controller.abort(this.#stopReason)
@@ -132,17 +132,7 @@ export class Redelivery {
 
   /** A letter falls due at this moment: be awake then. */
   expect(dueMs: number): void {
-    if (this.#started) this.#wakeAt(dueMs)
-  }
-
-  #wakeAt(atMs: number): void {
-    if (atMs >= this.#wakeAtMs) return
-    this.#cancelWake?.()
-    this.#wakeAtMs = atMs
-    this.#cancelWake = this.#clock.timer(Math.max(0, atMs - this.#clock.now()), () => {
-      this.#wakeAtMs = Infinity
-      this.#pump()
-    })
+    if (this.#started) this.#alarm.within(dueMs - this.#clock.now())
   }
 
   #pump(): void {
@@ -161,7 +151,7 @@ export class Redelivery {
         await this.#claimOnce()
       } catch (error) {
         this.#trouble('claiming', error)
-        this.#wakeAt(this.#clock.now() + this.#pollPause())
+        this.#alarm.within(this.#pollPause())
         return
       }
     }
@@ -184,36 +174,32 @@ export class Redelivery {
   }
 
   async #claimOnce(): Promise<void> {
-    const nowMs = this.#clock.now()
-    const { open, probing, recheckAtMs } = this.#breakers.sort(this.queues, nowMs)
-    let nextMs = Math.min(nowMs + this.#pollPause(), recheckAtMs)
+    const { open, probing, recheckMs } = this.#breakers.sort(this.queues)
+    let pauseMs = Math.min(this.#pollPause(), recheckMs)
     for (const { queues, limit } of [{ queues: open, limit: Infinity }, ...probing]) {
       const free = Math.min(this.#free(), limit)
       if (free <= 0 || queues.length === 0) continue
       const { worker, leaseMs } = this.#options
       const askedMs = this.#clock.mono()
-      const { letters, nextDueAt } = await this.#store.claim({
-        worker,
-        limit: free,
-        leaseMs,
-        queues,
-      })
-      for (const letter of letters) this.#begin(letter, askedMs + leaseMs)
-      if (letters.length === free && limit === Infinity && this.#free() > 0) this.#pumpAgain = true
+      const claim = await this.#store.claim({ worker, limit: free, leaseMs, queues })
+      for (const letter of claim.letters) this.#begin(letter, askedMs + leaseMs)
+      const maybeMore = claim.letters.length === free && limit === Infinity
+      if (maybeMore && this.#free() > 0) this.#pumpAgain = true
       // A store with a clock of its own may be behind ours: what it calls due next, the poll then finds.
-      const dueMs = nextDueAt === undefined ? 0 : toMs(nextDueAt)
-      if (dueMs > nowMs) nextMs = Math.min(nextMs, dueMs)
+      const dueInMs = claim.nextDueAt ? toMs(claim.nextDueAt) - this.#clock.now() : 0
+      if (dueInMs > 0) pauseMs = Math.min(pauseMs, dueInMs)
     }
-    if (this.#free() > 0) this.#wakeAt(Math.max(nextMs, nowMs + 1))
+    if (this.#free() > 0) this.#alarm.within(Math.max(1, pauseMs))
   }
 
   #begin(letter: DeadLetter, leaseEndsMs: number): void {
     const controller = new AbortController()
-    const held: Held = { id: letter.id, epoch: letter.epoch, leaseEndsMs, controller }
+    const { worker } = this.#options
+    const held: Held = { id: letter.id, epoch: letter.epoch, worker, leaseEndsMs, controller }
     const running: Running = { letter, held, givenBack: false }
     this.#running.add(running)
     this.#leases.hold(held)
-    this.#breakers.begin(letter, this.#clock.now())
+    this.#breakers.begin(letter)
     void this.#redeliver(running)
   }
 
@@ -223,7 +209,7 @@ export class Redelivery {
     const startedMs = this.#clock.mono()
     const verdict = await this.#outcome(running)
     const durationMs = this.#clock.mono() - startedMs
-    this.#breakers.end(letter, verdict, this.#clock.now())
+    this.#breakers.end(letter, verdict)
     if (running.givenBack) return
     this.#running.delete(running)
     const settled = this.#settle(letter, verdict, durationMs).finally(() => {

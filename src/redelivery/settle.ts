@@ -96,9 +96,7 @@ async function persist(
     try {
       const [result] = await store.apply([change])
       if (tried === 0 || result === 'written') return result
-      // An earlier try may have been written: only the history knows, and a letter that is gone tells nothing.
-      if (result === 'missing') return undefined
-      return (await wasWritten(letter, change, store)) ? 'written' : result
+      return await whatBecameOf(letter, change, store)
     } catch (error) {
       hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
       if (clock.mono() + pauseMs > giveUpAt) return undefined
@@ -107,13 +105,22 @@ async function persist(
   }
 }
 
-/** After an unknown outcome the first try may have been written: then the line of this run is in the history. */
-async function wasWritten(letter: DeadLetter, change: Change, store: Store): Promise<boolean> {
-  const { action, actor, epoch } = change.entry
+/**
+ * After an unknown outcome an earlier try may have been written: then the line of this run is in the history. A letter
+ * that is gone tells nothing, so the outcome stays unknown.
+ */
+async function whatBecameOf(
+  letter: DeadLetter,
+  { entry }: Change,
+  store: Store,
+): Promise<ApplyResult | undefined> {
   const [now] = await store.get([letter.id])
-  return (now?.history ?? []).some(
-    (entry) => entry.epoch === epoch && entry.action === action && entry.actor === actor,
+  if (!now) return undefined
+  const mine = now.history.some(
+    ({ epoch, action, actor }) =>
+      epoch === entry.epoch && action === entry.action && actor === entry.actor,
   )
+  return mine ? 'written' : 'conflict'
 }
 
 /** Tells the observers which way the letter went. */

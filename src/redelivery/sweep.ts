@@ -168,19 +168,33 @@ export class Sweeper {
     await this.#write(items.map((letter) => retry(letter, by)))
   }
 
-  /** A letter that waits for one that was put away or removed before it was resolved would wait for ever. */
+  /**
+   * A letter that waits for one that was put away or removed before it was resolved would wait for ever. One that is
+   * gone may have been resolved before; so as long as another is still on its way, that one is waited for. Who still waits is
+   * asked once more at the end, since a dependency may be resolved and go while we look.
+   */
   async #parkOrphans(nowMs: number): Promise<number> {
     const { store } = this.#options
     const { items } = await store.find({ state: 'pending', dependent: true, limit: sweepLimit })
     if (items.length === 0) return 0
     const wanted = [...new Set(items.flatMap((letter) => letter.dependsOn ?? []))]
-    const hopeful = (await store.get(wanted)).filter(
-      (letter) => letter.state !== 'archived' || letter.archivedFrom === 'resolved',
-    )
-    const alive = new Set(hopeful.map((letter) => letter.id))
-    const orphans = items.filter((letter) => letter.dependsOn?.some((id) => !alive.has(id)))
+    const there = new Map((await store.get(wanted)).map((letter) => [letter.id, letter]))
+    const hopeless = items.filter(({ dependsOn = [] }) => {
+      const known = dependsOn.map((id) => there.get(id)).filter((letter) => letter !== undefined)
+      const unresolved = known.filter(({ state }) => state !== 'resolved')
+      const shelved = unresolved.filter(({ state }) => state === 'archived')
+      return (
+        shelved.some(({ archivedFrom }) => archivedFrom !== 'resolved') ||
+        unresolved.length === shelved.length
+      )
+    })
+    const ids = hopeless.map((letter) => letter.id)
+    if (ids.length === 0) return 0
+    const orphans = await store.find({ ids, state: 'pending', dependent: true, limit: sweepLimit })
     const by = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
-    return this.#write(orphans.map((letter) => park(letter, by, { reason: 'dependency-failed' })))
+    return this.#write(
+      orphans.items.map((letter) => park(letter, by, { reason: 'dependency-failed' })),
+    )
   }
 
   #mover(nowMs: number, note: string): Mover {

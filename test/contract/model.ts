@@ -131,7 +131,9 @@ export class StoreModel {
     const { guard } = change
     const holds =
       'epoch' in guard
-        ? letter.state === 'retrying' && letter.epoch === guard.epoch
+        ? letter.state === 'retrying' &&
+          letter.epoch === guard.epoch &&
+          letter.lease?.worker === (guard.worker ?? letter.lease?.worker)
         : letter.version === guard.version
     if (!holds) return 'conflict'
     this.#put(withChange(letter, change), change.action)

@@ -107,9 +107,9 @@ describe('moves', () => {
     )
   })
 
-  it('guard a worker by its epoch and a person by the version', () => {
+  it('guard a worker by its lease and a person by the version', () => {
     const letter = aLetter({ state: 'retrying', version: 7, epoch: 4 })
-    expect(resolve(letter, worker).guard).toEqual({ epoch: 4 })
+    expect(resolve(letter, worker).guard).toEqual({ epoch: 4, worker: letter.lease!.worker })
     expect(resolve(letter, { ...person }).guard).toEqual({ version: 7 })
   })
 })

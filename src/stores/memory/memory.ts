@@ -173,9 +173,9 @@ class MemoryStore implements Store {
     this.#check()
     checkLease(leaseMs)
     const end = toTimestamp(this.#clock.now() + leaseMs)
-    return leases.map(({ id, epoch }) => {
-      const kept = this.#lists.get(id)
-      if (!kept?.letter.lease || !isLeased(kept.letter, epoch)) return false
+    return leases.map((held) => {
+      const kept = this.#lists.get(held.id)
+      if (!kept?.letter.lease || !isLeased(kept.letter, held)) return false
       const { lease } = kept.letter
       if (end > lease.expiresAt) {
         kept.letter = { ...kept.letter, lease: { ...lease, expiresAt: end } }
@@ -260,7 +260,7 @@ class MemoryStore implements Store {
     if (!kept) return 'missing'
     const { guard } = change
     const holds =
-      'epoch' in guard ? isLeased(kept.letter, guard.epoch) : kept.letter.version === guard.version
+      'epoch' in guard ? isLeased(kept.letter, guard) : kept.letter.version === guard.version
     if (!holds) return 'conflict'
     this.#move(kept, change.action, kept.letter, withChange(kept.letter, copyOf(change)))
     return 'written'
@@ -337,8 +337,12 @@ class MemoryStore implements Store {
 }
 
 /** Leased under this epoch, even past the end of the lease as long as nobody took over. */
-function isLeased(letter: DeadLetter, epoch: number): boolean {
-  return letter.state === 'retrying' && letter.epoch === epoch
+function isLeased(
+  { state, lease, ...letter }: DeadLetter,
+  { epoch, worker }: { epoch: number; worker?: string },
+): boolean {
+  const mine = worker === undefined || lease?.worker === worker
+  return state === 'retrying' && letter.epoch === epoch && mine
 }
 
 function occupies(letter: DeadLetter | undefined): number {

@@ -9,7 +9,6 @@ import type { Origin, Rest } from './pack.ts'
 import type { PackedLetter, Verbs } from './protocol.ts'
 import { entryById, entryBySeq, holderOf, restOf, type Entry } from './reading.ts'
 import { rowColumns, rowOf, rowWidth, type Row } from './row.ts'
-import { lowOnSpace } from './space.ts'
 import { addDependencies, freeDependents, settleLane, waitOf } from './waits.ts'
 import { addTag, erase, remember, rewrite } from './writing.ts'
 
@@ -22,10 +21,13 @@ const insertLetter = `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, d
 const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
 
 export function add(books: Books, { letters, capacity }: Verbs['add']['ask']): AddResult[] {
-  const { lastBytes, options } = books
-  if (lastBytes !== undefined)
-    throw new RedriveError('STORE_UNAVAILABLE', lowOnSpace(options.path, lastBytes))
+  refuseWhenLow(books)
   return letters.map((letter) => addOne(books, letter, capacity))
+}
+
+function refuseWhenLow({ disk }: Books): void {
+  const problems = disk.isLow() ? disk.problems() : []
+  if (problems.length > 0) throw new RedriveError('STORE_UNAVAILABLE', problems.join('; '))
 }
 
 /** By id first, then by key, then whether there is room. Most letters need only the insertion to know. */

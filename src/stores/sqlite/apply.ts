@@ -19,8 +19,7 @@ function applyOne(books: Books, change: Change): ApplyResult {
   const entry = entryById(books, change.id)
   if (!entry) return 'missing'
   const { guard } = change
-  const holds =
-    'epoch' in guard ? isLeased(entry, guard.epoch) : entry.row.version === guard.version
+  const holds = 'epoch' in guard ? isLeased(entry, guard) : entry.row.version === guard.version
   if (!holds) return 'conflict'
   const next = patched(entry.row, change.set)
   next.version += 1
@@ -33,15 +32,17 @@ function applyOne(books: Books, change: Change): ApplyResult {
 }
 
 /** Leased under this epoch, even past the end of the lease as long as nobody took over. */
-function isLeased({ row }: Entry, epoch: number): boolean {
-  return row.state === retrying && row.epoch === epoch
+function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: string }): boolean {
+  return (
+    row.state === retrying && row.epoch === epoch && (worker === undefined || row.worker === worker)
+  )
 }
 
 export function renew(books: Books, { leases, leaseMs }: Verbs['renew']['ask']): boolean[] {
   const end = toTimestamp(books.nowMs + leaseMs)
-  return leases.map(({ id, epoch }) => {
-    const entry = entryById(books, id)
-    if (!entry || !isLeased(entry, epoch) || entry.row.leasedUntil === null) return false
+  return leases.map((lease) => {
+    const entry = entryById(books, lease.id)
+    if (!entry || !isLeased(entry, lease) || entry.row.leasedUntil === null) return false
     if (end > entry.row.leasedUntil) rewrite(books, entry, { ...entry.row, leasedUntil: end })
     return true
   })

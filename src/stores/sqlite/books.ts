@@ -1,10 +1,12 @@
 import { counters, type Counters } from './counters.ts'
 import { openDatabase, type Database, type DatabaseOptions } from './database.ts'
+import { diskOf, type Disk } from './disk.ts'
 import { queueNames, type QueueNames } from './queue-names.ts'
 
 /** The open file with what is remembered about it. Every verb works on the books, inside a transaction. */
 export interface Books {
   readonly db: Database
+  readonly disk: Disk
   readonly counters: Counters
   readonly queues: QueueNames
   readonly options: DatabaseOptions
@@ -12,8 +14,6 @@ export interface Books {
   nowMs: number
   /** Set by a write that may have made a letter free to be claimed. */
   woke: boolean
-  /** Bytes left on the disk, when they are few. */
-  lastBytes: number | undefined
 }
 
 export function openBooks(options: DatabaseOptions): Books {
@@ -21,11 +21,11 @@ export function openBooks(options: DatabaseOptions): Books {
   return {
     db,
     options,
+    disk: diskOf(options.path),
     counters: counters(db),
     queues: queueNames(db),
     nowMs: 0,
     woke: false,
-    lastBytes: undefined,
   }
 }
 

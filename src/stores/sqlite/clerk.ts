@@ -1,18 +1,12 @@
 import { systemClock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import type { DatabaseOptions } from './database.ts'
-import { replaced } from './health.ts'
 import type { Answer, Call, Report } from './protocol.ts'
-import { lastBytes } from './space.ts'
 import { breaksConnection, concernsAll, isFull, troubleOf } from './trouble.ts'
 import { verbs, type Steps } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */
-const longWaitMs = 100
-
-/** How many writes pass before the room on the disk is looked at again, while there is plenty. */
-const writesBetweenLooks = 4
+const longWaitMs = 1000
 
 type Done = { value: unknown } | { steps: Steps<unknown> } | { error: unknown }
 
@@ -32,7 +26,6 @@ export class Clerk {
   #books: Books | undefined
   #jobs: Job[] = []
   #nowMs = 0
-  #writesToLook = 0
 
   constructor(options: DatabaseOptions, report: (report: Report) => void) {
     this.#options = options
@@ -88,7 +81,7 @@ export class Clerk {
       return { value: undefined }
     })
     if (!('error' in all)) return done
-    if (isFull(all.error)) this.#writesToLook = 0
+    if (isFull(all.error)) this.#books?.disk.problems()
     if (concernsAll(all.error) || (calls.length === 1 && !isFull(all.error)))
       return calls.map(() => all)
     return calls.map((call) => this.#attempt('write', () => start(this.#open(), call)))
@@ -110,25 +103,16 @@ export class Clerk {
   }
 
   #begin(books: Books, kind: 'read' | 'write'): void {
-    const { db } = books
-    if (kind === 'write') this.#lookAtDisk(books)
+    const { db, disk } = books
+    if (kind === 'write') {
+      disk.check()
+      // When room runs short the WAL is emptied before each write, so that it is written over instead of growing.
+      if (disk.isLow()) db.checkpoint()
+    }
     const askedMs = systemClock.mono()
     db.begin(kind)
     const waitedMs = systemClock.mono() - askedMs
     books.nowMs = Math.floor(this.#nowMs + (waitedMs > longWaitMs ? waitedMs : 0))
-  }
-
-  /**
-   * Before each write: is the file still in its place, and is there room? When room runs short, the WAL is emptied
-   * before each write, so that it is written over instead of growing.
-   */
-  #lookAtDisk(books: Books): void {
-    const { db, options } = books
-    if (!db.inPlace()) throw new RedriveError('STORE_UNAVAILABLE', replaced(options.path))
-    if (books.lastBytes === undefined && --this.#writesToLook > 0) return
-    this.#writesToLook = writesBetweenLooks
-    books.lastBytes = lastBytes(options.path)
-    if (books.lastBytes !== undefined) db.checkpoint()
   }
 
   #recover(error: unknown): void {

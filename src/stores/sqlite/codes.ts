@@ -72,17 +72,7 @@ export const isActiveCode = (state: number): boolean => state === pending || sta
  */
 export const wait = { ready: 0, leased: 1, held: 2, resting: 3 } as const
 
-/**
- * One cell of the counts: a queue, and in the low bits state, category, priority and policy. A number fits what one
- * letter is counted under, and its parts can be read without a table.
- */
-export function cellOf(
-  queue: number,
-  row: { state: number; category: number; priority: number; policy: number },
-): number {
-  return queue * 4096 + row.state * 512 + row.category * 32 + row.priority * 8 + row.policy
-}
-
+/** What one letter is counted under. */
 export interface Cell {
   queue: number
   state: number
@@ -91,13 +81,37 @@ export interface Cell {
   policy: number
 }
 
+/*
+ * Keys of the counters: the queue, and below it first the cells of letters that there are, then the totals of what
+ * happened. So the counters of one queue stand together, and a capture touches one page of them.
+ */
+const perQueue = 8192
+const firstTotal = 4096
+
+export function cellOf(queue: number, parts: Omit<Cell, 'queue'>): number {
+  const { state, category, priority, policy } = parts
+  return queue * perQueue + state * 512 + category * 32 + priority * 8 + policy
+}
+
+export function totalOf(queue: number, action: number, priority: number): number {
+  return queue * perQueue + firstTotal + action * 4 + priority
+}
+
+/** A condition of SQL: the key is a cell and not a total. */
+export const isCell = `key % ${perQueue} < ${firstTotal}`
+
 export function partsOf(cell: number): Cell {
-  const low = cell % 4096
+  const low = cell % perQueue
   return {
-    queue: Math.floor(cell / 4096),
+    queue: Math.floor(cell / perQueue),
     state: low >> 9,
     category: (low >> 5) & 15,
     priority: (low >> 3) & 3,
     policy: low & 7,
   }
+}
+
+export function totalPartsOf(key: number): { queue: number; action: number; priority: number } {
+  const low = (key % perQueue) - firstTotal
+  return { queue: Math.floor(key / perQueue), action: low >> 2, priority: low & 3 }
 }

@@ -1,5 +1,15 @@
 import type { Total } from '../../store.ts'
-import { actions, archived, cellOf, partsOf, priorities, type Cell } from './codes.ts'
+import {
+  actions,
+  archived,
+  cellOf,
+  isCell,
+  partsOf,
+  priorities,
+  totalOf,
+  totalPartsOf,
+  type Cell,
+} from './codes.ts'
 import type { Database } from './database.ts'
 import type { Row } from './row.ts'
 
@@ -11,11 +21,9 @@ interface NamedDelta {
   n: number
 }
 
-interface TotalDelta {
-  queue: number
-  action: number
-  priority: number
-  count: number
+/** What is to be added to one row of the counters. */
+interface Delta {
+  n: number
   retries: number
   maxRetries: number
   backoffMs: number
@@ -47,9 +55,9 @@ class MaintainedCounters implements Counters {
   #held: Map<number, number> | undefined
   #standing = 0
   #seenVersion: unknown
-  readonly #cells = new Map<number, number>()
+  readonly #cells = new Map<number, Delta>()
+  readonly #totals = new Map<number, Delta>()
   readonly #named = new Map<string, NamedDelta>()
-  readonly #totals = new Map<number, TotalDelta>()
 
   constructor(db: Database) {
     this.#db = db
@@ -57,7 +65,7 @@ class MaintainedCounters implements Counters {
 
   count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
     const cell = cellOf(queue, row)
-    this.#cells.set(cell, (this.#cells.get(cell) ?? 0) + n)
+    deltaOf(this.#cells, cell).n += n
     this.#name('group_counts', row.fingerprint, cell, n)
     for (const tag of tags) this.#name('tag_counts', tag, cell, n)
     if (this.#held) this.#hold(this.#held, cell, n)
@@ -71,25 +79,11 @@ class MaintainedCounters implements Counters {
   }
 
   total(queue: number, action: number, row: Row): void {
-    const key = queue * 64 + action * 4 + row.priority
-    const delta = this.#totals.get(key)
-    if (delta) {
-      delta.count += 1
-      delta.retries += row.retries
-      delta.maxRetries = Math.max(delta.maxRetries, row.retries)
-      delta.backoffMs += row.backoffMs
-      return
-    }
-    const { priority, retries, backoffMs } = row
-    this.#totals.set(key, {
-      queue,
-      action,
-      priority,
-      count: 1,
-      retries,
-      maxRetries: retries,
-      backoffMs,
-    })
+    const delta = deltaOf(this.#totals, totalOf(queue, action, row.priority))
+    delta.n += 1
+    delta.retries += row.retries
+    delta.maxRetries = Math.max(delta.maxRetries, row.retries)
+    delta.backoffMs += row.backoffMs
   }
 
   standing(): number {
@@ -104,9 +98,9 @@ class MaintainedCounters implements Counters {
     this.#seenVersion = version
     this.#standing = 0
     const held = new Map<number, number>()
-    for (const [cell, n] of this.#db.all('SELECT cell, n FROM counts') as [number, number][])
-      this.#hold(held, cell, n)
-    for (const [cell, n] of this.#cells) this.#hold(held, cell, n)
+    const rows = this.#db.all(`SELECT key, n FROM counters WHERE ${isCell}`)
+    for (const [cell, n] of rows as [number, number][]) this.#hold(held, cell, n)
+    for (const [cell, { n }] of this.#cells) this.#hold(held, cell, n)
     this.#held = held
     return held
   }
@@ -119,51 +113,37 @@ class MaintainedCounters implements Counters {
   }
 
   flush(): void {
-    for (const [cell, n] of this.#cells) {
-      if (n === 0) continue
-      this.#db.run(
-        'INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n',
-        cell,
-        n,
-      )
-      if (n < 0) this.#db.run('DELETE FROM counts WHERE cell = ? AND n = 0', cell)
+    for (const [cell, delta] of this.#cells) {
+      this.#add(cell, delta)
+      if (delta.n < 0) this.#db.run('DELETE FROM counters WHERE key = ? AND n = 0', cell)
     }
+    for (const [key, delta] of this.#totals) this.#add(key, delta)
     for (const { table, name, cell, n } of this.#named.values()) {
       if (n === 0) continue
-      this.#db.run(
-        `INSERT INTO ${table} VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
+      const grown = this.#db.run(
+        `UPDATE ${table} SET n = n + ? WHERE name = ? AND cell = ?`,
+        n,
         name,
         cell,
-        n,
       )
+      if (grown === 0) this.#db.run(`INSERT INTO ${table} VALUES (?, ?, ?)`, name, cell, n)
       if (n < 0)
         this.#db.run(`DELETE FROM ${table} WHERE name = ? AND cell = ? AND n = 0`, name, cell)
     }
-    for (const total of this.#totals.values()) this.#flushTotal(total)
     this.#clear()
   }
 
-  #flushTotal({
-    queue,
-    action,
-    priority,
-    count,
-    retries,
-    maxRetries,
-    backoffMs,
-  }: TotalDelta): void {
-    this.#db.run(
-      `INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-         count = count + excluded.count, retries = retries + excluded.retries,
-         max_retries = max(max_retries, excluded.max_retries), backoff_ms = backoff_ms + excluded.backoff_ms`,
-      queue,
-      action,
-      priority,
-      count,
-      retries,
-      maxRetries,
-      backoffMs,
+  /** Most rows are there already, and an update is cheaper than an insertion that runs into one. */
+  #add(key: number, { n, retries, maxRetries, backoffMs }: Delta): void {
+    if (n === 0) return
+    const sums = [n, retries, maxRetries, backoffMs] as const
+    const grown = this.#db.run(
+      `UPDATE counters SET n = n + ?, retries = retries + ?, max_retries = max(max_retries, ?),
+         backoff_ms = backoff_ms + ? WHERE key = ?`,
+      ...sums,
+      key,
     )
+    if (grown === 0) this.#db.run('INSERT INTO counters VALUES (?, ?, ?, ?, ?)', key, ...sums)
   }
 
   forget(): void {
@@ -178,6 +158,12 @@ class MaintainedCounters implements Counters {
   }
 }
 
+function deltaOf(deltas: Map<number, Delta>, key: number): Delta {
+  let delta = deltas.get(key)
+  if (!delta) deltas.set(key, (delta = { n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }))
+  return delta
+}
+
 /** The cells with letters that pass, told by their parts. */
 export function* cellsWhere(
   counters: Counters,
@@ -190,16 +176,18 @@ export function* cellsWhere(
 }
 
 export function readTotals(db: Database, nameOf: (queue: number) => string): Total[] {
-  const rows = db.all(
-    'SELECT queue, action, priority, count, retries, max_retries, backoff_ms FROM totals',
-  ) as number[][]
-  return rows.map(([queue, action, priority, count, retries, maxRetries, backoffMs]) => ({
-    action: actions[action!]!,
-    queue: nameOf(queue!),
-    priority: priorities[priority!]!,
-    count: count!,
-    retries: retries!,
-    maxRetries: maxRetries!,
-    backoffMs: backoffMs!,
-  }))
+  const sql = `SELECT key, n, retries, max_retries, backoff_ms FROM counters WHERE NOT (${isCell})`
+  const rows = db.all(sql) as [number, number, number, number, number][]
+  return rows.map(([key, count, retries, maxRetries, backoffMs]) => {
+    const { queue, action, priority } = totalPartsOf(key)
+    return {
+      action: actions[action]!,
+      queue: nameOf(queue),
+      priority: priorities[priority]!,
+      count,
+      retries,
+      maxRetries,
+      backoffMs,
+    }
+  })
 }

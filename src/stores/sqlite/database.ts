@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { RedriveError } from '../../errors.ts'
 import type { SqlValue } from './row.ts'
@@ -36,8 +36,6 @@ export interface Database {
   /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
   checkpoint(): void
   close(): void
-  /** Whether the path still leads to the file that was opened. */
-  inPlace(): boolean
 }
 
 /**
@@ -53,7 +51,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     enableForeignKeyConstraints: false,
   })
   try {
-    const database = new SqliteDatabase(connection, path)
+    const database = new SqliteDatabase(connection)
     checkVersion(database)
     checkOwner(database, path)
     configure(database, synchronous)
@@ -165,15 +163,11 @@ function patiently(act: () => unknown): void {
 
 class SqliteDatabase implements Database {
   readonly #connection: DatabaseSync
-  readonly #path: string
-  readonly #inode: bigint
   readonly #statements = new Map<string, StatementSync>()
   #open = false
 
-  constructor(connection: DatabaseSync, path: string) {
+  constructor(connection: DatabaseSync) {
     this.#connection = connection
-    this.#path = path
-    this.#inode = statSync(path, { bigint: true }).ino
   }
 
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined {
@@ -225,10 +219,6 @@ class SqliteDatabase implements Database {
   close(): void {
     this.#statements.clear()
     this.#connection.close()
-  }
-
-  inPlace(): boolean {
-    return statSync(this.#path, { bigint: true, throwIfNoEntry: false })?.ino === this.#inode
   }
 
   #statement(sql: string): StatementSync {

@@ -1,10 +1,9 @@
 import type { StoreHealth } from '../../store.ts'
 import type { Books } from './books.ts'
-import { lastBytes, lowOnSpace } from './space.ts'
 import { schemaVersion } from './schema.ts'
 
-/** Looks at the open file: what was asked of SQLite is still so, and the file is where it was. */
-export function health({ db, options }: Books): StoreHealth {
+/** Looks at the open file: whether what was asked of SQLite is still so, and how things stand on the disk. */
+export function health({ db, disk, options }: Books): StoreHealth {
   const checks: Record<string, string> = {
     path: options.path,
     sqlite: String(db.get('SELECT sqlite_version()')![0]),
@@ -12,16 +11,6 @@ export function health({ db, options }: Books): StoreHealth {
     journal_mode: String(db.get('PRAGMA journal_mode')![0]),
     synchronous: db.get('PRAGMA synchronous')![0] === 2 ? 'full' : 'relaxed',
   }
-  const problems: string[] = []
-  if (!db.inPlace()) problems.push(replaced(options.path))
-  else {
-    const left = lastBytes(options.path)
-    if (left !== undefined) problems.push(lowOnSpace(options.path, left))
-  }
+  const problems = disk.problems()
   return { ok: problems.length === 0, checks, problems }
-}
-
-/** What is said of a file that is no longer where it was opened. */
-export function replaced(path: string): string {
-  return `${path} was moved, removed or replaced while it was open: nothing more is written to it; put it back, or restart`
 }

@@ -7,6 +7,7 @@ export const schemaVersion = 1
  *
  * `letters` has what changes, one short row a letter. `bodies` has what never changes after capture, so that a settle
  * does not rewrite the payload. `wait` and `due_at` say where a letter waits and until when; they follow from the rest.
+ * `counters` has how many letters there are of each kind and what ever happened to letters, by the keys of `codes.ts`.
  */
 export const migrations: readonly string[] = [
   `
@@ -74,21 +75,17 @@ export const migrations: readonly string[] = [
   CREATE TABLE deps (seq INTEGER, id TEXT, PRIMARY KEY (seq, id)) STRICT, WITHOUT ROWID;
   CREATE INDEX deps_id ON deps (id, seq);
 
-  CREATE TABLE counts (cell INTEGER PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+  CREATE TABLE counters (
+    key INTEGER PRIMARY KEY,
+    n INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    max_retries INTEGER NOT NULL,
+    backoff_ms REAL NOT NULL
+  ) STRICT;
   CREATE TABLE group_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
     STRICT, WITHOUT ROWID;
   CREATE TABLE tag_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
     STRICT, WITHOUT ROWID;
-  CREATE TABLE totals (
-    queue INTEGER,
-    action INTEGER,
-    priority INTEGER,
-    count INTEGER NOT NULL,
-    retries INTEGER NOT NULL,
-    max_retries INTEGER NOT NULL,
-    backoff_ms REAL NOT NULL,
-    PRIMARY KEY (queue, action, priority)
-  ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE records (
     kind TEXT,

@@ -31,6 +31,22 @@ import {
 const check = checkOn('apply')
 
 export const applyChecks = [
+  check('refuses the result of a run of an earlier letter with the same id', async (bench) => {
+    const { store } = bench
+    const letter = aLetter()
+    await store.add([letter])
+    const stale = await claimOne(bench, { worker: 'w1' })
+    await store.apply([resolve(stale, worker(bench))])
+    await store.remove({ ids: [letter.id] })
+    await store.add([letter])
+    const current = await claimOne(bench, { worker: 'w2' })
+    assert.equal(current.epoch, stale.epoch)
+    assert.deepEqual(await store.apply([resolve(stale, worker(bench))]), ['conflict'])
+    const ref = { id: letter.id, epoch: stale.epoch, worker: 'w1' }
+    assert.deepEqual(await store.renew([ref], 1000), [false])
+    assert.deepEqual(await store.apply([resolve(current, worker(bench))]), ['written'])
+  }),
+
   check('writes exactly what the change says', async (bench) => {
     const { store } = bench
     await store.add([1, 2, 3, 4, 5].map(() => aLetter({ tags: ['t'], metadata: { a: 1 } })))
