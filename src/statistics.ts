@@ -34,6 +34,7 @@ export interface Lifetime {
   resolved: number
   rescheduled: number
   exhausted: number
+  /** Put aside after capture. Letters that are parked as they are captured count as captured. */
   parked: number
   /** Retries that a person asked for. */
   manuallyRetried: number

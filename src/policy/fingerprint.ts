@@ -56,7 +56,7 @@ function framesOf(whole: string, { name, message }: Failure): string {
   for (let count = 0; start >= 0 && count < maxFrames;) {
     const line = start + frameStart.length
     const newline = stack.indexOf('\n', line)
-    const frame = frameOf(stack.slice(line, newline < 0 ? stack.length : newline))
+    const frame = knownFrame(stack.slice(line, newline < 0 ? stack.length : newline))
     // Recursion is one frame, however deep it went.
     if (frame !== '' && frame !== last) {
       frames += `${frame}\n`
@@ -66,6 +66,19 @@ function framesOf(whole: string, { name, message }: Failure): string {
     start = newline < 0 ? -1 : stack.indexOf(frameStart, newline)
   }
   return frames
+}
+
+/** Failures come from few places many times: what a line says is worked out once. */
+const known = new Map<string, string>()
+const maxKnown = 1000
+
+function knownFrame(line: string): string {
+  const found = known.get(line)
+  if (found !== undefined) return found
+  if (known.size >= maxKnown) known.clear()
+  const frame = frameOf(line)
+  known.set(line, frame)
+  return frame
 }
 
 /** "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty when it is not the user's code. */

@@ -54,7 +54,8 @@ export class Additions {
     ledger.sameLength('add', letters, results)
     const evictions = results.map((result) => (result.kind === 'added' ? (result.evicted ?? 0) : 0))
     const evicted = evictions.reduce((sum, count) => sum + count, 0)
-    const vanished = evicted > 0 ? await ledger.vanished() : []
+    // The longest resolved went first.
+    const vanished = evicted > 0 ? (await ledger.vanished()).sort(bySettling) : []
     if (vanished.length !== evicted)
       ledger.violate('LOSS', `${evicted} evicted, and ${vanished.length} letters are gone`)
     for (const [index, letter] of letters.entries()) {
@@ -72,7 +73,11 @@ export class Additions {
     const ledger = this.#ledger
     const { id, queue, state, lane, version, payload, dependsOn = [] } = letter
     const name = `#${++this.#names}`
-    ledger.log(`${by} add ${name} ${queue} ${state}${lane ? ` lane ${lane}` : ''}`)
+    const after =
+      dependsOn.length > 0
+        ? ` after ${dependsOn.map((other) => ledger.nameOf(other)).join(', ')}`
+        : ''
+    ledger.log(`${by} add ${name} ${queue} ${state}${lane ? ` lane ${lane}` : ''}${after}`)
     if (ledger.letters.has(id))
       ledger.violate('LOSS', `${name} took the place of ${ledger.nameOf(id)}`)
     const holder = this.#holderOf(letter)
@@ -91,15 +96,15 @@ export class Additions {
       bytes: Uint8Array.from(payload.bytes),
       counted: 0,
       budget: new Set(),
+      claims: new Map(),
       starts: new Map(),
+      ends: new Map(),
       answered: new Map(),
       settles: new Map(),
       versions: new Map([[version, 'capture']]),
       waitsFor: new Set(dependsOn.filter(isUnmet)),
     }
-    ledger.letters.set(id, known)
-    ledger.gone.delete(id)
-    ledger.count('capture', letter)
+    ledger.begin(known)
   }
 
   #rememberBytes(name: string, { id, payload }: DeadLetter): void {
@@ -169,4 +174,9 @@ export class Additions {
       letter.queue === queue && letter.dedupeKey === dedupeKey && isOpen(letter.state)
     return [...this.#ledger.letters.values()].find(holds)
   }
+}
+
+function bySettling(a: Known, b: Known): number {
+  const [one, other] = [a, b].map(({ letter }) => `${letter.settledAt} ${letter.id}`)
+  return one! < other! ? -1 : 1
 }

@@ -79,6 +79,18 @@ export class Clients {
     void this.#send(process, again)
   }
 
+  /** A letter without any trouble in it, to see whether it is worked off. Answers with its id, once it is kept. */
+  canary(process: SimProcess, queue: string): Promise<string | undefined> {
+    const n = ++this.#captures
+    this.#house.plans.set(n, { n, kind: 'fine', workMs: 0, failures: 0 })
+    const operation = { type: queue, payload: { n } }
+    this.#house.oracle.additions.captureTried(encodePayload(operation.payload).bytes)
+    return process.dlq!.enqueue(operation, errors.network()).then(
+      ({ id }) => id,
+      () => undefined,
+    )
+  }
+
   async #send(process: SimProcess, capture: Capture): Promise<void> {
     const { operation, error, context } = capture
     const { bytes } = encodePayload(operation.payload, context.contentType)
@@ -132,7 +144,10 @@ export class Clients {
       id: maybe(0.3, () => process.clock.id()),
       lane: maybe(0.3, () => dice.pick(['a', 'b'])),
       dedupeKey: maybe(0.2, () => dice.pick(['k1', 'k2'])),
-      dependsOn: maybe(known.length > 0 ? 0.15 : 0, () => [dice.pick(known)]),
+      dependsOn: maybe(known.length > 0 ? 0.15 : 0, () => [
+        dice.pick(known),
+        ...(dice.chance(0.3) ? [dice.pick(known)] : []),
+      ]),
       maxRetries: maybe(0.2, () => dice.whole(0, 3)),
       priority: maybe(0.3, () => dice.pick(priorities)),
       policy: maybe(0.2, () => drawBackoff(dice, setup.leaseMs)),

@@ -84,6 +84,15 @@ export class Changes {
     if (known.settles.has(epoch))
       ledger.violate('FENCE', `two results of ${name} e${epoch} were accepted`)
     known.settles.set(epoch, { action, actor: entry.actor })
+    const ended = known.ends.get(epoch)
+    const tellsFailure =
+      action === 'reschedule' || action === 'exhaust' || set.failure !== undefined
+    const resolvesWork = ended === 'done' || ended === 'done late'
+    if ((action === 'resolve' && !resolvesWork) || (tellsFailure && ended === 'done'))
+      ledger.violate(
+        'FENCE',
+        `${action} of ${name} e${epoch}, whose handler is ${ended ?? 'not done'}`,
+      )
     const unfit = action === 'park' && set.retries !== undefined && set.retries < letter.retries
     if (action === 'release' || unfit) {
       known.counted = Math.max(0, known.counted - 1)
@@ -125,11 +134,19 @@ export class Changes {
       (action === 'park' && set.failure !== undefined)
     if (tellsOfRun && letter.state === 'pending') known.counted++
     if (letter.state === 'retrying') sightings.see('person settled during a lease')
-    if (set.reason === 'dependency-failed' && known.waitsFor.size === 0)
+    if (set.reason === 'dependency-failed' && !this.#isOrphan(known))
       this.#ledger.violate(
         'ORDER',
-        `${known.name} was parked for a dependency, and it waits for none`,
+        `${known.name} was parked for a dependency, and waits for none that is gone`,
       )
+  }
+
+  /** It waits for a letter that is gone. Of an id that was captured again, one life can be resolved and the next put away. */
+  #isOrphan({ waitsFor, letter: { dependsOn = [] } }: Known): boolean {
+    const { letters } = this.#ledger
+    const isGone = (id: string): boolean =>
+      (letters.get(id)?.letter.state ?? 'archived') === 'archived'
+    return [...waitsFor].some(isGone) || dependsOn.some((id) => this.#ledger.lives(id).length > 1)
   }
 
   #see({ waitsFor, letter }: Known, { action, set, entry }: Change): void {

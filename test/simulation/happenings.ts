@@ -8,6 +8,7 @@ type Happening = (process: SimProcess) => void
 
 /** What happens at random: captures, people, and everything that can befall a process. */
 export class Happenings {
+  readonly clients: Clients
   readonly #house: House
   readonly #dice: Dice
   readonly #kinds: Record<string, Happening>
@@ -16,7 +17,8 @@ export class Happenings {
   constructor(house: House, dice: Dice) {
     this.#house = house
     this.#dice = dice
-    const clients = new Clients(house, dice.fork())
+    this.clients = new Clients(house, dice.fork())
+    const clients = this.clients
     const people = new People(house, dice.fork())
     const calm: Record<string, [number, Happening]> = {
       capture: [10, (process) => clients.capture(process)],
@@ -24,6 +26,7 @@ export class Happenings {
       captureGuarded: [2, (process) => clients.captureGuarded(process)],
       captureAgain: [2, (process) => clients.captureAgain(process)],
       act: [8, (process) => people.act(process)],
+      clear: [0.3, (process) => void people.clear(process)],
       stop: [1, (process) => void this.#stop(process)],
       start: [2, (process) => this.#start(process)],
       replace: [0.7, (process) => void this.#replace(process)],
@@ -55,11 +58,19 @@ export class Happenings {
   /** Stops with a drain, and may be started again. */
   async #stop(process: SimProcess): Promise<void> {
     if (!process.started) return
+    const { world, setup } = this.#house
     process.started = false
-    const drainMs = this.#house.setup.leaseMs * this.#dice.pick([0, 0.2, 2])
-    this.#house.world.log(`${process.name} stops, drain ${drainMs} ms`)
+    const stop = ++process.stops
+    const drainMs = setup.leaseMs * this.#dice.pick([0, 0.2, 2])
+    world.log(`${process.name} stops, drain ${drainMs} ms`)
     await process.dlq!.stop({ drainMs })
-    this.#house.world.log(`${process.name} has stopped`)
+    world.log(`${process.name} has stopped`)
+    const isStopped = !process.started && process.stops === stop
+    if (isStopped && process.settling > 0)
+      world.violate(
+        'LIVE',
+        `${process.name} has stopped with ${process.settling} results under way`,
+      )
   }
 
   #start(process: SimProcess): void {
@@ -69,14 +80,15 @@ export class Happenings {
     process.dlq!.start()
   }
 
-  /** A rolling restart: the old process closes, and a new one takes its place. */
+  /** A rolling restart: the old process stops and closes, and a new one takes its place. */
   async #replace(process: SimProcess): Promise<void> {
     process.leaving = true
-    const { setup } = this.#house
+    const { setup, world } = this.#house
     const some = setup.queues.filter(() => this.#dice.chance(0.8))
     await this.#house.spawn(this.#dice.chance(0.3) ? some : setup.queues)
+    if (this.#dice.chance(0.7)) await this.#stop(process)
     await process.dlq!.close()
-    this.#house.world.log(`${process.name} has closed`)
+    world.log(`${process.name} has closed`)
     process.alive = false
   }
 

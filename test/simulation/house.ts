@@ -1,5 +1,6 @@
 import type { Clock } from '../../src/clock.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
+import { isFailedResult } from '../../src/letter/result.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Run } from '../../src/redelivery/run.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
@@ -92,6 +93,7 @@ export class House {
     const { world, setup, dice } = this
     const process: SimProcess = new SimProcess({
       name: `p${++this.#spawned}`,
+      handles: queues,
       world,
       dice: dice.fork(),
       offsetMs: this.healed ? 0 : Math.round(dice.between(-1, 1) * setup.skewMs),
@@ -150,7 +152,17 @@ export class House {
     this.#runs.set(n, this.runsOf(n) + 1)
     const plan = this.plans.get(n)
     if (!plan) return this.world.violate('LOSS', `a run with a payload that was never captured`)
-    return perform(plan, run, process, this)
+    const startedMs = this.world.nowMs
+    const tell = (how: 'done' | 'failed'): void =>
+      this.witness.ended(run, how, this.world.nowMs - startedMs)
+    try {
+      const result = await perform(plan, run, process, this)
+      tell(isFailedResult(result) ? 'failed' : 'done')
+      return result
+    } catch (error) {
+      tell('failed')
+      throw error
+    }
   }
 }
 

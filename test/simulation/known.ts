@@ -13,8 +13,12 @@ export interface Known {
   counted: number
   /** Epochs of the claims that are counted in the present budget. */
   budget: Set<number>
+  /** When each epoch was claimed, on the monotonic clock. */
+  claims: Map<number, number>
   /** Epochs whose handler was started, and by whom. */
   starts: Map<number, string>
+  /** How the handlers of these epochs ended, if they did. */
+  ends: Map<number, 'done' | 'failed' | 'done late' | 'failed late'>
   /** Epochs whose claim was answered, and to whom. */
   answered: Map<number, string>
   /** Accepted results by epoch. */

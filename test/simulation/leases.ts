@@ -66,6 +66,7 @@ export class Leases {
       ledger.violate('OWN', `the lease of ${name} ends at ${expiresAt}`)
     known.counted++
     known.budget.add(letter.epoch)
+    known.claims.set(letter.epoch, ledger.world.nowMs)
     if (letter.retries !== known.counted)
       ledger.violate(
         'COUNT',
@@ -126,7 +127,7 @@ export class Leases {
 
   /** The process has heard what it claimed. */
   answered(to: string, { letters }: Claim): void {
-    for (const { id, epoch } of letters) this.#ledger.of(id)?.answered.set(epoch, to)
+    for (const letter of letters) this.#ledger.lifeOf(letter)?.answered.set(letter.epoch, to)
   }
 
   async renewed(

@@ -41,6 +41,8 @@ export class Ledger {
   readonly sightings: Sightings
   readonly storeNowMs: () => number
   readonly #shared: Store
+  /** Letters whose id was captured again after they had gone. */
+  readonly #past = new Map<string, Known[]>()
 
   constructor(options: LedgerOptions) {
     this.world = options.world
@@ -53,6 +55,27 @@ export class Ledger {
   /** The letter, also when it is gone. */
   of(id: string): Known | undefined {
     return this.letters.get(id) ?? this.gone.get(id)
+  }
+
+  /** The letters that have had this id, one after the other: a removed one may be captured again. */
+  lives(id: string): Known[] {
+    const known = this.of(id)
+    return [...(this.#past.get(id) ?? []), ...(known ? [known] : [])]
+  }
+
+  /** Which of them this is a copy of. */
+  lifeOf({ id, deadLetteredAt }: DeadLetter): Known | undefined {
+    return this.lives(id).findLast(({ letter }) => letter.deadLetteredAt === deadLetteredAt)
+  }
+
+  /** A letter that was not there, or not any more, is there now. */
+  begin(known: Known): void {
+    const { id } = known.letter
+    const before = this.gone.get(id)
+    if (before) this.#past.set(id, [...(this.#past.get(id) ?? []), before])
+    this.gone.delete(id)
+    this.letters.set(id, known)
+    this.count('capture', known.letter)
   }
 
   nameOf(id: string): string {

@@ -61,6 +61,26 @@ export class People {
     void this.#settle(kind, acts[kind](process.dlq!, known.letter, this.#dice))
   }
 
+  /** Empties a queue of what is in one state, once counted. */
+  async clear(process: SimProcess): Promise<void> {
+    const { setup, oracle, world } = this.#house
+    const filter = {
+      queue: this.#dice.pick(setup.queues),
+      state: this.#dice.pick(['parked', 'exhausted', 'resolved'] as const),
+    }
+    const confirm = oracle.ledger.letters.count(
+      ({ queue, state }) => queue === filter.queue && state === filter.state,
+    )
+    world.log(`ada clears ${confirm} ${filter.state} of ${filter.queue} through ${process.name}`)
+    try {
+      await process.dlq!.clear(filter, { confirm, by })
+    } catch (error) {
+      const code = error instanceof RedriveError ? error.code : undefined
+      if (code !== 'INVALID_INPUT' && code !== 'STORE_UNAVAILABLE' && code !== 'CLOSED')
+        world.violate('UP', `clear failed with ${String(error)}`)
+    }
+  }
+
   async #settle(kind: keyof typeof acts, acting: Promise<DeadLetter>): Promise<void> {
     const { ledger } = this.#house.oracle
     const { world } = this.#house

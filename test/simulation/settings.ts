@@ -39,6 +39,8 @@ export interface Setup {
   options: QueueOptions
 }
 
+const hourMs = 3_600_000
+
 const noFaults: FaultRates = {
   refused: 0,
   unknown: 0,
@@ -62,7 +64,7 @@ export function drawSetup(dice: Dice): Setup {
     latencyMs: leaseMs * dice.pick([0, 0.01, 0.05]),
     processes: dice.whole(1, 4),
     leaseClock: dice.chance(0.3) ? 'caller' : 'store',
-    skewMs: faulty ? leaseMs * dice.pick([0, 0, 0.5, 5, 50]) : 0,
+    skewMs: faulty ? dice.pick([0, 0, 0.5 * leaseMs, 5 * leaseMs, 50 * leaseMs, hourMs]) : 0,
     steps: dice.whole(60, 160),
     stepMs: leaseMs * dice.pick([0.1, 0.25, 0.5]),
     queues: ['mail', 'charge', 'index'].slice(0, dice.whole(1, 3)),

@@ -6,6 +6,7 @@ import type { World } from './world.ts'
 
 interface SimProcessOptions {
   name: string
+  handles: readonly string[]
   world: World
   dice: Dice
   /** How far its wall clock is off. */
@@ -17,8 +18,11 @@ interface SimProcessOptions {
 export class SimProcess implements Caller {
   readonly name: string
   readonly clock: Clock
+  /** Queues that it has handlers for. */
+  readonly handles: readonly string[]
   alive = true
   pausedUntilMs = 0
+  settling = 0
   offsetMs: number
   /** Set once it is open. */
   dlq: DeadLetterQueue | undefined
@@ -28,6 +32,8 @@ export class SimProcess implements Caller {
   guarded: ((input: unknown) => Promise<unknown>) | undefined
   /** Asked to run and not to stop since. */
   started = false
+  /** How often it was asked to stop. */
+  stops = 0
   leaving = false
   readonly #world: World
   readonly #options: SimProcessOptions
@@ -35,6 +41,7 @@ export class SimProcess implements Caller {
   constructor(options: SimProcessOptions) {
     const { world, dice } = options
     this.name = options.name
+    this.handles = options.handles
     this.offsetMs = options.offsetMs
     this.#world = world
     this.#options = options

@@ -20,6 +20,8 @@ import type { Owner, World } from './world.ts'
 /** The process that a store is used from. */
 export interface Caller extends Owner {
   name: string
+  /** Results that it waits for the store to answer. */
+  settling: number
   crash(why: string): void
 }
 
@@ -98,7 +100,9 @@ export class SimStore implements Store {
 
   apply(changes: readonly Change[]) {
     const { shared, oracle, witness, caller } = this.#options
-    return this.#call(
+    const settles = changes.some(({ guard }) => 'epoch' in guard)
+    if (settles) caller.settling++
+    const answer = this.#call(
       'apply',
       async () => {
         const results = await shared.apply(changes)
@@ -107,6 +111,7 @@ export class SimStore implements Store {
       },
       (results) => witness.answered(caller.name, changes, results),
     )
+    return settles ? answer.finally(() => caller.settling--) : answer
   }
 
   remove(which: LetterFilter) {

@@ -43,7 +43,7 @@ export async function simulate(
       await world.pass(2 * pace.next() * setup.stepMs)
       if (!world.violation) happenings.next()
     }
-    if (!world.violation) await heal(house)
+    if (!world.violation) await heal(house, happenings.clients)
     if (!world.violation) await judge(house)
   } catch (error) {
     world.violate('UP', error instanceof Error ? (error.stack ?? error.message) : String(error))

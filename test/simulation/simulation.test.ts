@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import seeds from './seeds.json' with { type: 'json' }
 import { simulate } from './simulate.ts'
 
-/** Besides the seeds that failed once and are kept for good. */
+/**
+ * Besides the seeds that failed once. Those replay what they found as long as nothing is drawn in another order; after
+ * that they are seeds like any others.
+ */
 const freshSeeds = Array.from({ length: 24 }, (_, index) => index)
 
 describe('simulate', () => {

@@ -7,6 +7,7 @@ import { textOf } from './ledger.ts'
 /** After the run: the store, its counts and the house's own answers must all tell the story that was seen. */
 export async function judge(house: House): Promise<void> {
   const { world, shared, oracle } = house
+  await stopAll(house)
   const { items } = await shared.find({ state: [...states], limit: 1000, payload: true })
   const there = new Map(items.map((letter) => [letter.id, letter]))
   for (const letter of items)
@@ -32,6 +33,17 @@ export async function judge(house: House): Promise<void> {
   await checkCounts(house, items)
   await checkStatistics(house)
   house.witness.finish((who) => house.processes.some(({ name, alive }) => name === who && alive))
+}
+
+/** So that nothing moves while it is counted. */
+async function stopAll(house: House): Promise<void> {
+  const { world, setup } = house
+  const stopping = new Set(house.living())
+  for (const process of stopping)
+    void process.dlq!.stop({ drainMs: setup.leaseMs }).then(() => stopping.delete(process))
+  await world.pass(5 * setup.leaseMs)
+  for (const { name, alive } of stopping)
+    if (alive) world.violate('LIVE', `${name} never ends to stop`)
 }
 
 /** Each entry begins where the one before ended; a claim from pending leaves no entry. */

@@ -1,4 +1,5 @@
 import { RedriveError } from '../../src/errors.ts'
+import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { Change } from '../../src/letter/moves.ts'
 import type { RedriveEvent } from '../../src/observer.ts'
 import type { Run } from '../../src/redelivery/run.ts'
@@ -11,7 +12,6 @@ interface Told {
   who: string
   id: string
   epoch: number
-  started: boolean
   /** Observers heard that it was settled. */
   settled: number
   /** Observers heard that its lease was lost. */
@@ -39,19 +39,19 @@ export class Witness {
     this.#ledger = ledger
   }
 
-  #of(who: string, id: string, epoch: number): Told {
-    const key = `${who} ${this.#ledger.nameOf(id)} ${epoch}`
+  #of(who: string, id: string, epoch: number, known = this.#ledger.of(id)): Told {
+    const key = `${who} ${known?.name ?? id} ${epoch}`
     let told = this.#told.get(key)
     if (!told) {
-      told = { who, id, epoch, started: false, settled: 0, lost: 0, answer: undefined }
+      told = { who, id, epoch, settled: 0, lost: 0, answer: undefined }
       this.#told.set(key, told)
     }
     return told
   }
 
   started(who: string, { letter, attempt, epoch }: Run): void {
-    const known = this.#ledger.of(letter.id)
-    this.#ledger.log(`${who} runs ${this.#ledger.nameOf(letter.id)} e${epoch} attempt ${attempt}`)
+    const known = this.#ledger.lifeOf(letter)
+    this.#ledger.log(`${who} runs ${known?.name} e${epoch} attempt ${attempt}`)
     if (!known) return this.#ledger.violate('GHOST', `${who} runs a letter that never was`)
     const { name } = known
     if (known.answered.get(epoch) !== who)
@@ -59,11 +59,18 @@ export class Witness {
     if (known.starts.has(epoch))
       this.#ledger.violate('OWN', `${name} ran twice under epoch ${epoch}`)
     known.starts.set(epoch, who)
-    this.#of(who, letter.id, epoch).started = true
+    const { world, setup } = this.#ledger
+    if (world.nowMs >= known.claims.get(epoch)! + setup.leaseMs)
+      this.#ledger.violate('OWN', `${who} begins to run ${name} e${epoch} after its lease`)
     const runs = [...known.starts.keys()].filter((started) => known.budget.has(started)).length
     const limit = limitOf(letter)
     if (runs > limit || attempt > limit)
       this.#ledger.violate('COUNT', `${name} runs ${runs} times (attempt ${attempt}) of ${limit}`)
+  }
+
+  ended({ letter, epoch }: Run, how: 'done' | 'failed', afterMs: number): void {
+    const inTime = afterMs < this.#ledger.setup.timeoutMs - 0.001
+    this.#ledger.lifeOf(letter)?.ends.set(epoch, inTime ? how : `${how} late`)
   }
 
   answered(who: string, changes: readonly Change[], results: readonly ApplyResult[]): void {
@@ -81,7 +88,7 @@ export class Witness {
       case 'released':
         return this.#heardSettled(who, event)
       case 'lease-lost':
-        return this.#heardLost(who, event.letter.id, event.letter.epoch)
+        return this.#heardLost(who, event.letter)
       case 'stuck':
         return sightings.see('handler stuck')
       case 'breaker':
@@ -108,53 +115,62 @@ export class Witness {
     who: string,
     event: Extract<RedriveEvent, { type: keyof typeof settledActions }>,
   ): void {
-    const { id, epoch, history } = event.letter
-    if (history.at(-1)?.actor !== who) return
-    const settle = this.#ledger.of(id)?.settles.get(epoch)
-    if (settle?.actor !== who || settle.action !== settledActions[event.type])
-      this.#ledger.violate(
-        'FENCE',
-        `${who} says that ${this.#ledger.nameOf(id)} e${epoch} is ${event.type}, and it is not`,
-      )
-    const told = this.#of(who, id, epoch)
+    const { letter, type } = event
+    if (letter.history.at(-1)?.actor !== who) return
+    const ledger = this.#ledger
+    const known = ledger.lifeOf(letter)
+    const run = `${known?.name} e${letter.epoch}`
+    const settle = known?.settles.get(letter.epoch)
+    if (settle?.actor !== who || settle.action !== settledActions[type])
+      ledger.violate('FENCE', `${who} says that ${run} is ${type}, and it is not`)
+    const told = this.#of(who, letter.id, letter.epoch, known)
     told.settled++
-    if (told.answer === 'conflict') this.#ledger.sightings.see('unknown settle found written')
-    if (told.settled > 1)
-      this.#ledger.violate(
-        'FENCE',
-        `${who} says twice that ${this.#ledger.nameOf(id)} e${epoch} is settled`,
-      )
+    if (told.answer === 'conflict') ledger.sightings.see('unknown settle found written')
+    if (told.settled > 1) ledger.violate('FENCE', `${who} says twice that ${run} is settled`)
   }
 
-  #heardLost(who: string, id: string, epoch: number): void {
-    const name = this.#ledger.nameOf(id)
-    this.#ledger.log(`${who} lost the lease of ${name} e${epoch}`)
-    const told = this.#of(who, id, epoch)
+  #heardLost(who: string, letter: DeadLetter): void {
+    const ledger = this.#ledger
+    const known = ledger.lifeOf(letter)
+    const run = `${known?.name} e${letter.epoch}`
+    ledger.log(`${who} lost the lease of ${run}`)
+    const told = this.#of(who, letter.id, letter.epoch, known)
     told.lost++
-    const settle = this.#ledger.of(id)?.settles.get(epoch)
+    const settle = known?.settles.get(letter.epoch)
     if (settle?.actor === who)
-      this.#ledger.violate(
+      ledger.violate(
         'FENCE',
-        `${who} says that ${name} e${epoch} was lost, and its ${settle.action} was accepted`,
+        `${who} says that ${run} was lost, and its ${settle.action} was accepted`,
       )
-    if (told.lost > 1)
-      this.#ledger.violate('FENCE', `${who} was told twice that ${name} e${epoch} was lost`)
+    if (told.lost > 1) ledger.violate('FENCE', `${who} was told twice that ${run} was lost`)
   }
 
-  /** After the run: each result was told once, one way or the other. */
+  /** After the run: each result was told once, one way or the other, and no claim was forgotten. */
   finish(isAlive: (who: string) => boolean): void {
+    const ledger = this.#ledger
     for (const { who, id, epoch, settled, lost, answer } of this.#told.values()) {
-      if (
-        !isAlive(who) ||
-        answer === undefined ||
-        this.#troubled.has(`${who} settling of letter ${id}`)
-      )
-        continue
+      if (!isAlive(who) || answer === undefined || this.#hadTrouble(who, id)) continue
+      // Answers do not say which life of an id they are about.
+      if (ledger.lives(id).length > 1) continue
+      const name = ledger.nameOf(id)
       if (settled + lost !== 1)
-        this.#ledger.violate(
+        ledger.violate(
           'FENCE',
-          `${who} had ${answer} for ${this.#ledger.nameOf(id)} e${epoch}, and told ${settled} settled, ${lost} lost`,
+          `${who} had ${answer} for ${name} e${epoch}, and told ${settled} settled, ${lost} lost`,
         )
     }
+    for (const { name, letter, answered, starts, settles } of ledger.letters.values())
+      for (const [epoch, who] of answered) {
+        if (starts.has(epoch) || settles.has(epoch) || !isAlive(who)) continue
+        if (this.#of(who, letter.id, epoch).lost === 0 && !this.#hadTrouble(who, letter.id))
+          ledger.violate(
+            'COUNT',
+            `${who} was given ${name} e${epoch} and neither ran it nor gave it back`,
+          )
+      }
+  }
+
+  #hadTrouble(who: string, id: string): boolean {
+    return this.#troubled.has(`${who} settling of letter ${id}`)
   }
 }

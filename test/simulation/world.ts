@@ -1,5 +1,5 @@
 import type { Dice } from './dice.ts'
-import { Trace } from './trace.ts'
+import type { Trace } from './trace.ts'
 
 /** Something that can die or stand still, and with it what it waits for. */
 export interface Owner {
