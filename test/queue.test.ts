@@ -137,6 +137,16 @@ describe('DeadLetterQueue.enqueueAll', () => {
     expect((await dlq.stats()).states.pending).toBe(1200)
   })
 
+  it('says how many are kept when it has to stop in the middle of many writes', async () => {
+    const { dlq } = await aQueue({ maxItems: 300 })
+    const failures = Array.from({ length: 1000 }, () => ({
+      operation: { type: 'bulk' },
+      error: refused(),
+    }))
+    await expect(dlq.enqueueAll(failures)).rejects.toThrow('300 of 1000 are kept')
+    expect((await dlq.stats()).size).toBe(300)
+  })
+
   it('says how many are kept when it has to stop', async () => {
     const { dlq } = await aQueue({ maxItems: 3 })
     const failures = Array.from({ length: 5 }, () => ({

@@ -54,32 +54,54 @@ export class Door {
   }
 
   /**
-   * Many at once, in few writes; answers in the order given. It stops at the first one that cannot be kept and
-   * says how many are kept by then.
+   * Many at once, in few writes; answers in the order given. While one chunk is written the next is made. When one
+   * cannot be kept it stops, waits for what is on its way, and says how many are kept.
    */
   async captureAll<T>(
     failures: readonly T[],
     read: (failure: T) => Captured,
   ): Promise<DeadLetter[]> {
-    const letters: DeadLetter[] = []
+    const kept: DeadLetter[] = []
+    const onTheirWay: Promise<DeadLetter[]>[] = []
+    const land = async (chunk: Promise<DeadLetter[]>): Promise<unknown> =>
+      kept.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
-        const chunk = failures
+        const letters = failures
           .slice(start, start + chunkSize)
-          .map((failure) => this.#letterOf(read(failure)))
-        const results = await this.#add(chunk)
-        for (const [index, letter] of chunk.entries())
-          letters.push(await this.#told(letter, results[index]!))
+          .map((one) => this.#letterOf(read(one)))
+        const chunk = this.#captureChunk(letters, kept)
+        // It is awaited in its turn; until then a failure of it must not count as unhandled.
+        chunk.catch(() => {})
+        onTheirWay.push(chunk)
+        if (onTheirWay.length > chunksAhead) await land(onTheirWay.shift()!)
       }
+      while (onTheirWay.length > 0) await land(onTheirWay.shift()!)
     } catch (error) {
+      for (const late of await Promise.allSettled(onTheirWay))
+        if (late.status === 'fulfilled') kept.push(...late.value)
       if (!(error instanceof RedriveError)) throw error
-      throw new RedriveError(
-        error.code,
-        `${error.message} (${letters.length} of ${failures.length} are kept)`,
-        { cause: error },
-      )
+      const counted = `${kept.length} of ${failures.length} are kept`
+      throw new RedriveError(error.code, `${error.message} (${counted})`, { cause: error })
     }
-    return letters
+    return kept
+  }
+
+  /** What of a chunk was kept before one could not be counts as kept. */
+  async #captureChunk(letters: DeadLetter[], kept: DeadLetter[]): Promise<DeadLetter[]> {
+    const results = await this.#add(letters)
+    const told: DeadLetter[] = []
+    let trouble: unknown
+    for (const [index, letter] of letters.entries()) {
+      try {
+        told.push(await this.#told(letter, results[index]!))
+      } catch (error) {
+        trouble ??= error
+      }
+    }
+    if (trouble === undefined) return told
+    kept.push(...told)
+    throw trouble
   }
 
   #add(letters: DeadLetter[]): Promise<AddResult[]> {
@@ -189,7 +211,9 @@ export class Door {
   }
 }
 
-const chunkSize = 500
+/** Small enough that making one does not hold up the event loop. */
+const chunkSize = 128
+const chunksAhead = 2
 
 const optionalKeys = [
   'dedupeKey',

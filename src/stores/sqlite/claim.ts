@@ -6,13 +6,14 @@ import type { Books } from './books.ts'
 import { actionCode, isActiveCode, retrying, wait } from './codes.ts'
 import { cellsWhere } from './counters.ts'
 import type { KeptLetter, Verbs } from './protocol.ts'
-import { entryBySeq, keptOf, type Entry } from './reading.ts'
-import type { Row } from './row.ts'
+import { findLetter, laterEntries, type Found } from './reading.ts'
+import { valuesOf, type Row } from './row.ts'
 import { remember, rewrite } from './writing.ts'
 
 const claimed = actionCode('claim')
 
-/** Past this many payload bytes a claim ends early, so that a few huge letters do not fill the memory. */
+/** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
+const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /** Letters of one queue and one priority; those free and those leased each stand in order of their time. */
@@ -35,7 +36,7 @@ export function claim(books: Books, request: ClaimRequest): Verbs['claim']['answ
   let bytes = 0
   for (const { seq } of due) {
     if (bytes > maxClaimBytes) break
-    const letter = lease(books, entryBySeq(books, seq)!, request)
+    const letter = lease(books, findLetter(books, 'seq', seq, 'whole')!, request)
     bytes += letter[4]?.byteLength ?? 0
     letters.push(letter)
   }
@@ -63,12 +64,19 @@ function candidates(books: Books, ranges: Range[], limit: number): Candidate[] {
   const heads: Candidate[] = []
   for (const { queue, priority } of ranges)
     for (const place of [wait.ready, wait.leased]) {
-      const rows = books.db.all(headsOf, queue, place, priority, books.nowMs, limit)
+      const rows = books.db.all(
+        headsOf,
+        queue,
+        place,
+        priority,
+        books.nowMs,
+        Math.min(limit, maxClaimLetters),
+      )
       for (const [seq, id, dueMs] of rows as [number, string, number][])
         heads.push({ seq, id, dueMs, score: claimScore(priority, dueMs) })
     }
   heads.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
-  return heads.slice(0, limit)
+  return heads.slice(0, Math.min(limit, maxClaimLetters))
 }
 
 const nextIn = `SELECT due_at FROM letters INDEXED BY letters_due
@@ -85,7 +93,7 @@ function nextOf(books: Books, ranges: Range[]): number | undefined {
 }
 
 /** Leases one letter and counts the retry: see `claim` in `letter/moves.ts`, which this mirrors on rows. */
-function lease(books: Books, entry: Entry, request: ClaimRequest): KeptLetter {
+function lease(books: Books, { entry, kept }: Found, request: ClaimRequest): KeptLetter {
   const { row, seq, queue } = entry
   const at = toTimestamp(books.nowMs)
   const next: Row = {
@@ -102,8 +110,10 @@ function lease(books: Books, entry: Entry, request: ClaimRequest): KeptLetter {
   if (row.worker !== null && row.leasedUntil !== null) {
     const old = { worker: row.worker, epoch: row.epoch, expiresAt: row.leasedUntil }
     remember(books, seq, next, lapse(old, at))
+    kept[6] = laterEntries(books.db, seq)
   }
   rewrite(books, entry, next)
   books.counters.total(queue, claimed, next)
-  return keptOf(books, { ...entry, row: next }, true)
+  kept[0] = valuesOf(next)
+  return kept
 }

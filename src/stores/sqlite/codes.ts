@@ -72,7 +72,7 @@ export const isActiveCode = (state: number): boolean => state === pending || sta
  */
 export const wait = { ready: 0, leased: 1, held: 2, resting: 3 } as const
 
-/** What one letter is counted under. */
+/** What one letter is counted under, its group and its tags aside. */
 export interface Cell {
   queue: number
   state: number
@@ -81,37 +81,25 @@ export interface Cell {
   policy: number
 }
 
-/*
- * Keys of the counters: the queue, and below it first the cells of letters that there are, then the totals of what
- * happened. So the counters of one queue stand together, and a capture touches one page of them.
- */
-const perQueue = 8192
-const firstTotal = 4096
+/** Codes in the counters are below this. */
+export const codesPerQueue = 4096
 
+/** A cell as one number. Its remainder by queue is what stands in the counters. */
 export function cellOf(queue: number, parts: Omit<Cell, 'queue'>): number {
   const { state, category, priority, policy } = parts
-  return queue * perQueue + state * 512 + category * 32 + priority * 8 + policy
+  return queue * codesPerQueue + state * 512 + category * 32 + priority * 8 + policy
 }
-
-export function totalOf(queue: number, action: number, priority: number): number {
-  return queue * perQueue + firstTotal + action * 4 + priority
-}
-
-/** A condition of SQL: the key is a cell and not a total. */
-export const isCell = `key % ${perQueue} < ${firstTotal}`
 
 export function partsOf(cell: number): Cell {
-  const low = cell % perQueue
+  const code = cell % codesPerQueue
   return {
-    queue: Math.floor(cell / perQueue),
-    state: low >> 9,
-    category: (low >> 5) & 15,
-    priority: (low >> 3) & 3,
-    policy: low & 7,
+    queue: Math.floor(cell / codesPerQueue),
+    state: code >> 9,
+    category: (code >> 5) & 15,
+    priority: (code >> 3) & 3,
+    policy: code & 7,
   }
 }
 
-export function totalPartsOf(key: number): { queue: number; action: number; priority: number } {
-  const low = (key % perQueue) - firstTotal
-  return { queue: Math.floor(key / perQueue), action: low >> 2, priority: low & 3 }
-}
+/** What the rows of the counters count: letters, what happened, letters of a group, letters with a tag. */
+export const counter = { cell: 0, total: 1, group: 2, tag: 3 } as const

@@ -3,26 +3,22 @@ import {
   actions,
   archived,
   cellOf,
-  isCell,
+  codesPerQueue,
+  counter,
   partsOf,
   priorities,
-  totalOf,
-  totalPartsOf,
   type Cell,
 } from './codes.ts'
 import type { Database } from './database.ts'
+import type { QueueNames } from './queue-names.ts'
 import type { Row } from './row.ts'
-
-/** What is counted under one name and cell: letters of a group, letters with a tag. */
-interface NamedDelta {
-  table: 'group_counts' | 'tag_counts'
-  name: string
-  cell: number
-  n: number
-}
 
 /** What is to be added to one row of the counters. */
 interface Delta {
+  queue: number
+  kind: number
+  name: string
+  code: number
   n: number
   retries: number
   maxRetries: number
@@ -30,12 +26,13 @@ interface Delta {
 }
 
 /**
- * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes one row per cell touched.
- * The plain counts are also held in memory, for as long as no other connection has written.
+ * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched
+ * once. The cells are also held in memory, for as long as no other connection has written.
  */
 export interface Counters {
   /** Takes note of a letter that came (+1) or went (-1). */
   count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void
+  /** Takes note of what happened to a letter, which now stands like this. */
   total(queue: number, action: number, row: Row): void
   /** Letters kept, archived ones aside, as the transaction stands. */
   standing(): number
@@ -50,14 +47,22 @@ export function counters(db: Database): Counters {
   return new MaintainedCounters(db)
 }
 
+export const growCounter = `INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+  n = n + excluded.n, retries = retries + excluded.retries,
+  max_retries = max(max_retries, excluded.max_retries), backoff_ms = backoff_ms + excluded.backoff_ms`
+
+const dropCounter =
+  'DELETE FROM counters WHERE queue = ? AND kind = ? AND name = ? AND code = ? AND n = 0'
+
+/** All rows of one kind. Queue by queue, since that is how they stand. */
+const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AND counters.kind = ?'
+
 class MaintainedCounters implements Counters {
   readonly #db: Database
   #held: Map<number, number> | undefined
   #standing = 0
   #seenVersion: unknown
-  readonly #cells = new Map<number, Delta>()
-  readonly #totals = new Map<number, Delta>()
-  readonly #named = new Map<string, NamedDelta>()
+  readonly #deltas = new Map<string, Delta>()
 
   constructor(db: Database) {
     this.#db = db
@@ -65,25 +70,28 @@ class MaintainedCounters implements Counters {
 
   count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
     const cell = cellOf(queue, row)
-    deltaOf(this.#cells, cell).n += n
-    this.#name('group_counts', row.fingerprint, cell, n)
-    for (const tag of tags) this.#name('tag_counts', tag, cell, n)
+    this.#delta(cell, counter.cell, '').n += n
+    this.#delta(cell, counter.group, row.fingerprint).n += n
+    for (const tag of tags) this.#delta(cell, counter.tag, tag).n += n
     if (this.#held) this.#hold(this.#held, cell, n)
   }
 
-  #name(table: NamedDelta['table'], name: string, cell: number, n: number): void {
-    const key = `${table === 'tag_counts' ? 't' : 'g'}${cell} ${name}`
-    const delta = this.#named.get(key)
-    if (delta) delta.n += n
-    else this.#named.set(key, { table, name, cell, n })
-  }
-
   total(queue: number, action: number, row: Row): void {
-    const delta = deltaOf(this.#totals, totalOf(queue, action, row.priority))
+    const delta = this.#delta(queue * codesPerQueue + action * 4 + row.priority, counter.total, '')
     delta.n += 1
     delta.retries += row.retries
     delta.maxRetries = Math.max(delta.maxRetries, row.retries)
     delta.backoffMs += row.backoffMs
+  }
+
+  #delta(key: number, kind: number, name: string): Delta {
+    const id = `${key} ${kind}${name}`
+    const known = this.#deltas.get(id)
+    if (known) return known
+    const [queue, code] = [Math.floor(key / codesPerQueue), key % codesPerQueue]
+    const delta = { queue, kind, name, code, n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
+    this.#deltas.set(id, delta)
+    return delta
   }
 
   standing(): number {
@@ -91,16 +99,18 @@ class MaintainedCounters implements Counters {
     return this.#standing
   }
 
-  /** The first look in a transaction asks SQLite whether another connection has written since the last. */
+  /** Asks SQLite whether another connection has written since the last look; only then are the rows read again. */
   cells(): Map<number, number> {
     const version = this.#db.get('PRAGMA data_version')![0]
     if (this.#held && version === this.#seenVersion) return this.#held
     this.#seenVersion = version
     this.#standing = 0
     const held = new Map<number, number>()
-    const rows = this.#db.all(`SELECT key, n FROM counters WHERE ${isCell}`)
-    for (const [cell, n] of rows as [number, number][]) this.#hold(held, cell, n)
-    for (const [cell, { n }] of this.#cells) this.#hold(held, cell, n)
+    const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell)
+    for (const [queue, code, n] of rows as number[][])
+      this.#hold(held, queue! * codesPerQueue + code!, n!)
+    for (const { queue, kind, code, n } of this.#deltas.values())
+      if (kind === counter.cell) this.#hold(held, queue * codesPerQueue + code, n)
     this.#held = held
     return held
   }
@@ -113,55 +123,19 @@ class MaintainedCounters implements Counters {
   }
 
   flush(): void {
-    for (const [cell, delta] of this.#cells) {
-      this.#add(cell, delta)
-      if (delta.n < 0) this.#db.run('DELETE FROM counters WHERE key = ? AND n = 0', cell)
-    }
-    for (const [key, delta] of this.#totals) this.#add(key, delta)
-    for (const { table, name, cell, n } of this.#named.values()) {
+    for (const delta of this.#deltas.values()) {
+      const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
       if (n === 0) continue
-      const grown = this.#db.run(
-        `UPDATE ${table} SET n = n + ? WHERE name = ? AND cell = ?`,
-        n,
-        name,
-        cell,
-      )
-      if (grown === 0) this.#db.run(`INSERT INTO ${table} VALUES (?, ?, ?)`, name, cell, n)
-      if (n < 0)
-        this.#db.run(`DELETE FROM ${table} WHERE name = ? AND cell = ? AND n = 0`, name, cell)
+      this.#db.run(growCounter, queue, kind, name, code, n, retries, maxRetries, backoffMs)
+      if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
     }
-    this.#clear()
-  }
-
-  /** Most rows are there already, and an update is cheaper than an insertion that runs into one. */
-  #add(key: number, { n, retries, maxRetries, backoffMs }: Delta): void {
-    if (n === 0) return
-    const sums = [n, retries, maxRetries, backoffMs] as const
-    const grown = this.#db.run(
-      `UPDATE counters SET n = n + ?, retries = retries + ?, max_retries = max(max_retries, ?),
-         backoff_ms = backoff_ms + ? WHERE key = ?`,
-      ...sums,
-      key,
-    )
-    if (grown === 0) this.#db.run('INSERT INTO counters VALUES (?, ?, ?, ?, ?)', key, ...sums)
+    this.#deltas.clear()
   }
 
   forget(): void {
-    this.#clear()
+    this.#deltas.clear()
     this.#held = undefined
   }
-
-  #clear(): void {
-    this.#cells.clear()
-    this.#named.clear()
-    this.#totals.clear()
-  }
-}
-
-function deltaOf(deltas: Map<number, Delta>, key: number): Delta {
-  let delta = deltas.get(key)
-  if (!delta) deltas.set(key, (delta = { n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }))
-  return delta
 }
 
 /** The cells with letters that pass, told by their parts. */
@@ -175,19 +149,30 @@ export function* cellsWhere(
   }
 }
 
-export function readTotals(db: Database, nameOf: (queue: number) => string): Total[] {
-  const sql = `SELECT key, n, retries, max_retries, backoff_ms FROM counters WHERE NOT (${isCell})`
-  const rows = db.all(sql) as [number, number, number, number, number][]
-  return rows.map(([key, count, retries, maxRetries, backoffMs]) => {
-    const { queue, action, priority } = totalPartsOf(key)
-    return {
-      action: actions[action]!,
-      queue: nameOf(queue),
-      priority: priorities[priority]!,
-      count,
-      retries,
-      maxRetries,
-      backoffMs,
-    }
-  })
+/** How many letters each group or tag has, over the cells that pass. */
+export function namedCounts(
+  db: Database,
+  kind: 'group' | 'tag',
+  passes: (cell: Cell) => boolean,
+): Map<string, number> {
+  const counted = new Map<string, number>()
+  const rows = db.all(`SELECT queue, counters.name, code, n ${ofKind}`, counter[kind])
+  for (const [queue, name, code, n] of rows as [number, string, number, number][])
+    if (passes(partsOf(queue * codesPerQueue + code)))
+      counted.set(name, (counted.get(name) ?? 0) + n)
+  return counted
+}
+
+export function readTotals(db: Database, queues: QueueNames): Total[] {
+  const sql = `SELECT queue, code, n, retries, max_retries, backoff_ms ${ofKind}`
+  const rows = db.all(sql, counter.total) as [number, number, number, number, number, number][]
+  return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
+    action: actions[code >> 2]!,
+    queue: queues.name(queue),
+    priority: priorities[code & 3]!,
+    count,
+    retries,
+    maxRetries,
+    backoffMs,
+  }))
 }

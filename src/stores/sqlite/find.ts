@@ -2,7 +2,7 @@ import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
 import { mentions } from './filter.ts'
 import type { Place, Search, Verbs } from './protocol.ts'
-import { entryBySeq, keptOf } from './reading.ts'
+import { findLetter } from './reading.ts'
 import { stagesOf, type Spot, type Stage } from './streams.ts'
 
 /** Letters that one step looks at before other calls get their turn. Reading texts costs more than reading columns. */
@@ -77,11 +77,10 @@ export function* find(books: Books, search: Search): Generator<undefined, Verbs[
     for (const spot of stride.spots) {
       if (letters.length === search.limit || bytes > maxPageBytes)
         return last ? { letters, next: placeOf(last) } : { letters }
-      const entry = entryBySeq(books, spot.seq)
-      if (!entry) continue
-      const letter = keptOf(books, entry, search.whole)
-      bytes += letter[4]?.byteLength ?? 0
-      letters.push(letter)
+      const found = findLetter(books, 'seq', spot.seq, search.whole ? 'whole' : 'summary')
+      if (!found) continue
+      bytes += found.kept[4]?.byteLength ?? 0
+      letters.push(found.kept)
       last = spot
     }
     if (!stride.next) return { letters }

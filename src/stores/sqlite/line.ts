@@ -1,5 +1,5 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
-import type { Message, Report } from './protocol.ts'
+import type { Message, Report, ThreadData } from './protocol.ts'
 
 /**
  * A running thread and the way to talk to it. It does not keep the process alive, unless `hold` says that something is
@@ -35,26 +35,37 @@ export function giveBack(line: Line): void {
   else line.send({ kind: 'end' })
 }
 
+/**
+ * By how many ports the thread reports, one after the other. Node reads a port until it is empty; if the answer to what a
+ * report sets off came by the same port, busy callers would never let the event loop go on to timers and sockets. More
+ * than one for each batch that can be out is enough.
+ */
+const portCount = 3
+
 class ThreadLine implements Line {
-  readonly #port: MessagePort
+  readonly #ports: MessagePort[]
   readonly #bell: Int32Array
   #listener: LineListener | null = null
 
   constructor() {
-    const { port1, port2 } = new MessageChannel()
+    const channels = Array.from({ length: portCount }, () => new MessageChannel())
+    const ports = channels.map(({ port2 }) => port2)
     const bell = new SharedArrayBuffer(4)
+    const data: ThreadData = { ports, bell }
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
     const worker = new Worker(new URL(file, import.meta.url), {
-      workerData: { port: port2, bell },
-      transferList: [port2],
+      workerData: data,
+      transferList: ports,
       execArgv: [],
       name: 'redrive-sqlite',
     })
-    this.#port = port1
+    this.#ports = channels.map(({ port1 }) => port1)
     this.#bell = new Int32Array(bell)
     worker.unref()
-    port1.on('message', (report: Report) => this.#listener?.hear(report))
-    port1.unref()
+    for (const port of this.#ports) {
+      port.on('message', (report: Report) => this.#listener?.hear(report))
+      port.unref()
+    }
     let cause: unknown
     worker.on('error', (error) => (cause = error))
     worker.once('exit', () => this.#lost(cause))
@@ -62,14 +73,14 @@ class ThreadLine implements Line {
 
   send(message: Message): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
-    this.#port.postMessage(message)
+    this.#ports[0]!.postMessage(message)
     Atomics.add(this.#bell, 0, 1)
     Atomics.notify(this.#bell, 0)
   }
 
   hold(held: boolean): void {
-    if (held) this.#port.ref()
-    else this.#port.unref()
+    if (held) this.#ports[0]!.ref()
+    else this.#ports[0]!.unref()
   }
 
   listen(listener: LineListener | null): void {
@@ -77,7 +88,7 @@ class ThreadLine implements Line {
   }
 
   #lost(cause: unknown): void {
-    this.#port.close()
+    for (const port of this.#ports) port.close()
     const at = resting.indexOf(this)
     if (at !== -1) resting.splice(at, 1)
     this.#listener?.lost(cause)

@@ -121,7 +121,8 @@ export interface Report {
 
 /** What the thread is started with. */
 export interface ThreadData {
-  port: MessagePort
+  /** Messages come by the first; reports go by all in turn. */
+  ports: MessagePort[]
   /** Rung by the caller after each message; the thread sleeps on it. */
   bell: SharedArrayBuffer
 }

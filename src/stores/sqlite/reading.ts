@@ -1,7 +1,8 @@
 import type { Books } from './books.ts'
+import type { Database } from './database.ts'
 import type { Rest } from './pack.ts'
 import type { KeptLetter } from './protocol.ts'
-import { rowColumns, rowOf, rowWidth, seal, valuesOf, type Row, type SqlValue } from './row.ts'
+import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from './row.ts'
 import { isCorrupt } from './trouble.ts'
 
 /** A letter in the file: where it is, and what stands there. */
@@ -9,8 +10,6 @@ export interface Entry {
   seq: number
   queue: number
   row: Row
-  /** False: the checksum did not hold when the row was read. It is never made good by writing over it. */
-  sound: boolean
 }
 
 const fields = `${rowColumns}, seq, queue`
@@ -25,9 +24,11 @@ export function entryBySeq(books: Books, seq: number): Entry | undefined {
 
 function entryOf(values: SqlValue[] | undefined): Entry | undefined {
   if (!values) return undefined
-  const row = rowOf(values)
-  const sound = seal(row) === row.crc
-  return { seq: values[rowWidth] as number, queue: values[rowWidth + 1] as number, row, sound }
+  return {
+    seq: values[rowWidth] as number,
+    queue: values[rowWidth + 1] as number,
+    row: rowOf(values),
+  }
 }
 
 /** Tags as they count: each once. */
@@ -62,48 +63,82 @@ export function holderOf(books: Books, queue: number, dedupe: Uint8Array): Entry
   )
 }
 
-/** The letter in the form in which it goes to the caller; `whole`: with bytes and history. */
-export function keptOf(books: Books, { seq, queue, row }: Entry, whole: boolean): KeptLetter {
-  const kept: KeptLetter = [valuesOf(row), books.queues.name(queue), null, 0, null, 0, [], null]
-  try {
-    readBody(books, seq, row, kept, whole)
-  } catch (error) {
-    if (!isCorrupt(error)) throw error
-    kept[7] = 'the page that holds it is damaged'
-  }
-  return kept
+/** How much of a letter is read: what lists show, all of it, or all of it as it was captured. */
+export type Extent = 'summary' | 'whole' | 'captured'
+
+/** A letter in the file, together with the form in which it goes to the caller. */
+export interface Found {
+  entry: Entry
+  kept: KeptLetter
 }
 
-/** Reads what belongs to the row. The bytes of an edit, where there is one, take the place of those captured. */
-function readBody({ db }: Books, seq: number, row: Row, kept: KeptLetter, whole: boolean): void {
-  const columns = whole ? 'origin, origin_crc, bytes, bytes_crc' : 'origin, origin_crc'
-  const body = db.get(`SELECT ${columns} FROM bodies WHERE seq = ?`, seq)
-  if (!body) {
-    kept[7] = 'its body is gone'
-    return
+export function findLetter(
+  books: Books,
+  by: 'id' | 'seq',
+  key: string | number,
+  extent: Extent,
+): Found | undefined {
+  const body = extent === 'summary' ? 'origin, origin_crc' : 'origin, origin_crc, bytes, bytes_crc'
+  const sql = `SELECT ${fields}, ${body} FROM letters LEFT JOIN bodies USING (seq) WHERE letters.${by} = ?`
+  try {
+    const values = books.db.get(sql, key)
+    return values && foundIn(books, values, extent)
+  } catch (error) {
+    if (!isCorrupt(error)) throw error
+    return damaged(books, by, key)
   }
-  const origin = body[0] as string
-  kept[2] = origin
-  kept[3] = body[1] as number
-  if (!whole) return
+}
+
+function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
+  const entry = entryOf(values)!
+  const [origin, originCrc, bytes, bytesCrc] = values.splice(rowWidth).slice(2) as [
+    string | null,
+    number,
+    (Uint8Array | null)?,
+    number?,
+  ]
+  const trouble = origin === null ? 'its body is gone' : null
+  const queue = books.queues.name(entry.queue)
+  const kept: KeptLetter = [
+    values,
+    queue,
+    origin,
+    originCrc,
+    bytes ?? null,
+    bytesCrc ?? 0,
+    [],
+    trouble,
+  ]
+  if (extent === 'whole' && origin !== null) addLater(books, { entry, kept }, origin)
+  return { entry, kept }
+}
+
+/** Puts in what came after capture: the bytes of an edit, and the entries of the history beyond the first. */
+function addLater({ db }: Books, { entry, kept }: Found, origin: string): void {
+  const { seq, row } = entry
   const edit = row.rest.startsWith(editedMark)
     ? db.get('SELECT bytes, bytes_crc FROM edits WHERE seq = ?', seq)
     : undefined
-  kept[4] = (edit ? edit[0] : body[2]) as Uint8Array
-  kept[5] = (edit ? edit[1] : body[3]) as number
-  if (row.entries - row.omitted > (origin.startsWith(enteredMark) ? 1 : 0))
-    kept[6] = db
-      .all('SELECT entry FROM history WHERE seq = ? ORDER BY n', seq)
-      .map(([entry]) => entry as string)
+  if (edit) {
+    kept[4] = edit[0] as Uint8Array
+    kept[5] = edit[1] as number
+  }
+  const first = origin.startsWith(enteredMark) ? 1 : 0
+  if (row.entries - row.omitted > first) kept[6] = laterEntries(db, seq)
 }
 
-/** The letter with the bytes as they were captured. */
-export function keptAsCaptured(books: Books, { seq, queue, row }: Entry): KeptLetter | undefined {
-  const body = books.db.get(
-    'SELECT origin, origin_crc, bytes, bytes_crc FROM bodies WHERE seq = ?',
-    seq,
-  )
-  if (!body) return undefined
-  const [origin, originCrc, bytes, bytesCrc] = body as [string, number, Uint8Array, number]
-  return [valuesOf(row), books.queues.name(queue), origin, originCrc, bytes, bytesCrc, [], null]
+/** The entries of the history that are not in the origin, as JSON. */
+export function laterEntries(db: Database, seq: number): string[] {
+  const rows = db.all('SELECT entry FROM history WHERE seq = ? ORDER BY n', seq)
+  return rows.map(([entry]) => entry as string)
+}
+
+/** What can still be said of a letter when a page of it cannot be read: its row, if that is on another. */
+function damaged(books: Books, by: 'id' | 'seq', key: string | number): Found | undefined {
+  const values = books.db.get(`SELECT ${fields} FROM letters WHERE ${by} = ?`, key)
+  if (!values) return undefined
+  const entry = entryOf(values)!
+  const queue = books.queues.name(entry.queue)
+  const trouble = 'a page that holds it is damaged'
+  return { entry, kept: [values.slice(0, rowWidth), queue, null, 0, null, 0, [], trouble] }
 }

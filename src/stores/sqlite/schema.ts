@@ -7,7 +7,8 @@ export const schemaVersion = 1
  *
  * `letters` has what changes, one short row a letter. `bodies` has what never changes after capture, so that a settle
  * does not rewrite the payload. `wait` and `due_at` say where a letter waits and until when; they follow from the rest.
- * `counters` has how many letters there are of each kind and what ever happened to letters, by the keys of `codes.ts`.
+ * `counters` has how many letters there are of each kind, and what ever happened to letters; the rows of a queue stand
+ * together, so that a capture touches one page of them.
  */
 export const migrations: readonly string[] = [
   `
@@ -76,16 +77,16 @@ export const migrations: readonly string[] = [
   CREATE INDEX deps_id ON deps (id, seq);
 
   CREATE TABLE counters (
-    key INTEGER PRIMARY KEY,
+    queue INTEGER,
+    kind INTEGER,
+    name TEXT,
+    code INTEGER,
     n INTEGER NOT NULL,
     retries INTEGER NOT NULL,
     max_retries INTEGER NOT NULL,
-    backoff_ms REAL NOT NULL
-  ) STRICT;
-  CREATE TABLE group_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
-    STRICT, WITHOUT ROWID;
-  CREATE TABLE tag_counts (name TEXT, cell INTEGER, n INTEGER NOT NULL, PRIMARY KEY (name, cell))
-    STRICT, WITHOUT ROWID;
+    backoff_ms REAL NOT NULL,
+    PRIMARY KEY (queue, kind, name, code)
+  ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE records (
     kind TEXT,

@@ -43,7 +43,7 @@ export interface SqliteStoreOptions {
   busyTimeoutMs?: number
 }
 
-/** Letters that go to the thread in one call; more are sent one call after the other, so that others get their turn. */
+/** Letters or ids that go to the thread in one call; more go in several, so that others get their turn. */
 const maxCallLetters = 256
 
 /** Calls of one large addition that may be on their way at once. */
@@ -93,8 +93,8 @@ class SqliteStore implements Store {
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
     const calls: Promise<AddResult[]>[] = []
-    for (let start = 0; start < letters.length; start += maxCallLetters) {
-      const packed = letters.slice(start, start + maxCallLetters).map(packOne)
+    for (const some of chunks(letters)) {
+      const packed = some.map(packOne)
       const ask = capacity ? { letters: packed, capacity } : { letters: packed }
       calls.push(thread.call('add', ask, packed.length))
       if (calls.length > maxCallsAhead) await calls[calls.length - 1 - maxCallsAhead]
@@ -103,8 +103,11 @@ class SqliteStore implements Store {
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
-    const kept = await this.#use().call('get', ids, ids.length)
-    return kept.map(unpack)
+    const thread = this.#use()
+    const letters: DeadLetter[] = []
+    for (const some of chunks(ids))
+      letters.push(...(await thread.call('get', some, some.length)).map(unpack))
+    return letters
   }
 
   async original(id: string): Promise<Payload | undefined> {
@@ -151,7 +154,10 @@ class SqliteStore implements Store {
     const thread = this.#use()
     if (Object.values(which).every((wanted) => wanted === undefined))
       throw invalid('a removal must say what goes; to clear everything, name the states')
-    return thread.call('remove', which)
+    if (!which.ids) return thread.call('remove', which)
+    let gone = 0
+    for (const ids of chunks(which.ids)) gone += await thread.call('remove', { ...which, ids })
+    return gone
   }
 
   watch(listener: () => void): () => void {
@@ -190,6 +196,12 @@ class SqliteStore implements Store {
       }
     }
   }
+}
+
+/** What fits into one call, again and again. */
+function* chunks<T>(all: readonly T[]): Generator<T[]> {
+  for (let start = 0; start < all.length; start += maxCallLetters)
+    yield all.slice(start, start + maxCallLetters)
 }
 
 /** A letter that cannot be written as JSON is the caller's mistake, and no other letter's. */

@@ -71,6 +71,7 @@ function pointsOf({ db }: Books, { ids, expiresBefore }: LetterFilter): string[]
   return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
 }
 
+/** By id they are looked up as they are needed; by time, all at once, since only then their order is known. */
 function pointStage(
   books: Books,
   ids: string[],
@@ -78,21 +79,36 @@ function pointStage(
   order: Order,
   after: Place | undefined,
 ): Stage {
+  const down = order === 'newest'
+  if (down || order === 'oldest') {
+    const sorted = ids.sort()
+    if (down) sorted.reverse()
+    const stream: Stream = (last, count) => {
+      const from = last?.id ?? after?.id
+      const start =
+        from === undefined ? 0 : sorted.findIndex((id) => (down ? id < from : id > from))
+      return start === -1 ? [] : spotsAt(books, sorted.slice(start, start + count), filter, order)
+    }
+    return { streams: [stream], before: down ? byIdDown : byId }
+  }
+  const spots = spotsAt(books, ids, filter, order)
+    .filter((spot) => !after || byKey({ ...after, seq: 0, fits: true }, spot))
+    .sort((a, b) => (byKey(a, b) ? -1 : 1))
+  return { streams: [(last) => (last ? [] : spots)], before: byKey }
+}
+
+/** The letters with these ids, and for those that are gone a spot that fits nobody. */
+function spotsAt(books: Books, ids: string[], filter: LetterFilter, order: Order): Spot[] {
   const fits = conditionOf(books, filter, ['ids'])
   const sql = `SELECT seq, ${fits.sql}, CASE WHEN ${isDue} THEN due_at END, settled_at FROM letters WHERE id = ?`
-  const before = order === 'newest' ? byIdDown : order === 'oldest' ? byId : byKey
-  const spots: Spot[] = []
-  for (const id of ids) {
+  return ids.map((id) => {
     const row = books.db.get(sql, ...fits.params, id)
-    if (!row) continue
+    if (!row) return { key: keyless, id, seq: 0, fits: false }
     const [seq, fit, dueAt, settledAt] = row as [number, SqlValue, number | null, string | null]
     const due = dueAt === null ? null : dueKey(dueAt)
     const key = order === 'due' ? due : order === 'settled' ? settledAt : id
-    const spot: Spot = { key: key ?? keyless, id, seq, fits: fit === 1 }
-    if (!after || before({ ...after, seq: 0, fits: true }, spot)) spots.push(spot)
-  }
-  spots.sort((a, b) => (before(a, b) ? -1 : 1))
-  return { streams: [(last) => (last ? [] : spots)], before }
+    return { key: key ?? keyless, id, seq, fits: fit === 1 }
+  })
 }
 
 /**

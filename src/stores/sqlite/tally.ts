@@ -1,8 +1,8 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Books } from './books.ts'
-import { categories, partsOf, policies, priorities, states, type Cell } from './codes.ts'
-import { cellsWhere } from './counters.ts'
+import { categories, policies, priorities, states, type Cell } from './codes.ts'
+import { cellsWhere, namedCounts } from './counters.ts'
 import { cellTest, isCountable } from './filter.ts'
 import { searchStride } from './find.ts'
 import type { Place, Verbs } from './protocol.ts'
@@ -20,20 +20,11 @@ export function* tally(
   { by, filter }: Verbs['tally']['ask'],
 ): Generator<undefined, Verbs['tally']['answer']> {
   if (!isCountable(filter)) return [...(yield* scanned(books, by, filter))]
-  if (by === 'group' || by === 'tag') return [...named(books, by, filter)]
+  if (by === 'group' || by === 'tag') return [...namedCounts(books.db, by, cellTest(books, filter))]
   const counted: Counted = new Map()
   for (const [cell, n] of cellsWhere(books.counters, cellTest(books, filter)))
     grow(counted, valueOf(books, cell, by), n)
   return [...counted]
-}
-
-function named(books: Books, by: 'group' | 'tag', filter: LetterFilter): Counted {
-  const counted: Counted = new Map()
-  const test = cellTest(books, filter)
-  const table = by === 'group' ? 'group_counts' : 'tag_counts'
-  const rows = books.db.all(`SELECT name, cell, n FROM ${table}`) as [string, number, number][]
-  for (const [name, cell, n] of rows) if (test(partsOf(cell))) grow(counted, name, n)
-  return counted
 }
 
 function* scanned(books: Books, by: TallyKey, filter: LetterFilter): Generator<undefined, Counted> {

@@ -4,10 +4,10 @@ import type { DatabaseOptions } from './database.ts'
 import { giveBack, takeLine, type Line } from './line.ts'
 import type { Call, Report, Verb, Verbs } from './protocol.ts'
 
-/** Batches that may be on their way at once. The second is there when the first is done, so the thread need not wait. */
+/** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
 const maxBatches = 2
 
-/** How much one batch carries, in letters, changes and ids, so that no call waits for long. */
+/** How much one batch carries at the most, in letters, changes and ids, so that no call waits for long. */
 const maxBatchWeight = 512
 
 interface Waiting {
@@ -77,17 +77,38 @@ class SqliteThread implements Thread {
       const line = (this.#line ??= this.#start())
       // While calls are out the process must not end; when none is, the thread must not keep it.
       if (this.#batches === 0) line.hold(true)
-      this.#batches += 1
-      line.send({ kind: 'batch', nowMs: this.#clock.now(), calls: this.#gather() })
+      this.#post(line, this.#gather())
     }
   }
 
-  /** All that waits, up to the weight of one batch, but at least one call. */
+  /** What cannot cross to the thread, such as a function, is the mistake of one call and must not take others along. */
+  #post(line: Line, calls: Call[]): void {
+    try {
+      line.send({ kind: 'batch', nowMs: this.#clock.now(), calls })
+      this.#batches += 1
+    } catch (cause) {
+      if (calls.length > 1) for (const call of calls) this.#post(line, [call])
+      else this.#refuse(calls[0]!, cause)
+    }
+  }
+
+  #refuse([number, verb]: Call, cause: unknown): void {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const message = `sqlite: what was given to ${verb} cannot be kept: ${why}`
+    this.#waiting.get(number)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
+    this.#waiting.delete(number)
+    this.#rest()
+  }
+
+  /**
+   * What waits, but no more than half of all calls that are out: while the thread writes one half, the callers of the
+   * other hear their answers and come with the next. If all went at once, thread and callers would take turns.
+   */
   #gather(): Call[] {
+    const most = Math.min(this.#queue.length, Math.ceil(this.#waiting.size / 2))
     let weight = 0
     let count = 0
-    while (count < this.#queue.length && (count === 0 || weight < maxBatchWeight))
-      weight += this.#queue[count++]!.weight
+    while (count < most && weight < maxBatchWeight) weight += this.#queue[count++]!.weight
     return this.#queue.splice(0, count).map(({ call }) => call)
   }
 

@@ -30,10 +30,10 @@ export function unpackSummary(kept: KeptLetter): LetterSummary {
   return { ...fieldsOf(row, kept[1], origin, rest), payload, ...corruption(faults) }
 }
 
-/** The payload as it was captured. */
-export function unpackOriginal(kept: KeptLetter): Payload {
-  const { origin } = parts(kept)
-  return { bytes: kept[4] ?? new Uint8Array(0), ...origin.payload }
+/** The payload as it was captured, undefined when it can no longer be read. */
+export function unpackOriginal(kept: KeptLetter): Payload | undefined {
+  const bytes = kept[4]
+  return bytes ? { bytes, ...parts(kept).origin.payload } : undefined
 }
 
 function corruption(faults: string[]): { corrupt?: string } {

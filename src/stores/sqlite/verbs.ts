@@ -6,7 +6,7 @@ import { readTotals } from './counters.ts'
 import { find } from './find.ts'
 import { health } from './health.ts'
 import type { Verb, Verbs } from './protocol.ts'
-import { entryById, keptAsCaptured, keptOf } from './reading.ts'
+import { findLetter } from './reading.ts'
 import { dropRecord, getRecord, listRecords, putRecord } from './records.ts'
 import { remove } from './remove.ts'
 import { tally } from './tally.ts'
@@ -33,23 +33,17 @@ export const verbs: { [V in Verb]: { kind: 'read' | 'write'; work: Work<V> } } =
     kind: 'read',
     work: (books, ids) =>
       ids.flatMap((id) => {
-        const entry = entryById(books, id)
-        return entry ? [keptOf(books, entry, true)] : []
+        const found = findLetter(books, 'id', id, 'whole')
+        return found ? [found.kept] : []
       }),
   },
   original: {
     kind: 'read',
-    work: (books, id) => {
-      const entry = entryById(books, id)
-      return (entry && keptAsCaptured(books, entry)) ?? null
-    },
+    work: (books, id) => findLetter(books, 'id', id, 'captured')?.kept ?? null,
   },
   find: { kind: 'read', work: find },
   tally: { kind: 'read', work: tally },
-  totals: {
-    kind: 'read',
-    work: ({ db, queues }) => readTotals(db, (queue) => queues.name(queue)),
-  },
+  totals: { kind: 'read', work: ({ db, queues }) => readTotals(db, queues) },
   record: { kind: 'read', work: getRecord },
   records: { kind: 'read', work: listRecords },
   health: { kind: 'read', work: health },

@@ -56,7 +56,7 @@ describe('doctor', () => {
     const url = await aStoreFile(folder, [aLetter(), aLetter(), aLetter()])
     damage(
       url,
-      'DELETE FROM bodies WHERE seq = (SELECT max(seq) FROM bodies); UPDATE counts SET n = n + 2;',
+      'DELETE FROM bodies WHERE seq = (SELECT max(seq) FROM bodies); UPDATE counters SET n = n + 2;',
     )
     const { out, exit } = await redrive(['doctor', '--store', url])
     expect(exit).toBe(1)

@@ -1,9 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readFile, writeFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { archive } from '../../../src/letter/moves.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { openSqliteBench } from './sqlite-bench.ts'
+
+function payloadOf(text: string): DeadLetter['payload'] {
+  const bytes = new TextEncoder().encode(text)
+  return { bytes, contentType: 'text/plain', size: bytes.length, version: 1 }
+}
 
 describe('sqliteStore with a damaged letter', () => {
   let bench: Awaited<ReturnType<typeof openSqliteBench>>
@@ -42,6 +48,27 @@ describe('sqliteStore with a damaged letter', () => {
     expect(got[1]).toMatchObject({ id: letters[1]!.id, queue: 'orders' })
     const { items } = await bench.store.find({ ids: letters.map(({ id }) => id), order: 'oldest' })
     expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, seenInLists, false])
+  })
+
+  it('notices a byte that flipped on the disk', async () => {
+    const marked = aLetter({ payload: payloadOf('a text that is nowhere else in the file') })
+    await bench.store.add([marked])
+    const store = await bench.reopen!()
+    await store.close()
+    const file = await readFile(bench.path)
+    const at = file.indexOf('nowhere else')
+    file[at] = file[at]! ^ 1
+    await writeFile(bench.path, file)
+    const again = await bench.another!()
+    const [good, bad] = await again.get([letters[0]!.id, marked.id])
+    expect(good).toEqual(letters[0])
+    expect(bad).toMatchObject({ id: marked.id, corrupt: expect.stringContaining('payload') })
+  })
+
+  it('says that the original is gone when it is', async () => {
+    damage(`DELETE FROM bodies WHERE seq = ${seq}`)
+    expect(await bench.store.original(letters[1]!.id)).toBeUndefined()
+    expect(await bench.store.original(letters[0]!.id)).toEqual(letters[0]!.payload)
   })
 
   it('lets a damaged letter be claimed, so that it can be put aside', async () => {

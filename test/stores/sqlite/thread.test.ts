@@ -90,6 +90,26 @@ describe('sqliteThread', () => {
     await expect(store.add([letter])).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
+  it('refuses what cannot cross to the thread, and only that', async () => {
+    const letter = aLetter()
+    const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
+    const odd = { ...change, set: { ...change.set, metadata: { call: () => {} } as never } }
+    const results = await Promise.allSettled([
+      store.add([letter]),
+      store.totals(),
+      store.apply([odd]),
+      store.add([aLetter()]),
+    ])
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ])
+    expect(results[2]).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
+    expect(await store.apply([change])).toEqual(['written'])
+  })
+
   it('waits for everything on its way before it closes', async () => {
     const letters = Array.from({ length: 300 }, () => aLetter())
     const adds = letters.map((letter) => store.add([letter]))

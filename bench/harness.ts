@@ -1,0 +1,134 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { DeadLetterQueue, type QueueOptions } from '../src/index.ts'
+
+export const storeKinds = ['sqlite', 'memory'] as const
+export type StoreKind = (typeof storeKinds)[number]
+
+/** How much work a run does. `rounds` are interleaved, and medians taken, since machines are noisy. */
+export interface Sizes {
+  rounds: number
+  /** Letters that are not timed, so that code is compiled and caches are filled. */
+  warmUp: number
+  single: number
+  concurrent: number
+  bulk: number
+  drain: number
+  smallStanding: number
+  largeStanding: number
+  growth: number
+  lookups: number
+}
+
+export const fullSizes: Sizes = {
+  rounds: 5,
+  warmUp: 3_000,
+  single: 5_000,
+  concurrent: 30_000,
+  bulk: 100_000,
+  drain: 100_000,
+  smallStanding: 10_000,
+  largeStanding: 1_000_000,
+  growth: 5_000,
+  lookups: 500,
+}
+
+export const quickSizes: Sizes = {
+  rounds: 3,
+  warmUp: 2_000,
+  single: 1_000,
+  concurrent: 8_000,
+  bulk: 10_000,
+  drain: 10_000,
+  smallStanding: 2_000,
+  largeStanding: 50_000,
+  growth: 2_000,
+  lookups: 100,
+}
+
+/** What a workload works on: a place for files, and queues on fresh stores. */
+export interface Bench {
+  kind: StoreKind
+  sizes: Sizes
+  directory: string
+  open(name: string, options?: QueueOptions): Promise<DeadLetterQueue>
+  /** Runs it while the delay of the event loop is watched; answers how long it took. */
+  timed(what: string, work: () => Promise<unknown>): Promise<number>
+  /** The 99th percentile of the event loop's delay, over all that was timed under one name. */
+  loopDelaysMs(): Map<string, number>
+  say(line: string): void
+  /** Removes all files so far. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
+  const directory = await mkdtemp(join(tmpdir(), 'redrive-bench-'))
+  const watches = new Map<string, ReturnType<typeof monitorEventLoopDelay>>()
+  return {
+    kind,
+    sizes,
+    directory,
+    open: (name, options) =>
+      DeadLetterQueue.open(
+        kind === 'memory' ? 'memory:' : `sqlite:${join(directory, `${name}.db`)}`,
+        options,
+      ),
+    timed: async (what, work) => {
+      const watch = watches.get(what) ?? monitorEventLoopDelay({ resolution: 1 })
+      watches.set(what, watch)
+      watch.enable()
+      const startMs = performance.now()
+      await work()
+      const tookMs = performance.now() - startMs
+      watch.disable()
+      return tookMs
+    },
+    loopDelaysMs: () =>
+      new Map([...watches].map(([what, watch]) => [what, watch.percentile(99) / 1e6])),
+    say: (line) => void process.stderr.write(`${line}\n`),
+    clear: async () => {
+      await rm(directory, { recursive: true })
+      await mkdir(directory)
+    },
+    close: () => rm(directory, { recursive: true }),
+  }
+}
+
+/** One number of a run, and what it was to be. */
+export interface Result {
+  store: StoreKind
+  what: string
+  value: number
+  unit: '/s' | 'x' | 'ms'
+  target?: { atLeast: number } | { atMost: number }
+  met?: boolean
+}
+
+export function result(
+  store: StoreKind,
+  what: string,
+  value: number,
+  unit: Result['unit'],
+  target?: Result['target'],
+): Result {
+  if (!target) return { store, what, value, unit }
+  const met = 'atLeast' in target ? value >= target.atLeast : value <= target.atMost
+  return { store, what, value, unit, target, met }
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}
+
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = share * (sorted.length - 1)
+  const low = sorted[Math.floor(at)] ?? Number.NaN
+  const high = sorted[Math.ceil(at)] ?? Number.NaN
+  return low + (high - low) * (at - Math.floor(at))
+}
+
+export const rate = (count: number, tookMs: number): number => (count / tookMs) * 1000

@@ -1,0 +1,85 @@
+import { writeFile } from 'node:fs/promises'
+import { availableParallelism, cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import {
+  fullSizes,
+  openBench,
+  quickSizes,
+  result,
+  storeKinds,
+  type Bench,
+  type Result,
+  type StoreKind,
+} from './harness.ts'
+import { standing } from './workloads/standing.ts'
+import { throughput } from './workloads/throughput.ts'
+
+const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = { throughput, standing }
+
+const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${Object.keys(workloads).join('|')}…] [--quick] [--json FILE]`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean' }, json: { type: 'string' } },
+})
+const strangers = positionals.filter((word) => !isStore(word) && !(word in workloads))
+if (strangers.length > 0) {
+  console.error(`what is ${strangers.join(', ')}? ${usage}`)
+  process.exit(2)
+}
+
+const kinds = positionals.filter(isStore)
+const chosen = positionals.filter((word) => word in workloads)
+const results: Result[] = []
+for (const kind of kinds.length > 0 ? kinds : (['sqlite'] as const))
+  results.push(...(await measured(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
+
+console.log(table(results))
+if (values.json) {
+  const machine = { node: process.version, cores: availableParallelism(), cpu: cpus()[0]?.model }
+  const sizes = values.quick ? quickSizes : fullSizes
+  await writeFile(values.json, `${JSON.stringify({ machine, sizes, results }, null, 2)}\n`)
+}
+
+function isStore(word: string): word is StoreKind {
+  return (storeKinds as readonly string[]).includes(word)
+}
+
+async function measured(kind: StoreKind, names: string[]): Promise<Result[]> {
+  const bench = await openBench(kind, values.quick ? quickSizes : fullSizes)
+  try {
+    const found: Result[] = []
+    for (const name of names) {
+      bench.say(`${kind}: ${name}`)
+      found.push(...(await workloads[name]!(bench)))
+      await bench.clear()
+    }
+    const delays = [...bench.loopDelaysMs()].map(([what, ms]) =>
+      result(kind, `event-loop delay during ${what}, p99`, ms, 'ms', { atMost: 20 }),
+    )
+    return [...found, ...delays]
+  } finally {
+    await bench.close()
+  }
+}
+
+function table(rows: Result[]): string {
+  const cells = rows.map(({ store, what, value, unit, target, met }) => [
+    store,
+    what,
+    unit === '/s' ? `${Math.round(value)}/s` : `${value.toFixed(2)}${unit === 'x' ? '×' : ' ms'}`,
+    target ? ('atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`) : '',
+    met === undefined ? '' : met ? 'met' : 'MISSED',
+  ])
+  const head = ['store', 'what', 'measured', 'target', 'verdict']
+  const widths = head.map((title, at) =>
+    Math.max(title.length, ...cells.map((row) => row[at]!.length)),
+  )
+  const line = (row: string[]): string =>
+    row
+      .map((cell, at) => (at === 2 ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!)))
+      .join('  ')
+  return [line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...cells.map(line)].join(
+    '\n',
+  )
+}

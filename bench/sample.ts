@@ -1,0 +1,35 @@
+import type { OperationInput } from '../src/index.ts'
+
+/** How many different causes the letters have. */
+const causes = 50
+
+const text = 'x'.repeat(1024 - '{"order":000000000,"note":""}'.length)
+
+/** A failed call with a payload of a kibibyte. */
+export function operation(n: number, type = 'charge-card'): OperationInput {
+  return { type, payload: { order: 100_000_000 + n, note: text } }
+}
+
+const frames = Array.from(
+  { length: 8 },
+  (_, n) =>
+    `    at PaymentClient.method${n} (/srv/app/node_modules/pay/lib/client.js:${100 + n}:17)`,
+).join('\n')
+
+const errors = Array.from({ length: causes }, (_, n) => {
+  const error = Object.assign(new Error(`connect ECONNREFUSED to gateway ${gateway(n)}`), {
+    code: 'ECONNREFUSED',
+  })
+  error.stack = `Error: ${error.message}\n${frames}`.slice(0, 600)
+  return error
+})
+
+/** Gateways whose names differ by letters, so that each is a cause of its own. */
+function gateway(n: number): string {
+  return `${String.fromCharCode(97 + (n % 26))}${String.fromCharCode(97 + Math.floor(n / 26))}x`
+}
+
+/** An error with a stack of 600 characters. */
+export function failure(n: number): Error {
+  return errors[n % causes]!
+}

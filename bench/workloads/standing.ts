@@ -1,0 +1,100 @@
+import { fixed, type DeadLetterQueue } from '../../src/index.ts'
+import { median, quantile, result, type Bench, type Result } from '../harness.ts'
+import { failure, operation } from '../sample.ts'
+import { addDue, drain, drainConcurrency } from './drain.ts'
+import { enqueueWith } from './enqueue.ts'
+
+const monthMs = 30 * 86_400_000
+const fillChunk = 10_000
+
+/** Whether costs stay flat as letters pile up, and how long a look takes with many. */
+export async function standing(bench: Bench): Promise<Result[]> {
+  const { sizes, kind } = bench
+  const small = await filled(bench, 'small', sizes.smallStanding)
+  const large = await filled(bench, 'large', sizes.largeStanding)
+  const growths = { enqueue: [] as number[], 'claim + resolve': [] as number[] }
+  for (let round = 0; round < sizes.rounds; round++) {
+    const type = `fresh-${round}`
+    const few = await costs(bench, small, type)
+    const many = await costs(bench, large, type)
+    growths.enqueue.push(many.enqueueMs / few.enqueueMs)
+    growths['claim + resolve'].push(many.drainMs / few.drainMs)
+  }
+  const [found, counted] = await looks(bench, large)
+  await small.close()
+  await large.close()
+  const between = `${short(sizes.largeStanding)} : ${short(sizes.smallStanding)} letters`
+  const many = `at ${short(sizes.largeStanding)} letters, p99`
+  return [
+    ...Object.entries(growths).map(([what, ratios]) =>
+      result(kind, `${what}, cost at ${between}`, median(ratios), 'x', { atMost: 1.3 }),
+    ),
+    result(kind, `find a page ${many}`, found, 'ms', { atMost: 5 }),
+    result(kind, `stats ${many}`, counted, 'ms', { atMost: 2 }),
+  ]
+}
+
+function short(count: number): string {
+  return count >= 1_000_000 ? `${count / 1_000_000}M` : `${count / 1000}k`
+}
+
+/** A queue with letters that are due in a month. */
+async function filled(bench: Bench, name: string, count: number): Promise<DeadLetterQueue> {
+  const queue = await bench.open(name, { maxConcurrent: drainConcurrency })
+  const context = { policy: fixed(monthMs) }
+  for (let start = 0; start < count; start += fillChunk)
+    await queue.enqueueAll(
+      Array.from({ length: Math.min(fillChunk, count - start) }, (_, n) => ({
+        operation: operation(start + n),
+        error: failure(n),
+        context,
+      })),
+    )
+  bench.say(`  ${count} letters stand`)
+  return queue
+}
+
+async function costs(
+  bench: Bench,
+  queue: DeadLetterQueue,
+  type: string,
+): Promise<{ enqueueMs: number; drainMs: number }> {
+  const { growth } = bench.sizes
+  const enqueueMs = await bench.timed('enqueue c64', () =>
+    enqueueWith(queue, 64, growth, 'charge-card'),
+  )
+  await addDue(queue, growth, type)
+  const drainMs = await bench.timed('drain', () => drain(queue, growth, type))
+  return { enqueueMs, drainMs }
+}
+
+/** The 99th percentiles of a page by queue and state, walking on from page to page, and of the statistics. */
+async function looks(bench: Bench, queue: DeadLetterQueue): Promise<[number, number]> {
+  const found: number[] = []
+  const counted: number[] = []
+  const took = async (work: () => Promise<unknown>): Promise<number> => {
+    const startMs = performance.now()
+    await work()
+    return performance.now() - startMs
+  }
+  let cursor: string | undefined
+  const find = async (): Promise<void> => {
+    const page = await queue.find({
+      queue: 'charge-card',
+      state: 'pending',
+      limit: 50,
+      ...(cursor ? { cursor } : {}),
+    })
+    cursor = page.cursor
+  }
+  await bench.timed('find and stats', async () => {
+    for (let n = 0; n < bench.sizes.lookups; n++) {
+      found.push(await took(find))
+      counted.push(await took(() => queue.stats()))
+    }
+  })
+  bench.say(
+    `  medians: find ${median(found).toFixed(2)} ms, stats ${median(counted).toFixed(2)} ms`,
+  )
+  return [quantile(found, 0.99), quantile(counted, 0.99)]
+}

@@ -1,0 +1,92 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { systemClock } from '../src/clock.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
+import { DeadLetterQueue } from '../src/index.ts'
+import { counter } from '../src/stores/sqlite/codes.ts'
+import { growCounter } from '../src/stores/sqlite/counters.ts'
+import { pack } from '../src/stores/sqlite/pack.ts'
+import type { PackedLetter } from '../src/stores/sqlite/protocol.ts'
+import { rowColumns, rowWidth } from '../src/stores/sqlite/row.ts'
+import { migrations } from '../src/stores/sqlite/schema.ts'
+import { toMs } from '../src/letter/time.ts'
+import { rate } from './harness.ts'
+import { failure, operation } from './sample.ts'
+
+/** The rows that the store writes for captured letters, taken from the very letters that a queue makes. */
+export async function sampleRows(count: number): Promise<PackedLetter[]> {
+  const queue = await DeadLetterQueue.open(memoryStore())
+  const failures = Array.from({ length: count }, (_, n) => ({
+    operation: operation(n),
+    error: failure(n),
+  }))
+  const letters = await queue.enqueueAll(failures)
+  await queue.close()
+  return letters.map(pack)
+}
+
+/**
+ * What node:sqlite alone gives: the rows that the store writes, into the same tables and indexes, fully synchronous, in
+ * one thread, with so many letters to a transaction. Nothing is made, checked, classified or handed between threads.
+ */
+export function rawRate(
+  directory: string,
+  rows: readonly PackedLetter[],
+  count: number,
+  perTransaction: number,
+): number {
+  const path = join(directory, `raw-${perTransaction}.db`)
+  const raw = openRaw(path, rows)
+  const warmUp = Math.min(count, 10 * perTransaction)
+  for (let n = 0; n < warmUp; n += perTransaction) raw.transaction(n, perTransaction)
+  const startMs = performance.now()
+  for (let n = 0; n < count; n += perTransaction) raw.transaction(n, perTransaction)
+  const tookMs = performance.now() - startMs
+  raw.close()
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
+  return rate(count, tookMs)
+}
+
+interface Raw {
+  transaction(first: number, letters: number): void
+  close(): void
+}
+
+function openRaw(path: string, rows: readonly PackedLetter[]): Raw {
+  const db = new DatabaseSync(path)
+  db.exec('PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  db.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 2000')
+  for (const migration of migrations) db.exec(migration)
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
+  const marks = '?, '.repeat(rowWidth)
+  const letters = db.prepare(
+    `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, due_at) VALUES (${marks}?, ?, ?, ?)`,
+  )
+  const bodies = db.prepare('INSERT INTO bodies VALUES (?, ?, ?, ?, ?)')
+  const counters = db.prepare(growCounter)
+  const insert = (n: number): string => {
+    const [values, , origin, originCrc, bytes, bytesCrc] = rows[n % rows.length]!
+    values[0] = systemClock.id()
+    const dueAt = toMs(values[11] as string)
+    const { lastInsertRowid } = letters.run(...values, 1, null, 0, dueAt)
+    bodies.run(lastInsertRowid, origin, originCrc, bytesCrc, bytes)
+    return values[6] as string
+  }
+  return {
+    transaction: (first, count) => {
+      begin.run()
+      const groups = new Map<string, number>()
+      for (let n = first; n < first + count; n++) {
+        const group = insert(n)
+        groups.set(group, (groups.get(group) ?? 0) + 1)
+      }
+      counters.run(1, counter.cell, '', 0, count, 0, 0, 0)
+      counters.run(1, counter.total, '', 0, count, 0, 0, 0)
+      for (const [name, n] of groups) counters.run(1, counter.group, name, 0, n, 0, 0, 0)
+      commit.run()
+    },
+    close: () => db.close(),
+  }
+}
