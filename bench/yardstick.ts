@@ -16,12 +16,13 @@ import { failure, operation } from './sample.ts'
 
 /** The rows that the store writes for captured letters, taken from the very letters that a queue makes. */
 export async function sampleRows(count: number): Promise<PackedLetter[]> {
-  const queue = await DeadLetterQueue.open(memoryStore())
+  const store = memoryStore()
+  const queue = await DeadLetterQueue.open(store)
   const failures = Array.from({ length: count }, (_, n) => ({
     operation: operation(n),
     error: failure(n),
   }))
-  const letters = await queue.enqueueAll(failures)
+  const letters = await store.get(await queue.enqueueAll(failures))
   await queue.close()
   return letters.map(pack)
 }

@@ -89,6 +89,11 @@ export const systemClock: Clock = {
   timer: systemTimer,
 }
 
+/** Lets everything else that waits for the event loop have its turn. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
+}
+
 /** Resolves after `ms` on this clock, or as soon as the signal aborts. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -138,8 +138,8 @@ export class DeadLetterQueue {
     return this.#door.capture(operationCapture(operation, error, context))
   }
 
-  /** Keeps many at once, in few writes; answers in the order given. */
-  async enqueueAll(failures: readonly Enqueued[]): Promise<DeadLetter[]> {
+  /** Keeps many at once, in few writes; answers with the ids of their letters in the order given. */
+  async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#mustBeOpen()
     return this.#door.captureAll(failures, ({ operation, error, context }) =>
       operationCapture(operation, error, context),

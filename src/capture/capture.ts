@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { nextTurn, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Json, Payload, Priority, RetryPolicy, Source } from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
@@ -54,17 +54,13 @@ export class Door {
   }
 
   /**
-   * Many at once, in few writes; answers in the order given. While one chunk is written the next is made. When one
+   * Many at once, in few writes; answers with the ids in the order given, since a million letters would fill the memory. While one chunk is written the next is made. When one
    * cannot be kept it stops, waits for what is on its way, and says how many are kept.
    */
-  async captureAll<T>(
-    failures: readonly T[],
-    read: (failure: T) => Captured,
-  ): Promise<DeadLetter[]> {
-    const kept: DeadLetter[] = []
-    const onTheirWay: Promise<DeadLetter[]>[] = []
-    const land = async (chunk: Promise<DeadLetter[]>): Promise<unknown> =>
-      kept.push(...(await chunk))
+  async captureAll<T>(failures: readonly T[], read: (failure: T) => Captured): Promise<string[]> {
+    const kept: string[] = []
+    const onTheirWay: Promise<string[]>[] = []
+    const land = async (chunk: Promise<string[]>): Promise<unknown> => kept.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
         const letters = failures
@@ -75,6 +71,7 @@ export class Door {
         chunk.catch(() => {})
         onTheirWay.push(chunk)
         if (onTheirWay.length > chunksAhead) await land(onTheirWay.shift()!)
+        if (start + chunkSize < failures.length) await nextTurn()
       }
       while (onTheirWay.length > 0) await land(onTheirWay.shift()!)
     } catch (error) {
@@ -88,13 +85,13 @@ export class Door {
   }
 
   /** What of a chunk was kept before one could not be counts as kept. */
-  async #captureChunk(letters: DeadLetter[], kept: DeadLetter[]): Promise<DeadLetter[]> {
+  async #captureChunk(letters: DeadLetter[], kept: string[]): Promise<string[]> {
     const results = await this.#add(letters)
-    const told: DeadLetter[] = []
+    const told: string[] = []
     let trouble: unknown
     for (const [index, letter] of letters.entries()) {
       try {
-        told.push(await this.#told(letter, results[index]!))
+        told.push((await this.#told(letter, results[index]!)).id)
       } catch (error) {
         trouble ??= error
       }

@@ -183,10 +183,10 @@ describe(quote('W6'), () => {
 describe(quote('W7'), () => {
   it('has size, maximum, utilisation, breakdowns, lifetime totals and the processor', async () => {
     const { dlq } = await aQueue({ maxItems: 200, pollMs: 2500 })
-    const [a] = await dlq.enqueueAll(
+    const [first] = await dlq.enqueueAll(
       Array.from({ length: 4 }, () => ({ operation: { type: 'a' }, error: refused() })),
     )
-    await dlq.resolve(a!.id)
+    await dlq.resolve(first!)
     const stats = await dlq.stats()
     expect(stats).toMatchObject({
       size: 4,

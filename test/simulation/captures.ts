@@ -51,9 +51,8 @@ export class Clients {
       this.#house.oracle.additions.captureTried(
         encodePayload(operation.payload, context.contentType).bytes,
       )
-    void this.#settle(process.dlq!.enqueueAll(captures), (letters) => {
-      for (const [index, letter] of letters.entries())
-        this.#acknowledged(captures[index]!, letter.id)
+    void this.#settle(process.dlq!.enqueueAll(captures), (ids) => {
+      for (const [index, id] of ids.entries()) this.#acknowledged(captures[index]!, id)
     })
   }
 

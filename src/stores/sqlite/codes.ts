@@ -62,8 +62,7 @@ export const retrying = 1
 export const resolved = 2
 export const archived = 5
 
-/** Still to be dealt with, or on its way, by code. */
-export const isOpenCode = (state: number): boolean => state !== resolved && state !== archived
+/** On its way: it can run, and it holds its place in its lane. */
 export const isActiveCode = (state: number): boolean => state === pending || state === retrying
 
 /**

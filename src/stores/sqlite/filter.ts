@@ -19,7 +19,7 @@ export interface Condition {
   params: SqlValue[]
 }
 
-export function listed<T>(value: T | readonly T[]): readonly T[] {
+function listed<T>(value: T | readonly T[]): readonly T[] {
   return Array.isArray(value) ? (value as readonly T[]) : [value as T]
 }
 

@@ -9,7 +9,7 @@ export interface Line {
   /** Sends a message and rings the bell that the thread sleeps on. */
   send(message: Message): void
   hold(held: boolean): void
-  /** Who hears what the thread says, and who hears that it is gone and why. Null: nobody any more. */
+  /** Who hears what the thread says, not always in the order in which it was said, and who hears that it is gone and why. Null: nobody any more. */
   listen(listener: LineListener | null): void
 }
 

@@ -43,10 +43,10 @@ export interface SqliteStoreOptions {
   busyTimeoutMs?: number
 }
 
-/** Letters or ids that go to the thread in one call; more go in several, so that others get their turn. */
-const maxCallLetters = 256
+/** Letters, changes or ids that go to the thread in one call; more go in several, so that others get their turn. */
+const maxCallItems = 256
 
-/** Calls of one large addition that may be on their way at once. */
+/** Calls for one large batch that may be on their way before the oldest is awaited. */
 const maxCallsAhead = 2
 
 /**
@@ -92,22 +92,17 @@ class SqliteStore implements Store {
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
-    const calls: Promise<AddResult[]>[] = []
-    for (const some of chunks(letters)) {
+    return inChunks(letters, (some) => {
       const packed = some.map(packOne)
       const ask = capacity ? { letters: packed, capacity } : { letters: packed }
-      calls.push(thread.call('add', ask, packed.length))
-      if (calls.length > maxCallsAhead) await calls[calls.length - 1 - maxCallsAhead]
-    }
-    return (await Promise.all(calls)).flat()
+      return thread.call('add', ask, packed.length)
+    })
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const letters: DeadLetter[] = []
-    for (const some of chunks(ids))
-      letters.push(...(await thread.call('get', some, some.length)).map(unpack))
-    return letters
+    const kept = await inChunks(ids, (some) => thread.call('get', some, some.length))
+    return kept.map(unpack)
   }
 
   async original(id: string): Promise<Payload | undefined> {
@@ -143,11 +138,13 @@ class SqliteStore implements Store {
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
-    return this.#use().call('renew', { leases, leaseMs }, leases.length)
+    const thread = this.#use()
+    return inChunks(leases, (some) => thread.call('renew', { leases: some, leaseMs }, some.length))
   }
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
-    return this.#use().call('apply', changes.map(tightened), changes.length)
+    const thread = this.#use()
+    return inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
   }
 
   async remove(which: LetterFilter): Promise<number> {
@@ -155,9 +152,10 @@ class SqliteStore implements Store {
     if (Object.values(which).every((wanted) => wanted === undefined))
       throw invalid('a removal must say what goes; to clear everything, name the states')
     if (!which.ids) return thread.call('remove', which)
-    let gone = 0
-    for (const ids of chunks(which.ids)) gone += await thread.call('remove', { ...which, ids })
-    return gone
+    const gone = await inChunks(which.ids, async (ids) => [
+      await thread.call('remove', { ...which, ids }),
+    ])
+    return gone.reduce((sum, count) => sum + count, 0)
   }
 
   watch(listener: () => void): () => void {
@@ -198,10 +196,17 @@ class SqliteStore implements Store {
   }
 }
 
-/** What fits into one call, again and again. */
-function* chunks<T>(all: readonly T[]): Generator<T[]> {
-  for (let start = 0; start < all.length; start += maxCallLetters)
-    yield all.slice(start, start + maxCallLetters)
+/** Sends what fits into one call, again and again and a little ahead, and puts the answers together in order. */
+async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[]>): Promise<R[]> {
+  const calls: Promise<R[]>[] = []
+  for (let start = 0; start < all.length; start += maxCallItems) {
+    const call = send(all.slice(start, start + maxCallItems))
+    // The first failure is the answer; the others must not count as unhandled.
+    call.catch(() => {})
+    calls.push(call)
+    await calls[calls.length - 1 - maxCallsAhead]
+  }
+  return (await Promise.all(calls)).flat()
 }
 
 /** A letter that cannot be written as JSON is the caller's mistake, and no other letter's. */

@@ -61,7 +61,7 @@ class SqliteThread implements Thread {
   }
 
   async end(): Promise<void> {
-    if (this.#waiting.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    if (this.#isBusy()) await new Promise<void>((resolve) => this.#idle.push(resolve))
     const line = this.#line
     if (!line) return
     this.#line = undefined
@@ -147,8 +147,13 @@ class SqliteThread implements Thread {
     this.#rest()
   }
 
+  /** Reports may overtake each other, so the last answer need not be the last report. */
+  #isBusy(): boolean {
+    return this.#waiting.size > 0 || this.#batches > 0
+  }
+
   #rest(): void {
-    if (this.#waiting.size > 0) return
+    if (this.#isBusy()) return
     this.#line?.hold(false)
     for (const tell of this.#idle.splice(0)) tell()
   }

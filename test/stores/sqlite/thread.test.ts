@@ -110,6 +110,25 @@ describe('sqliteThread', () => {
     expect(await store.apply([change])).toEqual(['written'])
   })
 
+  it('fails once when a large batch fails in several places', async () => {
+    await locked(async () => {
+      const many = Array.from({ length: 1000 }, () => aLetter())
+      await expect(store.add(many)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    })
+    expect(await store.tally('state')).toEqual(new Map())
+  })
+
+  it('writes a large batch of changes in order', async () => {
+    const letters = Array.from({ length: 600 }, () => aLetter())
+    await store.add(letters)
+    const by = { at: letters[0]!.updatedAt, actor: 'ada', guard: 'version' } as const
+    const changes = [...letters, ...letters].map((letter) => resolve(letter, by))
+    const expected = changes.map((_, n) => (n < 600 ? 'written' : 'conflict'))
+    expect(await store.apply(changes)).toEqual(expected)
+    expect((await store.get(letters.map(({ id }) => id))).length).toBe(600)
+    expect(await store.remove({ ids: letters.map(({ id }) => id) })).toBe(600)
+  })
+
   it('waits for everything on its way before it closes', async () => {
     const letters = Array.from({ length: 300 }, () => aLetter())
     const adds = letters.map((letter) => store.add([letter]))
