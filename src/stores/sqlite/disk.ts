@@ -6,7 +6,7 @@ import { RedriveError } from '../../errors.ts'
 const reserveBytes = 64 * 2 ** 20
 const reserveShare = 0.1
 
-/** While all is well the disk is looked at after so many writes, or at the next write after so long. */
+/** While there is plenty the disk is looked at after so many writes, or at the next write after so long. */
 const writesBetweenLooks = 16
 const betweenLooksMs = 5
 
@@ -27,7 +27,6 @@ export function diskOf(path: string): Disk {
 class FileDisk implements Disk {
   readonly #path: string
   readonly #inode: bigint
-  #problems: string[] = []
   #low = false
   #writesToLook = 0
   #lookAtMs = 0
@@ -38,8 +37,7 @@ class FileDisk implements Disk {
   }
 
   check(): void {
-    const wellUntil = this.#problems.length === 0 ? this.#lookAtMs : 0
-    if (--this.#writesToLook > 0 && systemClock.mono() < wellUntil) return
+    if (--this.#writesToLook > 0 && systemClock.mono() < this.#lookAtMs) return
     const [problem] = this.problems()
     if (problem && !this.#low) throw new RedriveError('STORE_UNAVAILABLE', problem)
   }
@@ -49,11 +47,9 @@ class FileDisk implements Disk {
   }
 
   problems(): string[] {
-    this.#writesToLook = writesBetweenLooks
-    this.#lookAtMs = systemClock.mono() + betweenLooksMs
+    this.#lookAtMs = 0
     this.#low = false
-    this.#problems = this.#isInPlace() ? this.#roomProblems() : [this.#misplaced()]
-    return this.#problems
+    return this.#isInPlace() ? this.#roomProblems() : [this.#misplaced()]
   }
 
   #isInPlace(): boolean {
@@ -71,6 +67,10 @@ class FileDisk implements Disk {
     const walBytes = statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0
     const reserve = Math.max(blocks * bsize * reserveShare, walBytes)
     this.#low = left <= Math.min(reserveBytes, reserve)
+    if (left > 2 * reserveBytes) {
+      this.#writesToLook = writesBetweenLooks
+      this.#lookAtMs = systemClock.mono() + betweenLooksMs
+    }
     if (!this.#low) return []
     return [
       `sqlite ${this.#path}: the disk is nearly full (${Math.floor(left / 1024)} KiB left): new letters are refused, so that those kept can still be settled and removed; free some space`,

@@ -43,7 +43,7 @@ export interface SqliteStoreOptions {
   busyTimeoutMs?: number
 }
 
-/** Letters, changes or ids that go to the thread in one call; more go in several, so that others get their turn. */
+/** Letters, changes or ids that go to the thread in one call. */
 const maxCallItems = 256
 
 /** Calls for one large batch that may be on their way before the oldest is awaited. */
@@ -70,6 +70,8 @@ class SqliteStore implements Store {
   readonly #watchers = new Set<() => void>()
   #state: 'new' | 'open' | 'closed' = 'new'
   #closing: Promise<void> | undefined
+  /** What takes several calls, and so may be between two of them when the store is closed. */
+  readonly #ongoing = new Set<Promise<unknown>>()
 
   constructor(options: SqliteStoreOptions) {
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
@@ -87,12 +89,17 @@ class SqliteStore implements Store {
   close(): Promise<void> {
     this.#state = 'closed'
     this.#watchers.clear()
-    return (this.#closing ??= this.#thread.end())
+    return (this.#closing ??= this.#end())
+  }
+
+  async #end(): Promise<void> {
+    await Promise.allSettled(this.#ongoing)
+    await this.#thread.end()
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
-    return inChunks(letters, (some) => {
+    return this.#inChunks(letters, (some) => {
       const packed = some.map(packOne)
       const ask = capacity ? { letters: packed, capacity } : { letters: packed }
       return thread.call('add', ask, packed.length)
@@ -101,7 +108,7 @@ class SqliteStore implements Store {
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const kept = await inChunks(ids, (some) => thread.call('get', some, some.length))
+    const kept = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
     return kept.map(unpack)
   }
 
@@ -139,12 +146,14 @@ class SqliteStore implements Store {
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
     const thread = this.#use()
-    return inChunks(leases, (some) => thread.call('renew', { leases: some, leaseMs }, some.length))
+    return this.#inChunks(leases, (some) =>
+      thread.call('renew', { leases: some, leaseMs }, some.length),
+    )
   }
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     const thread = this.#use()
-    return inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
+    return this.#inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
   }
 
   async remove(which: LetterFilter): Promise<number> {
@@ -152,8 +161,8 @@ class SqliteStore implements Store {
     if (Object.values(which).every((wanted) => wanted === undefined))
       throw invalid('a removal must say what goes; to clear everything, name the states')
     if (!which.ids) return thread.call('remove', which)
-    const gone = await inChunks(which.ids, async (ids) => [
-      await thread.call('remove', { ...which, ids }),
+    const gone = await this.#inChunks(which.ids, async (ids) => [
+      await thread.call('remove', { ...which, ids: [...ids] }),
     ])
     return gone.reduce((sum, count) => sum + count, 0)
   }
@@ -179,6 +188,18 @@ class SqliteStore implements Store {
     }
   }
 
+  /** Small batches go in one call; large ones in several, so that others get their turn. */
+  async #inChunks<T, R>(
+    all: readonly T[],
+    send: (some: readonly T[]) => Promise<R[]>,
+  ): Promise<R[]> {
+    if (all.length === 0) return []
+    if (all.length <= maxCallItems) return send(all)
+    const work = inChunks(all, send)
+    this.#ongoing.add(work)
+    return work.finally(() => this.#ongoing.delete(work))
+  }
+
   #use(): Thread {
     if (this.#state === 'open') return this.#thread
     const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
@@ -196,17 +217,24 @@ class SqliteStore implements Store {
   }
 }
 
-/** Sends what fits into one call, again and again and a little ahead, and puts the answers together in order. */
+/**
+ * Sends what fits into one call, again and again and a little ahead, and puts the answers together in order. It fails only
+ * once everything sent has come to an end, so that nothing is written behind the caller's back.
+ */
 async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[]>): Promise<R[]> {
   const calls: Promise<R[]>[] = []
-  for (let start = 0; start < all.length; start += maxCallItems) {
-    const call = send(all.slice(start, start + maxCallItems))
-    // The first failure is the answer; the others must not count as unhandled.
-    call.catch(() => {})
-    calls.push(call)
-    await calls[calls.length - 1 - maxCallsAhead]
+  try {
+    for (let start = 0; start < all.length; start += maxCallItems) {
+      const call = send(all.slice(start, start + maxCallItems))
+      // Whoever fails first is the answer; until then no other failure may count as unhandled.
+      call.catch(() => {})
+      calls.push(call)
+      await calls[calls.length - 1 - maxCallsAhead]
+    }
+    return (await Promise.all(calls)).flat()
+  } finally {
+    await Promise.allSettled(calls)
   }
-  return (await Promise.all(calls)).flat()
 }
 
 /** A letter that cannot be written as JSON is the caller's mistake, and no other letter's. */

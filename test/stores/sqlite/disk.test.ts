@@ -20,32 +20,35 @@ describe('sqliteStore on a disk that fills up', () => {
       skip('a tmpfs can only be mounted by root')
       return
     }
+    const store = sqliteStore({ path: join(directory.path, 'letters.db') })
     try {
-      const ballast = join(directory.path, 'ballast')
-      await writeFile(ballast, new Uint8Array(1_500_000))
-      const store = sqliteStore({ path: join(directory.path, 'letters.db') })
-      await store.open()
-      const kept = await addUntilFull(store)
-      expect(await store.get(kept.map(({ id }) => id))).toEqual(kept)
-      const by = { at: kept[0]!.updatedAt, actor: 'ada', guard: 'version' } as const
-      expect(await store.apply([resolve(kept[0]!, by)])).toEqual(['written'])
-      expect(await store.remove({ ids: [kept[1]!.id] })).toBe(1)
-      expect((await store.health()).ok).toBe(false)
-      await rm(ballast)
-      expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
-      expect((await store.health()).problems).toEqual([])
-      const states = new Map([
-        ['resolved', 1],
-        ['pending', kept.length - 1],
-      ])
-      expect(await store.tally('state')).toEqual(states)
-      await store.close()
+      await fillAndFree(store, join(directory.path, 'ballast'))
     } finally {
+      await store.close()
       unmount()
       await directory.clear()
     }
   })
 })
+
+async function fillAndFree(store: Store, ballast: string): Promise<void> {
+  await writeFile(ballast, new Uint8Array(1_500_000))
+  await store.open()
+  const kept = await addUntilFull(store)
+  expect(await store.get(kept.map(({ id }) => id))).toEqual(kept)
+  const by = { at: kept[0]!.updatedAt, actor: 'ada', guard: 'version' } as const
+  expect(await store.apply([resolve(kept[0]!, by)])).toEqual(['written'])
+  expect(await store.remove({ ids: [kept[1]!.id] })).toBe(1)
+  expect((await store.health()).ok).toBe(false)
+  await rm(ballast)
+  expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+  expect((await store.health()).problems).toEqual([])
+  const states = new Map([
+    ['resolved', 1],
+    ['pending', kept.length - 1],
+  ])
+  expect(await store.tally('state')).toEqual(states)
+}
 
 /** A disk of four megabytes, or undefined where this process may not have one. */
 function mountSmall(path: string): (() => void) | undefined {

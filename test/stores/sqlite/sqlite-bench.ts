@@ -7,7 +7,7 @@ import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
 
 // Every store starts a thread, and every thread would strip the types of the same files anew.
-process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'redrive-compile-cache')
+process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache')
 
 /** A directory of its own, and how to be rid of it. */
 export async function temporaryDirectory(): Promise<{ path: string; clear: () => Promise<void> }> {

@@ -132,11 +132,13 @@ describe('sqliteThread', () => {
   it('waits for everything on its way before it closes', async () => {
     const letters = Array.from({ length: 300 }, () => aLetter())
     const adds = letters.map((letter) => store.add([letter]))
+    const bulk = store.add(Array.from({ length: 2000 }, () => aLetter()))
     await store.close()
     expect((await Promise.all(adds)).flat()).toEqual(letters.map(() => ({ kind: 'added' })))
+    expect(await bulk).toHaveLength(2000)
     const again = sqliteStore({ path })
     await again.open()
-    expect(await again.tally('state')).toEqual(new Map([['pending', 300]]))
+    expect(await again.tally('state')).toEqual(new Map([['pending', 2300]]))
     await again.close()
   })
 
