@@ -47,7 +47,7 @@ export function counters(db: Database): Counters {
   return new MaintainedCounters(db)
 }
 
-export const growCounter = `INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+const growCounter = `INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
   n = n + excluded.n, retries = retries + excluded.retries,
   max_retries = max(max_retries, excluded.max_retries), backoff_ms = backoff_ms + excluded.backoff_ms`
 
