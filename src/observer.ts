@@ -40,11 +40,6 @@ export class ObserverHub {
     return () => void listeners.delete(listener)
   }
 
-  /** Whether anybody would hear it: lets callers skip building an event. */
-  hears(type: EventType): boolean {
-    return this.#all.size > 0 || (this.#byType.get(type)?.size ?? 0) > 0
-  }
-
   emit(event: RedriveEvent): void {
     for (const listener of this.#all) this.#tell(listener, event)
     for (const listener of this.#byType.get(event.type) ?? []) this.#tell(listener, event)

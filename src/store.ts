@@ -56,7 +56,7 @@ export interface Store {
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
 
-  /** Removes letters for ever; what is leased stays. Answers how many went. `evict` counts them as evicted. */
+  /** Removes letters for ever; what is leased stays. Answers how many went. */
   remove(which: LetterFilter): Promise<number>
 
   readonly records: Records

@@ -86,7 +86,6 @@ describe('time and chance', () => {
   const exempt = new Map([
     ['src/clock.ts', 'it is the clock'],
     ['src/testing/fake-clock.ts', 'it lets promises settle between timers'],
-    ['src/stores/sqlite/worker.ts', 'it measures its own waits for a lock'],
   ])
 
   it.each(sources.filter((path) => !exempt.has(path)))('%s takes them from the clock', (path) => {
