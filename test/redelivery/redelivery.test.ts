@@ -244,6 +244,36 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
+  type Then = (done: (value: unknown) => void, fail: (error: unknown) => void) => void
+  // oxlint-disable-next-line unicorn/no-thenable -- what a handler may return is what is tested
+  const thenable = (then: Then): unknown => ({ then })
+  it.each<[string, () => unknown, string]>([
+    ['nothing', () => undefined, 'resolved'],
+    ['a plain value', () => 42, 'resolved'],
+    [
+      'a thenable that answers twice',
+      () => thenable((done, fail) => (done(1), fail(refused()), done(2))),
+      'resolved',
+    ],
+    [
+      'a thenable that throws',
+      () =>
+        thenable(() => {
+          throw refused()
+        }),
+      'exhausted',
+    ],
+  ])('has one defined result when a handler returns %s', async (_what, handler, state) => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxRetries: 1 })
+    dlq.handle('a', handler)
+    dlq.start()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(10)
+    expect((await dlq.get(id))!.state).toBe(state)
+    expect(heard('lease-lost')).toEqual([])
+    await dlq.close()
+  })
+
   it('parks a letter whose payload cannot be decoded, without running or counting it', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
