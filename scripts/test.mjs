@@ -1,14 +1,32 @@
-// The whole test: types, lint, format, unused code, packaging, then every test. Ends with one plain line of counts.
-import { spawnSync } from 'node:child_process'
+// The whole test: types, lint, format, unused code, packaging, then every test, with real servers where there are any.
+// Ends with a table of the servers and one plain line of counts.
+import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { start, stop } from './servers/fleet.ts'
+import { servers } from './servers/table.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+// Who interrupts us interrupts the running command as well; we stay to stop the servers.
+let interrupted = false
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.on(signal, () => {
+    interrupted = true
+  })
+
 const run = (command, args) =>
-  spawnSync(join(root, 'node_modules', '.bin', command), args, { cwd: root, stdio: 'inherit' })
-    .status === 0
+  new Promise((resolve) => {
+    if (interrupted) resolve(false)
+    else {
+      const path = join(root, 'node_modules', '.bin', command)
+      const child = spawn(path, args, { cwd: root, stdio: 'inherit' })
+      child.once('error', () => resolve(false))
+      child.once('close', (code) => resolve(code === 0))
+    }
+  })
 
 /** Checks that count as one test each; all of them run, so that one run shows everything that is wrong. */
 const checks = {
@@ -19,14 +37,27 @@ const checks = {
   packaging: () => run('publint', ['--strict']),
 }
 
+/** The private servers, but for those that the environment names. They come up while the checks run. */
+async function startServers() {
+  const ours = servers.filter((server) => !process.env[server.variable]).map(({ name }) => name)
+  if (ours.length === 0) return []
+  try {
+    return await start(ours)
+  } catch (error) {
+    return ours.map((name) => ({ name, missing: error.message }))
+  }
+}
+
 const only = process.argv.slice(2)
 const failed = []
+const starting = startServers()
 if (only.length === 0)
-  for (const [name, check] of Object.entries(checks)) if (!check()) failed.push(name)
+  for (const [name, check] of Object.entries(checks)) if (!(await check())) failed.push(name)
+const outcomes = await starting
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-test-'))
 const report = join(folder, 'report.json')
-const green = run('vitest', [
+const green = await run('vitest', [
   'run',
   '--reporter=default',
   '--reporter=json',
@@ -42,6 +73,21 @@ try {
 rmSync(folder, { recursive: true, force: true })
 if (!green && counts.numFailedTests === 0)
   failed.push('vitest ended with an error outside of any test')
+
+const started = outcomes.filter((outcome) => outcome.started).map(({ name }) => name)
+if (started.length > 0) await stop(started)
+
+/** Where nobody reads the table, a server that is missing must be heard. */
+const required = process.env.CI === 'true' || process.env.REDRIVE_REQUIRE_BACKENDS === '1'
+const width = Math.max(...servers.map(({ name }) => name.length))
+for (const { name, variable } of servers) {
+  const outcome = outcomes.find((outcome) => outcome.name === name)
+  const missing = process.env[variable] ? undefined : outcome?.missing
+  const where = process.env[variable] ? `the server in ${variable}` : outcome?.url
+  console.log(`${name.padEnd(width)}  ${missing ? `not tested: ${missing}` : `tested on ${where}`}`)
+  if (missing && required) failed.push(`${name} is missing`)
+}
+
 for (const name of failed) console.log(`failed: ${name}`)
 const passedChecks =
   only.length === 0

@@ -106,6 +106,8 @@ describe('tests', () => {
       'test/crash/',
       'test/examples',
       'test/bad-input/',
+      'test/faults/',
+      'test/servers/',
     ]
     const orphans = tests
       .filter((path) => !apart.some((prefix) => path.startsWith(prefix)))

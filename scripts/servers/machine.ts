@@ -1,0 +1,195 @@
+// What the machine offers to the private servers: folders, users, ports, processes.
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+
+export const root: string = dirname(dirname(import.meta.dirname))
+
+/** Jars and the state file: outside of git, and kept when servers stop. */
+export const home: string = join(root, 'node_modules', '.cache', 'redrive-servers')
+
+/** Who a process runs as; nothing means whoever started us. */
+export interface Account {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+export const isRoot: boolean = process.getuid?.() === 0
+
+/** PostgreSQL refuses to run as root, so root runs it as the user that its package made. */
+export function postgresAccount(): Account {
+  if (!isRoot) return {}
+  const ask = (flag: string): number =>
+    Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: ask('-u'), gid: ask('-g') }
+}
+
+/** Whether every other user may pass through a folder and all of its parents. */
+function isOpenToAll(folder: string): boolean {
+  const parent = dirname(folder)
+  return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isOpenToAll(parent))
+}
+
+/** Where data folders live: beside the jars, or under the OS temp folder when other users cannot reach the checkout. */
+export function dataHome(): string {
+  mkdirSync(home, { recursive: true })
+  const real = realpathSync(home)
+  if (!isRoot || isOpenToAll(real)) return real
+  const hash = createHash('sha256').update(real).digest('hex').slice(0, 12)
+  const folder = join(realpathSync(tmpdir()), `redrive-servers-${hash}`)
+  mkdirSync(folder, { recursive: true, mode: 0o755 })
+  if (statSync(folder).uid !== 0) throw new Error(`${folder} belongs to somebody else; remove it`)
+  return folder
+}
+
+/** The path of a program, or nothing when the machine has none. */
+export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
+  const path = (process.env['PATH'] ?? '').split(delimiter)
+  for (const folder of [...folders, ...path, '/usr/sbin', '/usr/local/sbin']) {
+    const file = join(folder, name)
+    try {
+      accessSync(file, constants.X_OK)
+      return file
+    } catch {
+      continue
+    }
+  }
+  return undefined
+}
+
+/** Runs a program to its end; an error carries what the program said. */
+export function run(file: string, args: readonly string[], account: Account = {}): string {
+  try {
+    return execFileSync(file, args, {
+      ...account,
+      cwd: '/',
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      maxBuffer: 64 * 1024 * 1024,
+    })
+  } catch (error) {
+    const { stderr = '', stdout = '' } = error as { stderr?: string; stdout?: string }
+    const said = stripVTControlCharacters(`${stdout}\n${stderr}`).trim() || String(error)
+    const last = said.split('\n').slice(-8).join('\n')
+    throw new Error(`${file} failed: ${last}`, { cause: error })
+  }
+}
+
+/** A process of ours that outlives us, and a piece of its command line that tells it from a stranger with its id. */
+export interface Process {
+  readonly pid: number
+  readonly mark: string
+}
+
+/** How a server is run. Its folder stands in the command line, by which it is told from strangers. */
+export interface Command {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly folder: string
+  readonly account?: Account
+}
+
+/** Starts a server that outlives this process. Its output goes to the log file. */
+export function launch({ file, args, folder, account }: Command, log: string): Process {
+  const out = openSync(log, 'a')
+  const child = spawn(file, args, {
+    ...account,
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', out, out],
+  })
+  closeSync(out)
+  child.on('error', () => {})
+  child.unref()
+  if (child.pid === undefined) throw new Error(`${file} cannot be started`)
+  return { pid: child.pid, mark: folder }
+}
+
+function commandLine(pid: number): string {
+  try {
+    if (existsSync('/proc/self/cmdline'))
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    return execFileSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
+  } catch {
+    return ''
+  }
+}
+
+/** The ids of the processes that a process has started and that still are. */
+export function childrenOf(pid: number): number[] {
+  const rows = existsSync('/proc/self/stat')
+    ? readdirSync('/proc').flatMap((name) => {
+        try {
+          // The parent stands second after the name, which may itself hold spaces and brackets.
+          const stat = readFileSync(`/proc/${Number(name)}/stat`, 'utf8')
+          return [[Number(name), Number(stat.slice(stat.lastIndexOf(')')).split(' ')[2])]]
+        } catch {
+          return []
+        }
+      })
+    : execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/).map(Number))
+  return rows.filter(([, parent]) => parent === pid).map(([child]) => child!)
+}
+
+export function isAlive({ pid, mark }: Process): boolean {
+  return commandLine(pid).includes(mark)
+}
+
+/** Signals a process, and gives false when it is gone or its id belongs to a stranger by now. */
+export function signal(target: Process, name: NodeJS.Signals): boolean {
+  if (!isAlive(target)) return false
+  try {
+    process.kill(target.pid, name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Asks again and again until the answer is yes; the error names what did not happen. */
+export async function until(
+  what: string,
+  ask: () => boolean | Promise<boolean>,
+  seconds: number,
+): Promise<void> {
+  const end = performance.now() + seconds * 1000
+  while (!(await ask())) {
+    if (performance.now() > end) throw new Error(`${what} within ${seconds} s`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/** The wished port, or the next free one. A cluster's bus ports, 10000 above, must be free as well. */
+export async function freePort(wished: number, taken: ReadonlySet<number>): Promise<number> {
+  for (let port = wished; port < wished + 40; port += 1) {
+    if (taken.has(port) || !(await isFree(port))) continue
+    if (await isFree(port + 10_000)) return port
+  }
+  throw new Error(`no free port from ${wished} on`)
+}

@@ -1,0 +1,59 @@
+import { createConnection } from 'node:net'
+import { findProgram, launch, type Command } from './machine.ts'
+import type { Server } from './server.ts'
+
+/** One inline command to Redis, and the first piece of its answer. */
+export function askRedis(port: number, command: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.setTimeout(2000, () => socket.destroy(new Error(`no answer from port ${port}`)))
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error(`port ${port} closed`)))
+    socket.once('data', (data) => {
+      resolve(data.toString())
+      socket.destroy()
+    })
+    socket.write(`${command}\r\n`)
+  })
+}
+
+export const isRedisReady = async (port: number): Promise<boolean> =>
+  (await askRedis(port, 'PING')).startsWith('+PONG')
+
+/** A setting of redis.conf; those of several words are lists. */
+export type RedisSettings = Readonly<Record<string, string | readonly string[]>>
+
+/** As durable as Redis can be: each write is synced before it is answered, and nothing is ever evicted. */
+const durable: RedisSettings = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'maxmemory-policy': 'noeviction',
+  save: '',
+  // A replica is served at once, rather than after a wait for further ones.
+  'repl-diskless-sync-delay': '0',
+  // Its command line stays as it was given, so that the process can be told from others.
+  'set-proc-title': 'no',
+}
+
+export function redisCommand(port: number, folder: string, settings: RedisSettings = {}): Command {
+  const all = { ...durable, ...settings, bind: '127.0.0.1', port: String(port), dir: folder }
+  const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, ...[value].flat()])
+  return { file: findProgram('redis-server')!, args, folder }
+}
+
+export const lacksRedis = (): string | undefined =>
+  findProgram('redis-server') ? undefined : 'redis-server is not installed'
+
+export const redis: Server = {
+  name: 'redis',
+  variable: 'REDRIVE_TEST_REDIS_URL',
+  ports: [26379],
+  after: [],
+  packages: ['redis-server'],
+  lacks: lacksRedis,
+  start: ({ folder, log, ports }) => [launch(redisCommand(ports[0]!, folder), log)],
+  stopSignal: 'SIGTERM',
+  ready: ([port]) => isRedisReady(port!),
+  seconds: 20,
+  url: ([port]) => `redis://127.0.0.1:${port}`,
+}

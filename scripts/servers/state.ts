@@ -1,0 +1,70 @@
+// What runs, and where: a file that tests read, and a lock so that two starts do not cross.
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { home, isAlive, until, type Process } from './machine.ts'
+
+/** A server that was started here. It is ready once `url` is there. */
+export interface Running {
+  readonly ports: readonly number[]
+  readonly processes: readonly Process[]
+  readonly log: string
+  readonly url?: string
+}
+
+export type State = Record<string, Running>
+
+const file = join(home, 'servers.json')
+
+export function readState(): State {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as State
+  } catch {
+    return {}
+  }
+}
+
+export function updateState(name: string, running: Running | undefined): void {
+  const { [name]: _, ...others } = readState()
+  mkdirSync(home, { recursive: true })
+  writeFileSync(
+    `${file}.new`,
+    JSON.stringify(running ? { ...others, [name]: running } : others, null, 2),
+  )
+  renameSync(`${file}.new`, file)
+}
+
+/** Whether all of its processes are there. */
+export const isRunning = (running: Running | undefined): running is Running =>
+  running !== undefined && running.processes.length > 0 && running.processes.every(isAlive)
+
+/** One command at a time changes the servers of a checkout; a lock of a process that died is taken over. */
+export async function locked<T>(work: () => Promise<T>): Promise<T> {
+  const lock = join(home, 'lock')
+  const holder = (): Process | undefined => {
+    try {
+      return { pid: Number(readFileSync(join(lock, 'pid'), 'utf8')), mark: 'node' }
+    } catch {
+      return undefined
+    }
+  }
+  mkdirSync(home, { recursive: true })
+  let nameless = 0
+  const take = (): boolean => {
+    try {
+      mkdirSync(lock)
+      writeFileSync(join(lock, 'pid'), String(process.pid))
+      return true
+    } catch {
+      const by = holder()
+      nameless = by ? 0 : nameless + 1
+      if ((by && !isAlive(by)) || nameless > 20) rmSync(lock, { recursive: true, force: true })
+      return false
+    }
+  }
+  await until(`${lock} was not given back`, take, 600)
+  try {
+    return await work()
+  } finally {
+    rmSync(lock, { recursive: true, force: true })
+  }
+}
