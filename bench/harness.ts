@@ -1,12 +1,7 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
 import { DeadLetterQueue, type QueueOptions } from '../src/index.ts'
-
-export const storeKinds = ['sqlite', 'memory'] as const
-export type StoreKind = (typeof storeKinds)[number]
+import { groundOf, type Ground, type StoreKind } from './ground.ts'
 
 /** How much work a run does. `rounds` are interleaved, and medians taken, since machines are noisy. */
 export interface Sizes {
@@ -49,39 +44,34 @@ export const quickSizes: Sizes = {
   lookups: 100,
 }
 
-/** What a workload works on: a place for files, and queues on fresh stores. */
+/** What a workload works on: a ground to stand on, and queues on fresh stores. */
 export interface Bench {
   kind: StoreKind
   sizes: Sizes
-  directory: string
+  ground: Ground
   open(name: string, options?: QueueOptions): Promise<DeadLetterQueue>
   /** Runs it while the delay of the event loop is watched; answers how long it took. */
   timed(what: string, work: () => Promise<unknown>): Promise<number>
-  /** The 99th percentile of the event loop's delay, over all that was timed under one name. */
+  /** The 99th percentile of the event loop's delay, the worst of all that was timed under one name. */
   loopDelaysMs(): Map<string, number>
   /** Forgets the delays so far. */
   forget(): void
   say(line: string): void
-  /** Removes all files so far. */
+  /** Removes all stores so far. */
   clear(): Promise<void>
   close(): Promise<void>
 }
 
 export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
-  const directory = await mkdtemp(join(tmpdir(), 'redrive-bench-'))
-  const watches = new Map<string, ReturnType<typeof monitorEventLoopDelay>>()
+  const ground = await groundOf(kind)
+  const delaysMs = new Map<string, number[]>()
   return {
     kind,
     sizes,
-    directory,
-    open: (name, options) =>
-      DeadLetterQueue.open(
-        kind === 'memory' ? 'memory:' : `sqlite:${join(directory, `${name}.db`)}`,
-        options,
-      ),
+    ground,
+    open: (name, options) => DeadLetterQueue.open(ground.url(name), options),
     timed: async (what, work) => {
-      const watch = watches.get(what) ?? monitorEventLoopDelay({ resolution: 1 })
-      watches.set(what, watch)
+      const watch = monitorEventLoopDelay({ resolution: 1 })
       watch.enable()
       const startMs = performance.now()
       await work()
@@ -89,17 +79,14 @@ export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
       // The loop must turn once more, or work that never let it turn would show no delay at all.
       await setTimeout(5)
       watch.disable()
+      delaysMs.set(what, [...(delaysMs.get(what) ?? []), watch.percentile(99) / 1e6])
       return tookMs
     },
-    loopDelaysMs: () =>
-      new Map([...watches].map(([what, watch]) => [what, watch.percentile(99) / 1e6])),
-    forget: () => watches.clear(),
+    loopDelaysMs: () => new Map([...delaysMs].map(([what, found]) => [what, Math.max(...found)])),
+    forget: () => delaysMs.clear(),
     say: (line) => void process.stderr.write(`${line}\n`),
-    clear: async () => {
-      await rm(directory, { recursive: true })
-      await mkdir(directory)
-    },
-    close: () => rm(directory, { recursive: true }),
+    clear: () => ground.clear(),
+    close: () => ground.close(),
   }
 }
 
@@ -108,7 +95,7 @@ export interface Result {
   store: StoreKind
   what: string
   value: number
-  unit: '/s' | 'x' | 'ms'
+  unit: '/s' | 'x' | 'ms' | ''
   target?: { atLeast: number } | { atMost: number }
   met?: boolean
 }

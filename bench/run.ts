@@ -1,20 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import {
-  fullSizes,
-  openBench,
-  quickSizes,
-  result,
-  storeKinds,
-  type Bench,
-  type Result,
-  type StoreKind,
-} from './harness.ts'
+import { storeKinds, type StoreKind } from './ground.ts'
+import { fullSizes, openBench, quickSizes, result, type Bench, type Result } from './harness.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
+import { workers } from './workloads/workers.ts'
 
-const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = { throughput, standing }
+const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
+  throughput,
+  standing,
+  workers,
+}
 
 const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${Object.keys(workloads).join('|')}…] [--quick] [--json FILE]`
 
@@ -67,7 +64,7 @@ function table(rows: Result[]): string {
   const cells = rows.map(({ store, what, value, unit, target, met }) => [
     store,
     what,
-    unit === '/s' ? `${Math.round(value)}/s` : `${value.toFixed(2)}${unit === 'x' ? '×' : ' ms'}`,
+    shown(value, unit),
     target ? ('atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`) : '',
     met === undefined ? '' : met ? 'met' : 'MISSED',
   ])
@@ -82,4 +79,10 @@ function table(rows: Result[]): string {
   return [line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...cells.map(line)].join(
     '\n',
   )
+}
+
+function shown(value: number, unit: Result['unit']): string {
+  if (unit === 'x') return `${value.toFixed(2)}×`
+  if (unit === 'ms') return `${value.toFixed(2)} ms`
+  return `${Math.round(value)}${unit}`
 }

@@ -27,5 +27,6 @@ export {
 } from './policy/backoff.ts'
 export { classify, type Classification, type Rule, type RuleMatch } from './policy/classify.ts'
 export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-policy.ts'
+export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
 export type { Store } from './store.ts'
 export { systemClock, type Clock } from './clock.ts'

@@ -39,6 +39,17 @@ export interface Store {
   /** What happened since the store was made, by action, queue and priority. Never reset. */
   totals(): Promise<Total[]>
 
+  /** Letters with all that the store knows of them, as `keep` takes them, in the order asked. Ids that are not there are left out. */
+  stored(ids: readonly string[]): Promise<StoredLetter[]>
+  /**
+   * Keeps letters exactly as they come from another store, each on its own, in the order given: no dedupeKey is
+   * looked at, no capacity, and nothing is counted in the totals. A letter of the same id gives way if its version is
+   * lower; otherwise it stays, and the answer is `conflict`.
+   */
+  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]>
+  /** Sets totals, each in place of the one of the same action, queue and priority; others stay. Harmless to repeat. */
+  keepTotals(totals: readonly Total[]): Promise<void>
+
   /**
    * Leases letters that are due, or whose lease has lapsed, to one worker: at most `limit`, in the order of
    * `letter/order.ts`. In one step with the lease: state retrying, a new epoch, and the retry counted. A lane
@@ -91,6 +102,17 @@ export type AddResult =
   | { kind: 'added'; evicted?: number }
   | { kind: 'duplicate'; of: string; by: 'id' | 'dedupeKey'; occurrences: number }
   | { kind: 'full' }
+
+/** A letter with what its store knows beyond it. */
+export interface StoredLetter {
+  letter: DeadLetter
+  /** The payload as it was captured, once an edit has replaced it. Absent: the letter's own is the captured one. */
+  original?: Payload
+  /** Those of `dependsOn` that it still waits for, save those that the store that keeps it has as resolved. Absent: none. */
+  waitsFor?: string[]
+}
+
+export type KeepResult = 'written' | 'conflict'
 
 export const tallyKeys = [
   'state',
@@ -158,6 +180,8 @@ export interface Records {
   ): Promise<DocumentRecord[]>
   /** False when it was not there. */
   remove(kind: string, id: string): Promise<boolean>
+  /** The kinds that have records, ascending. */
+  kinds(): Promise<string[]>
 }
 
 export interface DocumentRecord {

@@ -1,4 +1,4 @@
-import { immediate, type DeadLetterQueue } from '../../src/index.ts'
+import { fixed, immediate, type DeadLetterQueue } from '../../src/index.ts'
 import { rate, type Bench } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
 
@@ -18,10 +18,19 @@ export async function addDue(queue: DeadLetterQueue, count: number, type: string
 /** Claims, runs and resolves until so many are resolved. The handler has nothing to do. */
 export async function drain(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
   queue.handle(type, async () => {})
-  let resolved = 0
+  await workUntil(queue, 'resolved', count)
+}
+
+/** Runs until so many letters have come to this. */
+async function workUntil(
+  queue: DeadLetterQueue,
+  event: 'resolved' | 'rescheduled',
+  count: number,
+): Promise<void> {
+  let seen = 0
   await new Promise<void>((done) => {
-    const stop = queue.on('resolved', () => {
-      if (++resolved < count) return
+    const stop = queue.on(event, () => {
+      if (++seen < count) return
       stop()
       done()
     })
@@ -35,6 +44,23 @@ export async function drainRate(bench: Bench, count: number): Promise<number> {
   const queue = await bench.open('drain', { maxConcurrent: drainConcurrency })
   await addDue(queue, count, 'charge-card')
   const tookMs = await bench.timed('drain', () => drain(queue, count, 'charge-card'))
+  await queue.close()
+  return rate(count, tookMs)
+}
+
+/** Runs a second that fail and are put off by a backoff, which is so short that the same letters come again. */
+export async function failRate(bench: Bench, count: number): Promise<number> {
+  const options = { maxConcurrent: drainConcurrency, maxRetries: 1000, breaker: false as const }
+  const queue = await bench.open('fail', options)
+  const failures = Array.from({ length: Math.ceil(count / 4) }, (_, n) => ({
+    operation: operation(n),
+    error: failure(n),
+    context: { policy: fixed(1) },
+  }))
+  await queue.enqueueAll(failures)
+  let n = 0
+  queue.handle('charge-card', () => Promise.reject(failure(n++)))
+  const tookMs = await bench.timed('fail', () => workUntil(queue, 'rescheduled', count))
   await queue.close()
   return rate(count, tookMs)
 }

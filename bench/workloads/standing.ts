@@ -20,17 +20,23 @@ export async function standing(bench: Bench): Promise<Result[]> {
     growths.enqueue.push(many.enqueueMs / few.enqueueMs)
     growths['claim + resolve'].push(many.drainMs / few.drainMs)
   }
+  const [foundFew, countedFew] = await looks(bench, small)
   const [found, counted] = await looks(bench, large)
   await small.close()
   await large.close()
   const between = `${short(sizes.largeStanding)} : ${short(sizes.smallStanding)} letters`
+  const few = `at ${short(sizes.smallStanding)} letters, p99`
   const many = `at ${short(sizes.largeStanding)} letters, p99`
+  // On a server a look crosses the network, so that only the embedded store has a bound of its own.
+  const atMost = (ms: number): Result['target'] => (kind === 'sqlite' ? { atMost: ms } : undefined)
   return [
     ...Object.entries(growths).map(([what, ratios]) =>
       result(kind, `${what}, cost at ${between}`, median(ratios), 'x', { atMost: 1.3 }),
     ),
-    result(kind, `find a page ${many}`, found, 'ms', { atMost: 5 }),
-    result(kind, `stats ${many}`, counted, 'ms', { atMost: 2 }),
+    result(kind, `find a page ${few}`, foundFew, 'ms'),
+    result(kind, `stats ${few}`, countedFew, 'ms'),
+    result(kind, `find a page ${many}`, found, 'ms', atMost(5)),
+    result(kind, `stats ${many}`, counted, 'ms', atMost(2)),
   ]
 }
 
@@ -87,12 +93,16 @@ async function looks(bench: Bench, queue: DeadLetterQueue): Promise<[number, num
     })
     cursor = page.cursor
   }
-  await bench.timed('find and stats', async () => {
+  const look = async (): Promise<void> => {
     for (let n = 0; n < bench.sizes.lookups; n++) {
       found.push(await took(find))
       counted.push(await took(() => queue.stats()))
     }
-  })
+  }
+  // As everywhere, what runs often is compiled before it is timed.
+  await look()
+  found.length = counted.length = 0
+  await bench.timed('find and stats', look)
   bench.say(
     `  medians: find ${median(found).toFixed(2)} ms, stats ${median(counted).toFixed(2)} ms`,
   )

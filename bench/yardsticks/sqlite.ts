@@ -1,43 +1,27 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { systemClock } from '../src/clock.ts'
-import { memoryStore } from '../src/stores/memory/memory.ts'
-import { DeadLetterQueue } from '../src/index.ts'
-import { pack } from '../src/stores/sqlite/pack.ts'
-import type { PackedLetter } from '../src/stores/sqlite/protocol.ts'
-import { rowColumns, rowWidth } from '../src/stores/sqlite/row.ts'
-import { migrations } from '../src/stores/sqlite/schema.ts'
-import { toMs } from '../src/letter/time.ts'
-import { rate } from './harness.ts'
-import { failure, operation } from './sample.ts'
-
-/** The rows that the store writes for captured letters, taken from the very letters that a queue makes. */
-export async function sampleRows(count: number): Promise<PackedLetter[]> {
-  const store = memoryStore()
-  const queue = await DeadLetterQueue.open(store)
-  const failures = Array.from({ length: count }, (_, n) => ({
-    operation: operation(n),
-    error: failure(n),
-  }))
-  const letters = await store.get(await queue.enqueueAll(failures))
-  await queue.close()
-  return letters.map(pack)
-}
+import { systemClock } from '../../src/clock.ts'
+import type { PackedLetter } from '../../src/kept/form.ts'
+import { rowColumns, rowWidth } from '../../src/kept/row.ts'
+import { migrations } from '../../src/stores/sqlite/schema.ts'
+import { toMs } from '../../src/letter/time.ts'
+import { rate } from '../harness.ts'
+import type { Ground } from '../ground.ts'
+import { sampleRows } from '../sample.ts'
 
 /**
  * What node:sqlite alone gives: the rows that the store writes, into the same tables and indexes, fully synchronous, in
  * one thread, with so many letters to a transaction. Nothing is made, checked, classified, counted or handed between
  * threads: the counters that the store keeps up are its own cost.
  */
-export function rawRate(
-  directory: string,
-  rows: readonly PackedLetter[],
+export async function rawSqlite(
+  { at }: Ground,
   count: number,
   perTransaction: number,
-): number {
-  const path = join(directory, `raw-${perTransaction}.db`)
-  const raw = openRaw(path, rows)
+): Promise<number> {
+  const path = join(at, `raw-${perTransaction}.db`)
+  const raw = openRaw(path, await sampleRows())
   const warmUp = Math.min(count, 10 * perTransaction)
   for (let n = 0; n < warmUp; n += perTransaction) raw.transaction(n, perTransaction)
   const startMs = performance.now()

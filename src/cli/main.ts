@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addArchive } from './commands/archive.ts'
+import { addCopy } from './commands/copy.ts'
 import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addExport } from './commands/export.ts'
@@ -48,6 +49,7 @@ function program(): Command {
     addDoctor,
     addImport,
     addExport,
+    addCopy,
     addDemo,
   ])
     add(redrive)

@@ -4,7 +4,13 @@ import { priorities, type DeadLetter, type Failure } from '../../src/letter/lett
 import * as moves from '../../src/letter/moves.ts'
 import { orders, type LetterFilter } from '../../src/letter/query.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
-import { tallyKeys, type Capacity, type Store, type TallyKey } from '../../src/store.ts'
+import {
+  tallyKeys,
+  type Capacity,
+  type Store,
+  type StoredLetter,
+  type TallyKey,
+} from '../../src/store.ts'
 import { aLetter, type FakeClock } from '../../src/testing/index.ts'
 import type { StoreModel } from './model.ts'
 
@@ -94,6 +100,32 @@ const add = steps('add', letterPicks, async (picks, model, real) => {
   if (expected.kind === 'added' && expected.evicted) real.reached.add('evicted')
   see(model, real, expected.kind === 'duplicate' ? expected.of : letter.id)
 })
+
+/** A letter comes from elsewhere: new here, or as something that is here was or will be. */
+const keep = steps(
+  'keep',
+  fc.record({
+    picks: letterPicks,
+    token: nat,
+    older: fc.integer({ min: -2, max: 2 }),
+    known: fc.boolean(),
+  }),
+  async ({ picks, token, older, known }, model, real) => {
+    const made = letterOf(picks, model, real)
+    const seen = known ? pick(real.seen, token) : undefined
+    const letter: DeadLetter = {
+      ...made,
+      ...(seen ? { id: seen.id, version: Math.max(1, seen.version - older) } : {}),
+    }
+    const waitsFor = letter.dependsOn?.filter((_, n) => (token >> n) % 2 === 0)
+    const arriving: StoredLetter = { letter, ...(waitsFor ? { waitsFor } : {}) }
+    const before = model.get(letter.id)
+    const expected = model.keep(structuredClone(arriving))
+    assert.deepEqual(await real.store.keep([arriving]), [expected])
+    real.reached.add(`kept ${before ? 'over another' : 'as new'}: ${expected}`)
+    see(model, real, letter.id)
+  },
+)
 
 /** Ids are drawn, so that letters come in any order of age; some are used twice. */
 function letterOf(
@@ -261,6 +293,7 @@ export const commands: Steps[] = [
   add,
   add,
   add,
+  keep,
   claim,
   claim,
   renew,
@@ -281,6 +314,9 @@ export const landmarks = [
   'evicted',
   'duplicate by id',
   'duplicate by dedupeKey',
+  'kept as new: written',
+  'kept over another: written',
+  'kept over another: conflict',
   'claimed again',
   'taken over',
   'renewed',
@@ -305,7 +341,17 @@ export async function compare(model: StoreModel, { store }: Real): Promise<void>
     state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
   }
   const expected = model.find(everything, 'oldest')
-  assert.deepEqual(await store.get(expected.map((letter) => letter.id)), expected)
+  const ids = expected.map((letter) => letter.id)
+  assert.deepEqual(await store.get(ids), expected)
+  const stored = await store.stored(ids)
+  assert.deepEqual(
+    stored.map(({ letter }) => letter),
+    expected,
+  )
+  for (const { letter, waitsFor = [] } of stored) {
+    const { unmet } = model.items.find((item) => item.letter.id === letter.id)!
+    assert.deepEqual(waitsFor.toSorted(), [...new Set(unmet)].toSorted(), 'waits for')
+  }
   for (const order of orders) {
     const found: string[] = []
     let cursor: string | undefined

@@ -8,7 +8,9 @@ import type {
   ApplyResult,
   Capacity,
   ClaimRequest,
+  KeepResult,
   LeaseRef,
+  StoredLetter,
   Total,
 } from '../../src/store.ts'
 
@@ -69,6 +71,15 @@ export class StoreModel {
     if (overflow === 'reject' || resolved.length < excess) return undefined
     for (const letter of resolved.slice(0, excess)) this.#remove(letter, 'evict')
     return excess
+  }
+
+  keep({ letter, waitsFor = [] }: StoredLetter): KeepResult {
+    const same = this.get(letter.id)
+    if (same && same.version >= letter.version) return 'conflict'
+    this.items = this.items.filter((item) => item.letter !== same)
+    this.items.push({ letter, unmet: [...waitsFor] })
+    this.#put(letter)
+    return 'written'
   }
 
   find(filter: LetterFilter, order: Order): DeadLetter[] {

@@ -9,7 +9,9 @@ import type {
   Powers,
   Records,
   Store,
+  StoredLetter,
   TallyKey,
+  Total,
 } from '../../src/store.ts'
 import type { Dice } from './dice.ts'
 import type { Oracle } from './oracle.ts'
@@ -143,12 +145,25 @@ export class SimStore implements Store {
     return this.#call('totals', () => this.#options.shared.totals())
   }
 
+  stored(ids: readonly string[]) {
+    return this.#call('stored', () => this.#options.shared.stored(ids))
+  }
+
+  keep(letters: readonly StoredLetter[]) {
+    return this.#call('keep', () => this.#options.shared.keep(letters))
+  }
+
+  keepTotals(totals: readonly Total[]) {
+    return this.#call('keepTotals', () => this.#options.shared.keepTotals(totals))
+  }
+
   readonly records: Records = {
     get: (kind, id) => this.#call('records.get', () => this.#options.shared.records.get(kind, id)),
     put: (kind: string, id: string, value: Json, expectedVersion?: number) =>
       this.#call('records.put', () =>
         this.#options.shared.records.put(kind, id, value, expectedVersion),
       ),
+    kinds: () => this.#call('records.kinds', () => this.#options.shared.records.kinds()),
     list: (kind, options) =>
       this.#call('records.list', () => this.#options.shared.records.list(kind, options)),
     remove: (kind, id) =>

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { nextTurn, systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import {
   isOpen,
@@ -10,17 +10,14 @@ import {
 import { claim, occur, withChange, type Change } from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
 import {
-  defaultLimit,
   matches,
-  maxLimit,
-  orders,
-  readCursor,
   sortKey,
   writeCursor,
   type LetterFilter,
   type LetterQuery,
   type Page,
 } from '../../letter/query.ts'
+import { checkRemoval, searchOf } from '../../kept/search.ts'
 import { toMs, toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
@@ -28,10 +25,12 @@ import type {
   Capacity,
   Claim,
   ClaimRequest,
+  KeepResult,
   LeaseRef,
   Powers,
   Records,
   Store,
+  StoredLetter,
   StoreHealth,
   TallyKey,
   Total,
@@ -44,6 +43,9 @@ import { pair, type Kept } from './kept.ts'
 import { Lists } from './lists.ts'
 import { memoryRecords } from './records.ts'
 import { Totals } from './totals.ts'
+
+/** How many letters are written, at the most, before the event loop gets its turn. */
+const lettersPerTurn = 50
 
 /**
  * Letters in the memory of this process, gone with it. For tests, for trying things out, and the reference for what
@@ -80,6 +82,9 @@ class MemoryStore implements Store {
   /** Whether the verb at work has made a letter due. */
   #stirred = false
   #closed = false
+  /** Letters written since the event loop last turned, and the turn that is awaited. */
+  #unturned = 0
+  #turning: Promise<void> | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -99,6 +104,7 @@ class MemoryStore implements Store {
     this.#check()
     const results = letters.map((letter) => this.#addOne(letter, capacity))
     this.#wake()
+    await this.#turn(letters.length)
     return results
   }
 
@@ -119,22 +125,17 @@ class MemoryStore implements Store {
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
     this.#check()
-    const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
-    if (!orders.includes(order)) throw invalid(`order must be one of ${orders.join(', ')}`)
-    if (!Number.isInteger(limit) || limit < 0 || limit > maxLimit)
-      throw invalid(`limit must be a whole number from 0 to ${maxLimit}, not ${limit}`)
-    const position = cursor === undefined ? undefined : readCursor(cursor, order)
-    if (cursor !== undefined && !position) throw invalid(`cursor is not one of order ${order}`)
+    const { filter, order, limit, after, whole } = searchOf(query)
     const found: DeadLetter[] = []
     if (limit === 0) return { items: found }
     let more = false
-    for (const kept of this.#lists.from(filter, order, position)) {
+    for (const kept of this.#lists.from(filter, order, after && { order, ...after })) {
       if (!fits(kept, filter)) continue
       more = found.length === limit
       if (more) break
       found.push(kept.letter)
     }
-    const items = found.map((letter) => (payload ? copyLetter(letter) : summaryOf(letter)))
+    const items = found.map((letter) => (whole ? copyLetter(letter) : summaryOf(letter)))
     const last = found.at(-1)
     if (!more || !last) return { items }
     return { items, cursor: writeCursor({ order, key: sortKey(last, order), id: last.id }) }
@@ -155,6 +156,26 @@ class MemoryStore implements Store {
   async totals(): Promise<Total[]> {
     this.#check()
     return this.#totals.all()
+  }
+
+  async stored(ids: readonly string[]): Promise<StoredLetter[]> {
+    this.#check()
+    return ids.flatMap((id) => {
+      const kept = this.#lists.get(id)
+      return kept ? [storedOf(kept)] : []
+    })
+  }
+
+  async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+    this.#check()
+    const results = letters.map((letter) => this.#keepOne(letter))
+    this.#wake()
+    return results
+  }
+
+  async keepTotals(totals: readonly Total[]): Promise<void> {
+    this.#check()
+    for (const total of totals) this.#totals.set(total)
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
@@ -189,13 +210,13 @@ class MemoryStore implements Store {
     this.#check()
     const results = changes.map((change) => this.#applyOne(change))
     this.#wake()
+    await this.#turn(changes.length)
     return results
   }
 
   async remove(which: LetterFilter): Promise<number> {
     this.#check()
-    if (Object.values(which).every((wanted) => wanted === undefined))
-      throw invalid('a removal must say what goes; to clear everything, name the states')
+    checkRemoval(which)
     const going: Kept[] = []
     for (const kept of this.#lists.any(which))
       if (kept.letter.state !== 'retrying' && fits(kept, which)) going.push(kept)
@@ -232,7 +253,11 @@ class MemoryStore implements Store {
     }
     const evicted = capacity && letter.state !== 'archived' ? this.#makeRoom(capacity) : 0
     if (evicted === undefined) return { kind: 'full' }
-    this.#keep(copyLetter(letter))
+    const { dependsOn } = letter
+    this.#insert(
+      { letter: copyLetter(letter), ...(dependsOn ? { waitsFor: dependsOn } : {}) },
+      'capture',
+    )
     return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
   }
 
@@ -266,34 +291,45 @@ class MemoryStore implements Store {
     return 'written'
   }
 
-  #keep(letter: DeadLetter): void {
-    const unmet = letter.dependsOn?.filter((id) => {
+  #keepOne(stored: StoredLetter): KeepResult {
+    const same = this.#lists.get(stored.letter.id)
+    if (same && same.letter.version >= stored.letter.version) return 'conflict'
+    if (same) this.#move(same, undefined, same.letter, undefined)
+    this.#insert(copyOf(stored), undefined)
+    return 'written'
+  }
+
+  #insert({ letter, original, waitsFor }: StoredLetter, action: Action | undefined): void {
+    const unmet = waitsFor?.filter((id) => {
       const other = this.#lists.get(id)
       return !other || !isDone(other.letter)
     })
     const kept: Kept = {
       id: letter.id,
       letter,
-      original: letter.payload,
+      original: original ?? letter.payload,
       waitsFor: unmet && new Set(unmet),
       retryKey: '',
       settledKey: '',
       dueMs: 0,
       dueIn: undefined,
     }
-    this.#move(kept, 'capture', undefined, letter)
+    this.#move(kept, action, undefined, letter)
   }
 
-  /** Every letter that comes, changes or goes does so here, and everything that is kept up goes with it. */
+  /**
+   * Every letter that comes, changes or goes does so here, and everything that is kept up goes with it. Without an action
+   * nothing happened to it that counts.
+   */
   #move(
     kept: Kept,
-    action: Action,
+    action: Action | undefined,
     before: DeadLetter | undefined,
     after: DeadLetter | undefined,
   ): void {
     this.#lists.move(kept, before, after)
     this.#counts.move(before, after)
-    this.#totals.count(action, after ?? kept.letter)
+    if (action) this.#totals.count(action, after ?? kept.letter)
     this.#occupied += occupies(after) - occupies(before)
     if (holdsKey(before) !== holdsKey(after)) this.#moveKey(kept, holdsKey(after))
     const others = this.#holds.move(kept, before, after)
@@ -319,6 +355,19 @@ class MemoryStore implements Store {
   }
 
   /** Tells watchers, once the verb is done, if it made a letter due. What they throw is theirs. */
+  /** Nothing here waits for a disk, so busy callers would never let the event loop turn. After so many letters, all wait for it. */
+  #turn(letters: number): Promise<void> | undefined {
+    this.#unturned += letters
+    if (this.#unturned < lettersPerTurn) return undefined
+    return (this.#turning ??= this.#turned())
+  }
+
+  async #turned(): Promise<void> {
+    await nextTurn()
+    this.#unturned = 0
+    this.#turning = undefined
+  }
+
   #wake(): void {
     if (!this.#stirred) return
     this.#stirred = false
@@ -333,6 +382,14 @@ class MemoryStore implements Store {
 
   #check(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the memory store is closed')
+  }
+}
+
+function storedOf({ letter, original, waitsFor }: Kept): StoredLetter {
+  return {
+    letter: copyLetter(letter),
+    ...(original === letter.payload ? {} : { original: copyOf(original) }),
+    ...(waitsFor && waitsFor.size > 0 ? { waitsFor: [...waitsFor] } : {}),
   }
 }
 

@@ -77,6 +77,11 @@ class MemoryRecords implements Records {
     return true
   }
 
+  async kinds(): Promise<string[]> {
+    this.#check()
+    return [...this.#kinds.keys()].toSorted()
+  }
+
   #drawer(kind: string): Drawer {
     let drawer = this.#kinds.get(kind)
     if (!drawer) {

@@ -7,18 +7,9 @@ export class Totals {
 
   count(action: Action, letter: DeadLetter): void {
     const { queue, priority, retries, backoffMs } = letter
-    const key = `${action} ${priority} ${queue}`
-    const total = this.#totals.get(key)
+    const total = this.#totals.get(keyOf({ action, queue, priority }))
     if (!total)
-      this.#totals.set(key, {
-        action,
-        queue,
-        priority,
-        count: 1,
-        retries,
-        maxRetries: retries,
-        backoffMs,
-      })
+      this.set({ action, queue, priority, count: 1, retries, maxRetries: retries, backoffMs })
     else {
       total.count += 1
       total.retries += retries
@@ -27,7 +18,15 @@ export class Totals {
     }
   }
 
+  set(total: Total): void {
+    this.#totals.set(keyOf(total), { ...total })
+  }
+
   all(): Total[] {
     return [...this.#totals.values()].map((total) => ({ ...total }))
   }
+}
+
+function keyOf({ action, queue, priority }: Pick<Total, 'action' | 'queue' | 'priority'>): string {
+  return `${action} ${priority} ${queue}`
 }

@@ -1,5 +1,6 @@
 import type { Total } from '../../store.ts'
 import {
+  actionCode,
   actions,
   archived,
   cellOf,
@@ -7,11 +8,13 @@ import {
   counter,
   partsOf,
   priorities,
+  priorityCode,
   type Cell,
-} from './codes.ts'
+} from '../../kept/codes.ts'
+import type { Books } from './books.ts'
 import type { Database } from './database.ts'
 import type { QueueNames } from './queue-names.ts'
-import type { Row } from './row.ts'
+import type { Row } from '../../kept/row.ts'
 
 /** What is to be added to one row of the counters. */
 interface Delta {
@@ -175,4 +178,14 @@ export function readTotals(db: Database, queues: QueueNames): Total[] {
     maxRetries,
     backoffMs,
   }))
+}
+
+export function writeTotals({ db, queues }: Books, totals: readonly Total[]): null {
+  const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
+  for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
+    const code = actionCode(action) * 4 + priorityCode(priority)
+    const key = [queues.number(queue), counter.total, '', code] as const
+    db.run(sql, ...key, count, retries, maxRetries, backoffMs)
+  }
+  return null
 }

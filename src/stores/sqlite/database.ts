@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { RedriveError } from '../../errors.ts'
-import type { SqlValue } from './row.ts'
+import type { SqlValue } from '../../kept/row.ts'
 import { migrations, schemaVersion } from './schema.ts'
 import { isBusy } from './trouble.ts'
 

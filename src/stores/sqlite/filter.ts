@@ -8,10 +8,11 @@ import {
   stateCode,
   states,
   type Cell,
-} from './codes.ts'
-import type { Origin } from './pack.ts'
-import { entryBySeq, restOf } from './reading.ts'
-import type { SqlValue } from './row.ts'
+} from '../../kept/codes.ts'
+import type { Origin } from '../../kept/pack.ts'
+import { restOf } from '../../kept/rest.ts'
+import { entryBySeq } from './reading.ts'
+import type { SqlValue } from '../../kept/row.ts'
 
 /** A condition of SQL with its values. */
 export interface Condition {

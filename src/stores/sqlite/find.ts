@@ -1,7 +1,8 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
 import { mentions } from './filter.ts'
-import type { Place, Search, Verbs } from './protocol.ts'
+import type { Place, Search } from '../../kept/search.ts'
+import type { Verbs } from './protocol.ts'
 import { findLetter } from './reading.ts'
 import { stagesOf, type Spot, type Stage } from './streams.ts'
 

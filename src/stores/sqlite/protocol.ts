@@ -1,12 +1,14 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { HistoryEntry } from '../../letter/letter.ts'
+import type { KeptLetter, PackedLetter } from '../../kept/form.ts'
 import type { Change } from '../../letter/moves.ts'
-import type { LetterFilter, Order } from '../../letter/query.ts'
+import type { LetterFilter } from '../../letter/query.ts'
+import type { Place, Search } from '../../kept/search.ts'
 import type {
   AddResult,
   ApplyResult,
   Capacity,
   ClaimRequest,
+  KeepResult,
   LeaseRef,
   StoreHealth,
   TallyKey,
@@ -14,60 +16,21 @@ import type {
 } from '../../store.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { DatabaseOptions } from './database.ts'
-import type { SqlValue } from './row.ts'
-
-/** A letter on its way to the thread: the row, the body, and what few letters have. Lists, since lists clone fast. */
-export type PackedLetter = [
-  row: SqlValue[],
-  queue: string,
-  origin: string,
-  originCrc: number,
-  bytes: Uint8Array,
-  bytesCrc: number,
-  extras: PackedExtras | null,
-]
-
-export interface PackedExtras {
-  dedupeKey?: string
-  tags?: string[]
-  dependsOn?: string[]
-  /** Entries beyond the first, which is in the origin. */
-  history?: HistoryEntry[]
-}
-
-/** A letter on its way back. What is null was not asked for, or could not be read: `trouble` says why. */
-export type KeptLetter = [
-  row: SqlValue[],
-  queue: string,
-  origin: string | null,
-  originCrc: number,
-  bytes: Uint8Array | null,
-  bytesCrc: number,
-  /** Entries beyond the first, as JSON. */
-  history: string[],
-  trouble: string | null,
-]
-
-/** A place in an order: what was given out last. */
-export interface Place {
-  key: string
-  id: string
-}
-
-export interface Search {
-  filter: LetterFilter
-  order: Order
-  limit: number
-  after?: Place
-  whole: boolean
-}
 
 export type Stored<T> = { id: string; version: number; value: T; updatedAt: string }
+
+/** A letter as `keep` takes it: in its captured form, and the bytes of the edit that replaced the payload. */
+export type PackedStored = [captured: PackedLetter, edit: Uint8Array | null]
+
+/** A letter as `stored` gives it: as it is, as it was captured if it was edited, and what it waits for. */
+export type KeptStored = [kept: KeptLetter, captured: KeptLetter | null, waitsFor: string[]]
 
 /** What can be asked of the thread, and what it answers. */
 export interface Verbs {
   open: { ask: null; answer: null }
   add: { ask: { letters: PackedLetter[]; capacity?: Capacity }; answer: AddResult[] }
+  keep: { ask: PackedStored[]; answer: KeepResult[] }
+  keepTotals: { ask: readonly Total[]; answer: null }
   claim: { ask: ClaimRequest; answer: { letters: KeptLetter[]; nextDueMs?: number } }
   renew: { ask: { leases: readonly LeaseRef[]; leaseMs: number }; answer: boolean[] }
   apply: { ask: readonly Change[]; answer: ApplyResult[] }
@@ -79,6 +42,7 @@ export interface Verbs {
   drop: { ask: { kind: string; id: string }; answer: boolean }
   get: { ask: readonly string[]; answer: KeptLetter[] }
   original: { ask: string; answer: KeptLetter | null }
+  stored: { ask: readonly string[]; answer: KeptStored[] }
   find: { ask: Search; answer: { letters: KeptLetter[]; next?: Place } }
   tally: { ask: { by: TallyKey; filter: LetterFilter }; answer: [string, number][] }
   totals: { ask: null; answer: Total[] }
@@ -87,6 +51,7 @@ export interface Verbs {
     ask: { kind: string; prefix: string; after: string | null; limit: number }
     answer: Stored<string>[]
   }
+  kinds: { ask: null; answer: string[] }
   health: { ask: null; answer: StoreHealth }
 }
 

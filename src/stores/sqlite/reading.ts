@@ -1,8 +1,8 @@
 import type { Books } from './books.ts'
 import type { Database } from './database.ts'
-import type { Rest } from './pack.ts'
-import type { KeptLetter } from './protocol.ts'
-import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from './row.ts'
+import type { KeptLetter } from '../../kept/form.ts'
+import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from '../../kept/row.ts'
+import { hasLaterEntries, isEdited } from '../../kept/rest.ts'
 import { isCorrupt } from './trouble.ts'
 
 /** A letter in the file: where it is, and what stands there. */
@@ -30,26 +30,6 @@ function entryOf(values: SqlValue[] | undefined): Entry | undefined {
     row: rowOf(values),
   }
 }
-
-/** Tags as they count: each once. */
-export function tagsOf(row: Row): string[] {
-  if (row.tagged === 0) return []
-  const tags = restOf(row)?.tags
-  return Array.isArray(tags) ? [...new Set(tags)] : []
-}
-
-/** The fields without a column, undefined when they cannot be read. */
-export function restOf(row: Row): Rest | undefined {
-  try {
-    return JSON.parse(row.rest) as Rest
-  } catch {
-    return undefined
-  }
-}
-
-/** How `rest` begins once the payload was edited, and `origin` when the first entry of the history is in it. */
-const editedMark = '{"payload":'
-const enteredMark = '{"entry":'
 
 /** The open letter of a queue that holds this key; of several the oldest. */
 export function holderOf(books: Books, queue: number, dedupe: Uint8Array): Entry | undefined {
@@ -116,15 +96,14 @@ function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
 /** Puts in what came after capture: the bytes of an edit, and the entries of the history beyond the first. */
 function addLater({ db }: Books, { entry, kept }: Found, origin: string): void {
   const { seq, row } = entry
-  const edit = row.rest.startsWith(editedMark)
+  const edit = isEdited(row)
     ? db.get('SELECT bytes, bytes_crc FROM edits WHERE seq = ?', seq)
     : undefined
   if (edit) {
     kept[4] = edit[0] as Uint8Array
     kept[5] = edit[1] as number
   }
-  const first = origin.startsWith(enteredMark) ? 1 : 0
-  if (row.entries - row.omitted > first) kept[6] = laterEntries(db, seq)
+  if (hasLaterEntries(row, origin)) kept[6] = laterEntries(db, seq)
 }
 
 /** The entries of the history that are not in the origin, as JSON. */

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../../letter/time.ts'
 import type { Books } from './books.ts'
 import type { Stored, Verbs } from './protocol.ts'
-import type { SqlValue } from './row.ts'
+import type { SqlValue } from '../../kept/row.ts'
 
 const columns = 'id, version, value, updated_at'
 
@@ -52,6 +52,17 @@ export function listRecords(
   const found = rows.map(storedOf)
   const end = found.findIndex(({ id }) => !id.startsWith(prefix))
   return end === -1 ? found : found.slice(0, end)
+}
+
+/** One step in the index for each kind, however many records it has. Kinds sort as JavaScript sorts them, not as SQLite does. */
+export function listKinds({ db }: Books): string[] {
+  const kinds: string[] = []
+  let row = db.get('SELECT min(kind) FROM records')
+  while (row && row[0] !== null) {
+    kinds.push(row[0] as string)
+    row = db.get('SELECT min(kind) FROM records WHERE kind > ?', row[0]!)
+  }
+  return kinds.toSorted()
 }
 
 function storedOf([id, version, value, updatedAt]: SqlValue[]): Stored<string> {

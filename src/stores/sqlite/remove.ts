@@ -1,8 +1,8 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import { actionCode, retrying } from './codes.ts'
+import { actionCode, retrying } from '../../kept/codes.ts'
 import { searchStride } from './find.ts'
-import type { Place } from './protocol.ts'
+import type { Place } from '../../kept/search.ts'
 import { entryBySeq } from './reading.ts'
 import { erase } from './writing.ts'
 

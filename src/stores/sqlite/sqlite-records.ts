@@ -24,6 +24,9 @@ export function sqliteRecords(use: () => Thread): Records {
     async remove(kind, id) {
       return use().call('drop', { kind, id })
     },
+    async kinds() {
+      return use().call('kinds', null)
+    },
   }
 }
 

@@ -2,16 +2,7 @@ import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
-import {
-  defaultLimit,
-  maxLimit,
-  orders,
-  readCursor,
-  writeCursor,
-  type LetterFilter,
-  type LetterQuery,
-  type Page,
-} from '../../letter/query.ts'
+import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
@@ -19,19 +10,23 @@ import type {
   Capacity,
   Claim,
   ClaimRequest,
+  KeepResult,
   LeaseRef,
   Powers,
   Records,
   Store,
+  StoredLetter,
   StoreHealth,
   TallyKey,
   Total,
 } from '../../store.ts'
-import { pack, tight } from './pack.ts'
-import type { PackedLetter, Search } from './protocol.ts'
+import { pack, tight } from '../../kept/pack.ts'
+import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { packStored, unpackStored } from '../../kept/stored.ts'
+import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { sqliteThread, type Thread } from './thread.ts'
-import { unpack, unpackOriginal, unpackSummary } from './unpack.ts'
+import { unpack, unpackOriginal, unpackSummary } from '../../kept/unpack.ts'
 
 export interface SqliteStoreOptions {
   /** The file. It is made when it is not there, readable by its owner only. */
@@ -100,7 +95,7 @@ class SqliteStore implements Store {
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
     return this.#inChunks(letters, (some) => {
-      const packed = some.map(packOne)
+      const packed = some.map(pack)
       const ask = capacity ? { letters: packed, capacity } : { letters: packed }
       return thread.call('add', ask, packed.length)
     })
@@ -136,6 +131,27 @@ class SqliteStore implements Store {
     return this.#use().call('totals', null)
   }
 
+  async stored(ids: readonly string[]): Promise<StoredLetter[]> {
+    const thread = this.#use()
+    const kept = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
+    return kept.map((letter) => unpackStored(...letter))
+  }
+
+  async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+    const thread = this.#use()
+    return this.#inChunks(letters, (some) => {
+      const packed = some.map((stored): PackedStored => {
+        const { payload } = stored.letter
+        return [packStored(stored), stored.original ? tight(payload.bytes) : null]
+      })
+      return thread.call('keep', packed, packed.length)
+    })
+  }
+
+  async keepTotals(totals: readonly Total[]): Promise<void> {
+    await this.#use().call('keepTotals', totals)
+  }
+
   async claim(request: ClaimRequest): Promise<Claim> {
     const { letters, nextDueMs } = await this.#use().call('claim', request, request.limit)
     const claimed = letters.map(unpack)
@@ -158,8 +174,7 @@ class SqliteStore implements Store {
 
   async remove(which: LetterFilter): Promise<number> {
     const thread = this.#use()
-    if (Object.values(which).every((wanted) => wanted === undefined))
-      throw invalid('a removal must say what goes; to clear everything, name the states')
+    checkRemoval(which)
     if (!which.ids) return thread.call('remove', which)
     const gone = await this.#inChunks(which.ids, async (ids) => [
       await thread.call('remove', { ...which, ids: [...ids] }),
@@ -237,36 +252,9 @@ async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[
   }
 }
 
-/** A letter that cannot be written as JSON is the caller's mistake, and no other letter's. */
-function packOne(letter: DeadLetter): PackedLetter {
-  try {
-    return pack(letter)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, {
-      cause: error,
-    })
-  }
-}
-
 /** An edited payload with bytes that own their buffer. */
 function tightened(change: Change): Change {
   const { payload } = change.set
   if (!payload) return change
   return { ...change, set: { ...change.set, payload: { ...payload, bytes: tight(payload.bytes) } } }
-}
-
-function searchOf(query: LetterQuery): Search {
-  const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
-  if (!orders.includes(order)) throw invalid(`order must be one of ${orders.join(', ')}`)
-  if (!Number.isInteger(limit) || limit < 0 || limit > maxLimit)
-    throw invalid(`limit must be a whole number from 0 to ${maxLimit}, not ${limit}`)
-  const position = cursor === undefined ? undefined : readCursor(cursor, order)
-  if (cursor !== undefined && !position) throw invalid(`cursor is not one of order ${order}`)
-  const after = position && { key: position.key, id: position.id }
-  return { filter, order, limit, whole: payload === true, ...(after ? { after } : {}) }
-}
-
-function invalid(message: string): RedriveError {
-  return new RedriveError('INVALID_INPUT', message)
 }

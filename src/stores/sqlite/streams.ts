@@ -1,10 +1,10 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import { pending, retrying, wait, type Cell } from './codes.ts'
+import { pending, retrying, wait, type Cell } from '../../kept/codes.ts'
 import { cellsWhere } from './counters.ts'
 import { cellTest, conditionOf, type Condition } from './filter.ts'
-import type { Place } from './protocol.ts'
-import type { SqlValue } from './row.ts'
+import type { Place } from '../../kept/search.ts'
+import type { SqlValue } from '../../kept/row.ts'
 
 /** A letter's place in the order asked, and whether the filter lets it through. */
 export interface Spot {

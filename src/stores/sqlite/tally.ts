@@ -1,12 +1,14 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Books } from './books.ts'
-import { categories, policies, priorities, states, type Cell } from './codes.ts'
+import { categories, policies, priorities, states, type Cell } from '../../kept/codes.ts'
 import { cellsWhere, namedCounts } from './counters.ts'
 import { cellTest, isCountable } from './filter.ts'
 import { searchStride } from './find.ts'
-import type { Place, Verbs } from './protocol.ts'
-import { entryBySeq, tagsOf, type Entry } from './reading.ts'
+import type { Place } from '../../kept/search.ts'
+import type { Verbs } from './protocol.ts'
+import { tagsOf } from '../../kept/rest.ts'
+import { entryBySeq, type Entry } from './reading.ts'
 
 type Counted = Map<string, number>
 type CellKey = Exclude<TallyKey, 'group' | 'tag'>

@@ -55,8 +55,9 @@ class SqliteThread implements Thread {
     return new Promise((resolve, reject) => {
       const number = ++this.#number
       this.#waiting.set(number, { resolve, reject })
+      // Calls of one turn go together.
+      if (this.#queue.length === 0) queueMicrotask(() => this.#send())
       this.#queue.push({ call: [number, verb, ask] as unknown as Call, weight })
-      this.#send()
     })
   }
 

@@ -1,8 +1,9 @@
 import { toMs } from '../../letter/time.ts'
 import type { Books } from './books.ts'
-import { archived, isActiveCode, pending, resolved, retrying, wait } from './codes.ts'
-import { entryBySeq, restOf } from './reading.ts'
-import type { Row } from './row.ts'
+import { archived, isActiveCode, pending, resolved, retrying, wait } from '../../kept/codes.ts'
+import { restOf } from '../../kept/rest.ts'
+import { entryBySeq } from './reading.ts'
+import type { Row } from '../../kept/row.ts'
 
 /** Where a letter waits, and until when. */
 export interface WaitPlace {
@@ -42,6 +43,11 @@ function moment(at: string): number {
 /** `deps` has only what is not resolved yet: once resolved is resolved for ever. */
 function isDependent(books: Books, seq: number): boolean {
   return books.db.get('SELECT 1 FROM deps WHERE seq = ? LIMIT 1', seq) !== undefined
+}
+
+/** What the letter still waits for. */
+export function waitsOf({ db }: Books, seq: number): string[] {
+  return db.all('SELECT id FROM deps WHERE seq = ?', seq).map(([id]) => id as string)
 }
 
 const laneHeads = 'letters INDEXED BY letters_lane_head WHERE queue = ? AND lane = ? AND state < 2'

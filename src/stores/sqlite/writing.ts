@@ -1,8 +1,9 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
 import type { Books } from './books.ts'
-import { isActiveCode, resolved } from './codes.ts'
-import { tagsOf, type Entry } from './reading.ts'
-import { seal, type Row } from './row.ts'
+import { isActiveCode, resolved } from '../../kept/codes.ts'
+import { tagsOf } from '../../kept/rest.ts'
+import type { Entry } from './reading.ts'
+import { seal, type Row } from '../../kept/row.ts'
 import { freeDependents, settleLane, waitOf } from './waits.ts'
 
 const moved = `UPDATE letters SET state = ?, reason = ?, version = ?, epoch = ?, retries = ?, backoff_ms = ?, retry_at = ?,
@@ -81,18 +82,18 @@ export function addTag(books: Books, tag: string, id: string, seq: number): void
   books.db.run('INSERT OR REPLACE INTO tags VALUES (?, ?, ?)', tag, id, seq)
 }
 
-/** Takes a letter out of the file, with all that belongs to it. */
-export function erase(books: Books, { seq, queue, row }: Entry, action: number): void {
+/** Takes a letter out of the file, with all that belongs to it. Without an action nothing is counted in the totals. */
+export function erase(books: Books, { seq, queue, row }: Entry, action?: number): void {
   const { db, counters } = books
   const tags = tagsOf(row)
   db.run('DELETE FROM letters WHERE seq = ?', seq)
   db.run('DELETE FROM bodies WHERE seq = ?', seq)
   db.run('DELETE FROM edits WHERE seq = ?', seq)
-  if (row.entries > 1) db.run('DELETE FROM history WHERE seq = ?', seq)
+  db.run('DELETE FROM history WHERE seq = ?', seq)
   if (row.dependent === 1) db.run('DELETE FROM deps WHERE seq = ?', seq)
   for (const tag of tags) db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, row.id)
   counters.count(queue, row, tags, -1)
-  counters.total(queue, action, row)
+  if (action !== undefined) counters.total(queue, action, row)
   if (row.lane !== null && isActiveCode(row.state)) settleLane(books, queue, row.lane, row.id)
 }
 

@@ -6,6 +6,7 @@ import { claimChecks } from './claim.ts'
 import { dedupeChecks } from './dedupe.ts'
 import { dependencyChecks } from './dependencies.ts'
 import { findChecks } from './find.ts'
+import { keepChecks } from './keep.ts'
 import { laneChecks } from './lanes.ts'
 import { lifecycleChecks } from './lifecycle.ts'
 import { payloadChecks } from './payloads.ts'
@@ -34,6 +35,7 @@ export const storeContract: readonly StoreCheck[] = [
   ...renewChecks,
   ...applyChecks,
   ...removeChecks,
+  ...keepChecks,
   ...recordChecks,
   ...payloadChecks,
   ...watchChecks,

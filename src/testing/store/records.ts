@@ -111,6 +111,19 @@ export const recordChecks = [
     assert.equal(({} as { polluted?: boolean }).polluted, undefined)
   }),
 
+  check('lists the kinds that have records', async ({ store: { records } }) => {
+    assert.deepEqual(await records.kinds(), [])
+    for (const kind of ['worker', 'edit', 'Edit', 'edit/2', ...hostileNames])
+      for (const id of ['a', 'b']) await records.put(kind, id, 1)
+    await records.remove('worker', 'a')
+    await records.remove('Edit', 'a')
+    await records.remove('Edit', 'b')
+    assert.deepEqual(
+      await records.kinds(),
+      ['worker', 'edit', 'edit/2', ...hostileNames].toSorted(),
+    )
+  }),
+
   check('is not changed by what happens to a value outside', async ({ store: { records } }) => {
     const value = { list: [1] }
     await records.put('kind', 'a', value)

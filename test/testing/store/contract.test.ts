@@ -43,6 +43,7 @@ describe('storeContract', () => {
       'renew',
       'apply',
       'remove',
+      'keep',
       'records',
       'payloads',
       'watch',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { actions, categories, priorities, states } from '../../../src/letter/letter.ts'
-import * as codes from '../../../src/stores/sqlite/codes.ts'
+import { actions, categories, priorities, states } from '../../src/letter/letter.ts'
+import * as codes from '../../src/kept/codes.ts'
 
 describe('codes', () => {
   it('have every word that a letter can have', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { rowOf, rowWidth, seal, valuesOf } from '../../../src/stores/sqlite/row.ts'
+import { rowOf, rowWidth, seal, valuesOf } from '../../src/kept/row.ts'
 
 describe('rowOf', () => {
   it('reads back what valuesOf wrote, column by column', () => {

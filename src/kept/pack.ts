@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { RedriveError } from '../errors.ts'
 import type {
   DeadLetter,
   Failure,
@@ -8,9 +9,9 @@ import type {
   Payload,
   RetryPolicy,
   Review,
-} from '../../letter/letter.ts'
+} from '../letter/letter.ts'
 import { categoryCode, policyCode, priorityCode, stateCode } from './codes.ts'
-import type { PackedExtras, PackedLetter } from './protocol.ts'
+import type { PackedExtras, PackedLetter } from './form.ts'
 import { seal, valuesOf, type Row } from './row.ts'
 
 type PayloadFacts = Omit<Payload, 'bytes'>
@@ -40,8 +41,19 @@ export interface Rest {
   archivedFrom?: NonNullable<DeadLetter['archivedFrom']>
 }
 
-/** The letter in the form in which it is kept, ready to cross to the thread. */
+/** The letter in the form in which it is kept. One that cannot be written as JSON is the caller's mistake. */
 export function pack(letter: DeadLetter): PackedLetter {
+  try {
+    return packed(letter)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, {
+      cause: error,
+    })
+  }
+}
+
+function packed(letter: DeadLetter): PackedLetter {
   const origin = JSON.stringify(originOf(letter))
   const bytes = tight(letter.payload.bytes)
   return [

@@ -1,4 +1,4 @@
-import type { Action, ErrorCategory, Priority, RetryPolicy, State } from '../../letter/letter.ts'
+import type { Action, ErrorCategory, Priority, RetryPolicy, State } from '../letter/letter.ts'
 
 /*
  * Words that stand in the database as small numbers. The place in the list is the number, in files that exist: append,

@@ -1,14 +1,8 @@
 import { crc32 } from 'node:zlib'
-import type {
-  DeadLetter,
-  HistoryEntry,
-  LetterSummary,
-  Payload,
-  Reason,
-} from '../../letter/letter.ts'
+import type { DeadLetter, HistoryEntry, LetterSummary, Payload, Reason } from '../letter/letter.ts'
 import { categories, policies, priorities, states } from './codes.ts'
 import type { Origin, Rest } from './pack.ts'
-import type { KeptLetter } from './protocol.ts'
+import type { KeptLetter } from './form.ts'
 import { rowOf, seal, type Row } from './row.ts'
 
 /** The whole letter. One that cannot be read comes back with `corrupt` and with what could be read. */

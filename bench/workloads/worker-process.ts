@@ -1,0 +1,36 @@
+import { DeadLetterQueue } from '../../src/index.ts'
+import { drainConcurrency } from './drain.ts'
+
+/* A worker process that drains the store it is given, and tells which letters it ran. */
+
+export type Order = 'start' | 'stop'
+export type Told = { kind: 'ready' } | { kind: 'ran'; ids: string[] }
+
+const queue = await DeadLetterQueue.open(process.argv[2]!, { maxConcurrent: drainConcurrency })
+let ran: string[] = []
+
+queue.handle('charge-card', async ({ letter }) => {
+  if (ran.push(letter.id) === 1) setImmediate(tell)
+})
+
+function tell(): void {
+  if (ran.length > 0) say({ kind: 'ran', ids: ran.splice(0) })
+}
+
+function say(told: Told): void {
+  process.send!(told)
+}
+
+process.on('message', (order: Order) => {
+  if (order === 'start') queue.start()
+  else void end()
+})
+
+async function end(): Promise<void> {
+  await queue.stop()
+  await queue.close()
+  tell()
+  process.disconnect()
+}
+
+say({ kind: 'ready' })

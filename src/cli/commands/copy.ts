@@ -1,0 +1,179 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { copyStore, type CopyProgress, type CopyReport } from '../../copy/copy.ts'
+import { RedriveError } from '../../errors.ts'
+import { states } from '../../letter/letter.ts'
+import { fileOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { counted, cut, json, line, lineWidth, table } from '../print.ts'
+import { progressLine } from '../progress-line.ts'
+import { liveWorkers } from '../workers.ts'
+
+const examples = `
+Examples:
+  redrive copy sqlite:redrive.db sqlite:/backup/redrive.db
+  redrive copy sqlite:redrive.db sqlite:new.db --verify-only
+
+Copies letters of all states, their payloads as captured and as edited, records
+and lifetime totals into an empty store, and compares both sides at the end.
+Stop the workers of both stores first. When a copy was interrupted, or letters
+came later, run the same command again: it goes on where it was.
+
+Exits with 0 when both sides are the same and with 1 when they are not. With
+--json it prints {"ok", "from", "to", "copied", "verdict"}.`
+
+interface CopyCommandOptions extends GlobalOptions {
+  verifyOnly?: boolean
+}
+
+export function addCopy(program: Command): void {
+  program
+    .command('copy')
+    .description('copy a whole store into another one, of any kind, and verify it')
+    .argument('<from>', 'the store to read, as in sqlite:redrive.db')
+    .argument('<to>', 'the store to write; made if there is none')
+    .option('--verify-only', 'compare the two, and write nothing')
+    .addHelpText('after', examples)
+    .action((from: string, to: string, _, self: Command) => {
+      const options = self.optsWithGlobals<CopyCommandOptions>()
+      mustExist(from)
+      if (options.verifyOnly) mustExist(to)
+      if (nameOf(from) === nameOf(to))
+        throw new RedriveError('INVALID_INPUT', 'FROM and TO are the same store: name two')
+      return withStore({ store: from }, (source) =>
+        withStore({ store: to }, (target) => copy(source, target, options), { create: true }),
+      )
+    })
+}
+
+function mustExist(url: string): void {
+  const file = fileOf(url)
+  if (file !== undefined && !existsSync(file))
+    throw new RedriveError('STORE_UNAVAILABLE', `there is no store file ${file}`)
+}
+
+/** What a store is called from now on: its file by the whole path, or its URL without secrets. */
+export function nameOf(url: string): string {
+  const file = fileOf(url)
+  if (file !== undefined) return `sqlite:${resolve(file)}`
+  if (!URL.canParse(url)) return url
+  const parsed = new URL(url)
+  parsed.username = ''
+  parsed.password = ''
+  const keys = Array.from(parsed.searchParams.keys())
+  for (const key of keys.filter((name) => /pass|secret|token|key/i.test(name)))
+    parsed.searchParams.delete(key)
+  return parsed.href
+}
+
+async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
+  if (!options.verifyOnly) for (const opened of [source, target]) await mustRest(opened)
+  const names = { from: nameOf(source.url), to: nameOf(target.url) }
+  const shown = options.json ? undefined : progressLine(process.stderr, source.clock)
+  const stopping = stopOnSignal()
+  try {
+    const report = await copyStore(source.store, target.store, {
+      source: names.from,
+      clock: source.clock,
+      signal: stopping.signal,
+      onProgress: (progress) => shown?.show(inWords(progress), progress.letters / progress.of),
+      ...(options.verifyOnly ? { verifyOnly: true } : {}),
+    })
+    shown?.close()
+    if (options.json) process.stdout.write(`${json({ ...names, ...report }, 2)}\n`)
+    else process.stdout.write(`${summary(names, report, lineWidth()).join('\n')}\n`)
+    if (!report.ok) process.exitCode = report.verdict ? 1 : stoppedExit
+  } finally {
+    stopping.end()
+    shown?.close()
+  }
+}
+
+/** A letter that changes while it is copied is copied twice at best. */
+async function mustRest({ store, url, clock }: Opened): Promise<void> {
+  const workers = await liveWorkers(store, clock.now())
+  if (workers.length === 0) return
+  const names = workers.map(({ name }) => name).slice(0, 3)
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `${counted(workers.length, 'worker')} of ${nameOf(url)} were here within the last minute (${names.join(', ')}): stop them, and copy then`,
+  )
+}
+
+/** As shells have it for a program that was interrupted. */
+const stoppedExit = 130
+
+/** The first signal asks the copy to stop between two batches; the second ends the process. */
+function stopOnSignal(): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController()
+  const stop = (): void => {
+    end()
+    controller.abort()
+  }
+  const end = (): void => {
+    process.removeListener('SIGINT', stop)
+    process.removeListener('SIGTERM', stop)
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  return { signal: controller.signal, end }
+}
+
+function inWords({ doing, letters, of }: CopyProgress): string {
+  const what = doing === 'copy' ? 'copied' : 'compared'
+  return `${letters.toLocaleString('en')} of ${counted(of, 'letter')} ${what}`
+}
+
+/** The end of it, in lines that fit. */
+export function summary(
+  { from, to }: { from: string; to: string },
+  { ok, copied, verdict }: CopyReport,
+  width: number,
+): string[] {
+  const head = [
+    `From ${line(from)}`,
+    `To   ${line(to)}`,
+    `${counted(copied, 'letter')} copied now.`,
+  ]
+  if (!verdict)
+    return [...head, 'Stopped. Run the same command again to go on where it was.'].map((text) =>
+      cut(text, width),
+    )
+  const { letters, records, differences, damaged, hash } = verdict
+  const rows = states.flatMap((state) => {
+    const count = verdict.states[state]
+    return count ? [{ state, count: count.toLocaleString('en') }] : []
+  })
+  const counts = table(
+    [
+      { title: 'STATE', cell: ({ state }: (typeof rows)[number]) => state },
+      { title: 'LETTERS', cell: ({ count }) => count, right: true },
+    ],
+    rows,
+    width,
+  )
+  const [these, those] = [counted(letters, 'letter'), counted(records, 'record')]
+  return [
+    ...head,
+    ...counts,
+    ok
+      ? `Verified: ${these}, ${those} and the totals are the same.`
+      : `NOT THE SAME: only ${these} and ${those} are.`,
+    ...differences.first.map(({ kind, name, why }) => `  ${kind} ${line(name)}: ${line(why)}`),
+    ...more(differences),
+    ...(damaged.count > 0
+      ? [`${counted(damaged.count, 'letter')} damaged in the source, put aside as records:`]
+      : []),
+    ...damaged.first.map(({ id, why }) => `  ${line(id)}: ${line(why)}`),
+    ...more(damaged),
+    ...(ok ? [`sha256 ${hash.from}`] : []),
+    ...(differences.count > 0
+      ? ['Stop all that uses the two stores, and run the same command again.']
+      : []),
+  ].map((text) => cut(text, width))
+}
+
+function more({ first, count }: { first: unknown[]; count: number }): string[] {
+  const left = count - first.length
+  return left > 0 ? [`  … and ${left.toLocaleString('en')} more`] : []
+}

@@ -1,0 +1,307 @@
+import assert from 'node:assert/strict'
+import { states, type DeadLetter, type Payload } from '../../letter/letter.ts'
+import { edit, resolve, withChange } from '../../letter/moves.ts'
+import type { Store, StoredLetter, Total } from '../../store.ts'
+import { aLetter } from '../a-letter.ts'
+import { checkOn, needsDurable, needsWakeups, reopened } from './check.ts'
+import { mixedLetters } from './mixed.ts'
+import {
+  ago,
+  ahead,
+  claim,
+  claimOne,
+  ids,
+  longLeaseMs,
+  person,
+  sameLetter,
+  stored as current,
+  worker,
+} from './stage.ts'
+
+const check = checkOn('keep')
+
+const gone = '00000000-0000-7000-8000-000000000000'
+const at = '2026-01-02T00:00:00.000Z'
+
+const text = (words: string, version: number): Payload => {
+  const bytes = new TextEncoder().encode(words)
+  return { bytes, contentType: 'text/plain', size: bytes.length, version }
+}
+
+/** A letter that has lived: everything that moves and claims change is unlike it was at capture. */
+function aVeteran(overrides: Partial<DeadLetter> = {}): DeadLetter {
+  const [first] = aLetter().history
+  const later = Array.from({ length: 49 }, (_, n) => ({
+    at,
+    actor: `worker-${n}`,
+    action: 'reschedule' as const,
+    from: 'retrying' as const,
+    to: 'pending' as const,
+    epoch: n,
+  }))
+  return aLetter({
+    version: 90,
+    epoch: 44,
+    occurrences: 7,
+    retries: 12,
+    replays: 2,
+    updatedAt: at,
+    tags: ['red', 'blue'],
+    headers: { a: 'b' },
+    failure: { name: 'TimeoutError', message: 'late', causes: [], at },
+    history: [first!, ...later],
+    historyOmitted: 17,
+    ...(overrides.state === 'retrying'
+      ? { lease: { worker: 'worker-49', epoch: 44, expiresAt: at } }
+      : {}),
+    ...overrides,
+  })
+}
+
+/** Equal as far as a copy goes: bytes as bytes, waits in any order. */
+function same(actual: StoredLetter | undefined, expected: StoredLetter): void {
+  assert.ok(actual, `the letter ${expected.letter.id} is kept`)
+  sameLetter(actual.letter, expected.letter)
+  assert.deepEqual(plain(actual.original), plain(expected.original))
+  assert.deepEqual(
+    (actual.waitsFor ?? []).toSorted(),
+    (expected.waitsFor ?? []).toSorted(),
+    `what ${expected.letter.id} waits for`,
+  )
+}
+
+function plain(payload: Payload | undefined): unknown {
+  return payload && { ...payload, bytes: Uint8Array.from(payload.bytes) }
+}
+
+async function sameAll(store: Store, expected: readonly StoredLetter[]): Promise<void> {
+  const actual = await store.stored(expected.map(({ letter }) => letter.id))
+  assert.equal(actual.length, expected.length)
+  for (const [n, one] of expected.entries()) same(actual[n], one)
+}
+
+export const keepChecks = [
+  check('keeps letters of every state as they are', async ({ store }) => {
+    const letters = [...mixedLetters(), ...states.map((state) => aVeteran({ state }))]
+    const expected = letters.map((letter): StoredLetter =>
+      letter.dependsOn?.length ? { letter, waitsFor: letter.dependsOn } : { letter },
+    )
+    assert.deepEqual(
+      await store.keep(expected),
+      letters.map(() => 'written'),
+    )
+    await sameAll(store, expected)
+    const inOrder = letters.map((letter) => letter.id).toSorted()
+    const page = await store.find({ state: [...states], order: 'oldest', limit: 1000 })
+    assert.deepEqual(ids(page.items), inOrder)
+    assert.deepEqual(await store.keep([]), [])
+    assert.deepEqual(await store.stored([gone]), [])
+  }),
+
+  check('counts kept letters where they stand, and nothing in the totals', async ({ store }) => {
+    const letters = mixedLetters()
+    await store.keep(letters.map((letter) => ({ letter })))
+    const expected = new Map<string, number>()
+    for (const { state } of letters) expected.set(state, (expected.get(state) ?? 0) + 1)
+    assert.deepEqual(await store.tally('state', { state: [...states] }), expected)
+    const reds = letters.filter(({ tags, state }) => tags.includes('red') && state !== 'archived')
+    assert.equal((await store.tally('tag')).get('red'), reds.length)
+    assert.deepEqual(await store.totals(), [])
+  }),
+
+  check('carries both payloads of an edited letter', async (bench) => {
+    const { store } = bench
+    const letter = aVeteran({ payload: text('third', 3), state: 'parked' })
+    const original = text('first', 1)
+    await store.keep([{ letter, original }])
+    await sameAll(store, [{ letter, original }])
+    assert.deepEqual(plain(await store.original(letter.id)), plain(original))
+    const change = edit(letter, person(bench), { payload: text('fourth', 4) })
+    assert.deepEqual(await store.apply([change]), ['written'])
+    await sameAll(store, [{ letter: withChange(letter, change), original }])
+  }),
+
+  check('tells the captured payload of a letter that was edited here', async (bench) => {
+    const { store } = bench
+    const [edited, other] = [aLetter({ payload: text('first', 1) }), aLetter()]
+    await store.add([edited, other])
+    const change = edit(edited, person(bench), { payload: text('second', 2) })
+    await store.apply([change, edit(other, person(bench), { tags: ['t'] })])
+    const [one, two] = await store.stored([edited.id, other.id])
+    same(one, { letter: withChange(edited, change), original: edited.payload })
+    assert.equal(two!.original, undefined)
+  }),
+
+  check('does not look at dedupe keys', async (bench) => {
+    const { store } = bench
+    const letters = [1, 2].map(() => aLetter({ dedupeKey: 'k' }))
+    assert.deepEqual(await store.keep(letters.map((letter) => ({ letter }))), [
+      'written',
+      'written',
+    ])
+    await sameAll(
+      store,
+      letters.map((letter) => ({ letter })),
+    )
+    const [again] = await store.add([aLetter({ dedupeKey: 'k' })])
+    assert.deepEqual(again, {
+      kind: 'duplicate',
+      of: letters[0]!.id,
+      by: 'dedupeKey',
+      occurrences: 2,
+    })
+  }),
+
+  check('leaves a lease where it is: fenced, and claimed again when it lapses', async (bench) => {
+    const { store } = bench
+    const leased = (worker: string, expiresAt: string): DeadLetter =>
+      aVeteran({ state: 'retrying', lease: { worker, epoch: 44, expiresAt } })
+    const living = leased('far-away', ahead(bench, longLeaseMs))
+    const lapsed = leased('dead', ago(bench, 1000))
+    await store.keep([{ letter: living }, { letter: lapsed }])
+    const taken = await claimOne(bench)
+    assert.deepEqual([taken.id, taken.epoch, taken.version], [lapsed.id, 45, 91])
+    const far = worker(bench, 'far-away')
+    assert.deepEqual(await store.apply([resolve(lapsed, far), resolve(living, far)]), [
+      'conflict',
+      'written',
+    ])
+  }),
+
+  check('puts a newer version in the place of an older one, whole', async (bench) => {
+    const { store } = bench
+    const old = aVeteran({ payload: text('two', 2), lane: 'l', dependsOn: [gone] })
+    await store.keep([{ letter: old, original: text('one', 1), waitsFor: [gone] }])
+    const next = aVeteran({
+      id: old.id,
+      version: 91,
+      queue: 'mail',
+      state: 'parked',
+      tags: ['green'],
+      payload: text('new', 1),
+      history: old.history.slice(0, 3),
+      historyOmitted: 0,
+    })
+    assert.deepEqual(await store.keep([{ letter: next }]), ['written'])
+    await sameAll(store, [{ letter: next }])
+    assert.deepEqual(plain(await store.original(old.id)), plain(next.payload))
+    assert.deepEqual(await store.tally('tag'), new Map([['green', 1]]))
+    assert.deepEqual(await store.tally('queue'), new Map([['mail', 1]]))
+    assert.deepEqual(await store.totals(), [])
+    assert.deepEqual(await claim(bench), [])
+  }),
+
+  check('leaves a letter alone that is as new or newer', async ({ store }) => {
+    const letter = aVeteran()
+    await store.keep([{ letter }])
+    const others = [90, 12].map((version) => ({
+      letter: aVeteran({ id: letter.id, version, queue: 'mail' }),
+    }))
+    assert.deepEqual(await store.keep(others), ['conflict', 'conflict'])
+    await sameAll(store, [{ letter }])
+    assert.deepEqual(await store.tally('queue'), new Map([['orders', 1]]))
+  }),
+
+  check('waits for what the letter still waited for, and for nothing else', async (bench) => {
+    const { store } = bench
+    const root = aLetter({ state: 'parked' })
+    const half = aLetter({ dependsOn: [gone, root.id] })
+    const free = aLetter({ dependsOn: [gone] })
+    await store.keep([{ letter: half, waitsFor: [root.id] }, { letter: free }, { letter: root }])
+    await sameAll(store, [{ letter: half, waitsFor: [root.id] }, { letter: free }])
+    assert.equal((await claimOne(bench)).id, free.id)
+    await store.apply([resolve(root, person(bench))])
+    assert.deepEqual((await store.stored([half.id]))[0]!.waitsFor ?? [], [])
+    assert.equal((await claimOne(bench)).id, half.id)
+  }),
+
+  check('frees whoever waits for a letter that comes resolved', async (bench) => {
+    const { store } = bench
+    const root = aLetter({ state: 'parked' })
+    const [early, late] = [1, 2].map(() => aLetter({ dependsOn: [root.id] }))
+    const waitsFor = [root.id]
+    await store.keep([{ letter: root }, { letter: early!, waitsFor }])
+    assert.deepEqual(await claim(bench), [])
+    const resolved = withChange(root, resolve(root, person(bench)))
+    await store.keep([{ letter: resolved }, { letter: late!, waitsFor }])
+    assert.deepEqual(ids(await claim(bench)), [early!.id, late!.id])
+  }),
+
+  check('keeps the order of a lane, whatever comes first', async (bench) => {
+    const { store } = bench
+    const [first, second] = [1, 2].map(() => aLetter({ lane: 'l' }))
+    await store.keep([{ letter: second! }])
+    await store.keep([{ letter: first! }])
+    const head = await claimOne(bench)
+    assert.equal(head.id, first!.id)
+    await store.apply([resolve(head, worker(bench))])
+    assert.equal((await claimOne(bench)).id, second!.id)
+  }),
+
+  check('sets totals, and counts on from there', async ({ store }) => {
+    const total = (overrides: Partial<Total>): Total => ({
+      action: 'capture',
+      queue: 'orders',
+      priority: 'medium',
+      count: 40,
+      retries: 9,
+      maxRetries: 5,
+      backoffMs: 1500.5,
+      ...overrides,
+    })
+    await store.add([aLetter({ retries: 8 })])
+    const others = [total({ action: 'remove' }), total({ queue: "it's", priority: 'low' })]
+    await store.keepTotals([total({ count: 1 }), ...others])
+    await store.keepTotals([total({})])
+    assert.deepEqual(sorted(await store.totals()), sorted([total({}), ...others]))
+    await store.add([aLetter({ retries: 7, backoffMs: 0.5 })])
+    const grown = total({ count: 41, retries: 16, maxRetries: 7, backoffMs: 1501 })
+    assert.deepEqual(sorted(await store.totals()), sorted([grown, ...others]))
+    await store.keepTotals([])
+  }),
+
+  check('takes many at once, and answers in order', async ({ store }) => {
+    const letters = Array.from({ length: 600 }, () => ({ letter: aLetter() }))
+    await store.keep([letters[300]!])
+    const expected = letters.map((_, n) => (n === 300 ? 'conflict' : 'written'))
+    assert.deepEqual(await store.keep(letters), expected)
+    const wanted = letters.map(({ letter }) => letter.id).toReversed()
+    const got = await store.stored(wanted)
+    assert.deepEqual(ids(got.map(({ letter }) => letter)), wanted)
+  }),
+
+  check('shares nothing with the caller', async ({ store }) => {
+    const letter = aLetter({ metadata: { a: 1 } })
+    await store.keep([{ letter }])
+    letter.metadata['a'] = 2
+    const [got] = await store.stored([letter.id])
+    got!.letter.metadata['a'] = 3
+    assert.deepEqual((await current(store, letter.id)).metadata, { a: 1 })
+  }),
+
+  check(
+    'keeps letters over a restart',
+    async (bench) => {
+      const letter = aVeteran({ payload: text('two', 2), dependsOn: [gone] })
+      const expected = { letter, original: text('one', 1), waitsFor: [gone] }
+      await bench.store.keep([expected])
+      await sameAll(await reopened(bench), [expected])
+    },
+    needsDurable,
+  ),
+
+  check(
+    'wakes a watcher when a letter is kept that is due',
+    async ({ store }) => {
+      const woken = new Promise<void>((wake) => void store.watch(wake))
+      await store.keep([{ letter: aLetter() }])
+      await woken
+    },
+    needsWakeups,
+  ),
+]
+
+function sorted(totals: readonly Total[]): Total[] {
+  const key = ({ action, queue, priority }: Total): string => `${action} ${queue} ${priority}`
+  return totals.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}

@@ -1,0 +1,148 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { nameOf, summary } from '../../../src/cli/commands/copy.ts'
+import { systemClock } from '../../../src/clock.ts'
+import type { CopyReport } from '../../../src/copy/copy.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { mixedLetters } from '../../../src/testing/store/mixed.ts'
+import {
+  aFolder,
+  aStoreFile,
+  expectTame,
+  expectToFit,
+  hostileText,
+  plainEnv,
+  redrive,
+} from '../run-cli.ts'
+
+const folder = aFolder()
+const newStore = (): string => `sqlite:${join(folder, `${systemClock.id()}.db`)}`
+
+describe('redrive copy', { timeout: 30_000 }, () => {
+  it('copies a store, says what it did, and finds it the same afterwards', async () => {
+    const from = await aStoreFile(folder, mixedLetters())
+    const to = newStore()
+    const copied = await redrive(['copy', from, to])
+    expect(copied).toMatchObject({ exit: 0, err: expect.stringContaining('72 of 72 letters') })
+    expect(copied.out).toContain('72 letters copied now.')
+    expect(copied.out).toMatch(/^archived +12$/m)
+    expect(copied.out).toContain('Verified: 72 letters, 0 records and the totals are the same.')
+    expectTame(copied.out)
+    const again = await redrive(['copy', from, to, '--json'])
+    expect(again).toMatchObject({ exit: 0, err: '' })
+    expect(JSON.parse(again.out)).toMatchObject({ ok: true, copied: 0, verdict: { letters: 72 } })
+    expect((await redrive(['copy', from, to, '--verify-only'])).exit).toBe(0)
+  })
+
+  it('ends with 1 and names what is not the same', async () => {
+    const letter = aLetter()
+    const [from, to] = [await aStoreFile(folder, [letter]), await aStoreFile(folder, [])]
+    const { out, exit } = await redrive(['copy', from, to, '--verify-only'])
+    expect(exit).toBe(1)
+    expect(out).toContain(`letter ${letter.id}: missing in the target`)
+  })
+
+  it('refuses while workers are about', async () => {
+    const from = await aStoreFile(folder, [aLetter()])
+    const store = sqliteStore({ path: from.slice('sqlite:'.length) })
+    await store.open()
+    const seenAt = toTimestamp(systemClock.now())
+    await store.records.put('worker', 'busy', { queues: ['orders'], seenAt })
+    await store.close()
+    const to = newStore()
+    const { err, exit } = await redrive(['copy', from, to])
+    expect(exit).toBe(2)
+    expect(err).toContain('busy')
+    expect(err).toContain('stop them')
+    expect((await redrive(['list', '--store', to, '--json'])).out).toBe('')
+  })
+
+  it.each([
+    ['a source that is not there', 8, () => [newStore(), newStore()]],
+    ['a store with itself', 2, async () => [await aStoreFile(folder, []), '']],
+    [
+      'a target with letters',
+      2,
+      async () => [await aStoreFile(folder, []), await aStoreFile(folder, [aLetter()])],
+    ],
+    ['a store in memory', 2, async () => [await aStoreFile(folder, []), 'memory:']],
+  ])('refuses %s', async (_, code, stores) => {
+    const [from, to] = (await stores()) as [string, string]
+    const { exit, out } = await redrive(['copy', from, to || from])
+    expect(exit).toBe(code)
+    expect(out).toBe('')
+  })
+
+  it('makes no target when the source is not there, or when it only looks', async () => {
+    const [from, to] = [newStore(), newStore()]
+    await redrive(['copy', from, to])
+    await redrive(['copy', await aStoreFile(folder, []), to, '--verify-only'])
+    expect(existsSync(to.slice('sqlite:'.length))).toBe(false)
+  })
+
+  it('stops on Ctrl-C, says how to go on, and goes on', async () => {
+    const letters = Array.from({ length: 10_000 }, () => aLetter())
+    const from = await aStoreFile(folder, letters)
+    const to = newStore()
+    const main = join(import.meta.dirname, '../../../src/cli/main.ts')
+    const child = spawn(process.execPath, [main, 'copy', from, to], { env: plainEnv })
+    const out = text(child.stdout)
+    await once(child.stderr, 'data')
+    child.kill('SIGINT')
+    const [exit] = await once(child, 'close')
+    expect(exit).toBe(130)
+    expect(await out).toContain('Run the same command again')
+    const { out: rest, exit: end } = await redrive(['copy', from, to, '--json'])
+    const { copied, ok } = JSON.parse(rest) as CopyReport
+    expect({ ok, end }).toEqual({ ok: true, end: 0 })
+    expect(copied).toBeLessThan(10_000)
+  })
+})
+
+describe('summary', () => {
+  const names = { from: `sqlite:/a/${'long/'.repeat(30)}x.db`, to: 'sqlite:/b' }
+
+  it('fits a terminal, and tames what comes from letters', () => {
+    const report: CopyReport = {
+      ok: false,
+      copied: 3,
+      verdict: {
+        letters: 2,
+        records: 1,
+        states: { pending: 2_000_000 },
+        hash: { from: 'a', to: 'b' },
+        differences: {
+          first: [{ kind: 'count', name: `queue ${hostileText}`, why: 'x'.repeat(200) }],
+          count: 21,
+        },
+        damaged: { first: [{ id: 'a', why: hostileText }], count: 2 },
+      },
+    }
+    const lines = summary(names, report, 80)
+    expectToFit(lines.join('\n'))
+    expect(lines.join('\n')).toContain('… and 20 more')
+    expect(lines.join('\n')).toContain('2 letters damaged in the source')
+  })
+
+  it('says how to go on when it was stopped', () => {
+    expect(summary(names, { ok: false, copied: 5 }, 80).at(-1)).toContain('again')
+  })
+})
+
+describe('nameOf', () => {
+  it.each([
+    ['postgres://ada:secret@db:5432/letters?schema=dlq', 'postgres://db:5432/letters?schema=dlq'],
+    ['redis://:secret@cache/1', 'redis://cache/1'],
+    ['https://search/x?api_key=secret&prefix=p', 'https://search/x?prefix=p'],
+    ['sqlite:/a/../b.db', 'sqlite:/b.db'],
+    ['sqlite:///b.db', 'sqlite:/b.db'],
+  ])('knows %s without its secrets', (url, name) => {
+    expect(nameOf(url)).toBe(name)
+  })
+})
