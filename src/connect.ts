@@ -1,6 +1,10 @@
-import type { Clock } from './clock.ts'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import type { Store } from './store.ts'
+import type { Sight } from './stores/spool/folder.ts'
+import type { SpooledStore, SpoolOptions } from './stores/spool/spool.ts'
 
 /** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
 const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = {
@@ -12,9 +16,38 @@ const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = 
       throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, as in sqlite:redrive.db')
     return (await import('./stores/sqlite/sqlite.ts')).sqliteStore({ path, clock })
   },
+  postgres: (rest, clock) => onPostgres(`postgres:${rest}`, clock),
+  postgresql: (rest, clock) => onPostgres(`postgresql:${rest}`, clock),
+  redis: (rest, clock) => onRedis(`redis:${rest}`, clock),
+  rediss: (rest, clock) => onRedis(`rediss:${rest}`, clock),
 }
 
-/** A URL to its store, not yet opened: `sqlite:FILE` or `memory:`. */
+/** Leases are judged by the server's clock, which all machines share, unless the caller has a clock of its own. */
+async function onPostgres(url: string, clock: Clock): Promise<Store> {
+  const { postgresStore } = await needing('pg', () => import('./stores/postgres/postgres.ts'))
+  return postgresStore(clock === systemClock ? { url } : { url, clock })
+}
+
+/** Here, too, the time is the server's. */
+async function onRedis(url: string, clock: Clock): Promise<Store> {
+  const { redisStore } = await needing('redis', () => import('./stores/redis/redis.ts'))
+  return redisStore(clock === systemClock ? { url } : { url, clock })
+}
+
+/** Loads a driver whose package is installed only by those who use it. */
+async function needing<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (cause) {
+    const { code, message } = cause as { code?: unknown; message?: string }
+    if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause
+    throw new RedriveError('INVALID_CONFIG', `this store needs a package: npm install ${name}`, {
+      cause,
+    })
+  }
+}
+
+/** A URL to its store, not yet opened: `sqlite:FILE`, `postgres://…`, `redis://…` or `memory:`. */
 export async function connect(url: string, clock: Clock): Promise<Store> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   const driver =
@@ -27,6 +60,29 @@ export async function connect(url: string, clock: Clock): Promise<Store> {
     )
   }
   return driver(url.slice(scheme.length + 1), clock)
+}
+
+/** A store with a spool before it, for when it is away. */
+export async function withSpool(store: Store, options: SpoolOptions): Promise<SpooledStore> {
+  return (await import('./stores/spool/spool.ts')).spooled(store, options)
+}
+
+/** What waits in the spool of a store, and where; for someone who only looks. */
+export async function lookAtSpool(url: string): Promise<Sight & { path: string }> {
+  const path = spoolPathOf(url)
+  return { path, ...(await (await import('./stores/spool/folder.ts')).lookInto(path)) }
+}
+
+/**
+ * The folder of a store's spool, unless another is given: beside a file, and for a server in the folder that the
+ * process runs in. User and password are no part of its name, so that they may change.
+ */
+export function spoolPathOf(url: string): string {
+  const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/is.exec(url)?.[1]
+  if (file !== undefined) return `${file}-spool`
+  const place = url.replace(/:\/\/[^@/]*@/, '://')
+  const name = createHash('sha256').update(place).digest('hex').slice(0, 12)
+  return join('.redrive', `spool-${name}`)
 }
 
 /** A URL as it may be shown: without its password. */

@@ -19,6 +19,12 @@ export type RedriveEvent =
   | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
   | { type: 'swept'; archived: number; removed: number; parked: number }
   | { type: 'breaker'; queue: string; state: 'open' | 'half-open' | 'closed'; until?: string }
+  /** The store cannot be reached, and the first letter waits for it in `place`. */
+  | { type: 'spooling'; place: string; error: unknown }
+  /** The store has all that waited. `duplicates` of them it had already, or counted as occurrences. */
+  | { type: 'drained'; count: number; duplicates: number }
+  /** Something in the spool cannot come to the store, and lies in `file`. */
+  | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
   | { type: 'trouble'; during: string; error: unknown }
 
 export type EventType = RedriveEvent['type']

@@ -34,6 +34,18 @@ export interface QueueOptions extends QueuePolicy {
   overflow?: 'reject' | 'evict-resolved'
   /** Larger payloads are refused with TOO_LARGE. 16 MiB unless said. */
   maxPayloadBytes?: number
+  /**
+   * What becomes of new letters while the store cannot be reached. `spool`: they wait on the local disk. `fail`: they
+   * are refused, so that their source is not acknowledged. `memory`: they wait in memory and are lost with the
+   * process. For a durable store given by URL it is `spool` unless said, for others `fail`.
+   */
+  onStoreDown?: 'spool' | 'fail' | 'memory'
+  /** The folder for them, on a local disk. Beside the file of a SQLite store, else in `.redrive`, unless said. */
+  spoolPath?: string
+  /** How much may wait there; more is refused. 1 GiB unless said. */
+  spoolMaxBytes?: number
+  /** How long the store may take to keep letters before they go to the spool. 5 s unless said. */
+  spoolAfterMs?: number
   /** Handlers that run at the same time. 10 unless said. */
   maxConcurrent?: number
   /** Letters claimed at once, within `maxConcurrent`. 100 unless said. */
@@ -115,6 +127,10 @@ const optionsSchema = z.strictObject({
     .min(1)
     .max(1024 ** 3)
     .optional(),
+  onStoreDown: z.enum(['spool', 'fail', 'memory']).optional(),
+  spoolPath: z.string().min(1).optional(),
+  spoolMaxBytes: z.int().min(1).optional(),
+  spoolAfterMs: positiveMs.optional(),
   maxConcurrent: z.int().min(1).max(10_000).optional(),
   claimBatch: z.int().min(1).max(1000).optional(),
   leaseMs: z.number().min(50).max(86_400_000).optional(),
@@ -131,8 +147,20 @@ const optionsSchema = z.strictObject({
 
 /** Options with every default filled in. */
 export type Settings = Required<
-  Omit<QueueOptions, 'backoff' | 'retention' | 'breaker' | 'clock' | 'worker' | 'maxItems'>
+  Omit<
+    QueueOptions,
+    | 'backoff'
+    | 'retention'
+    | 'breaker'
+    | 'clock'
+    | 'worker'
+    | 'maxItems'
+    | 'onStoreDown'
+    | 'spoolPath'
+  >
 > & {
+  onStoreDown?: 'spool' | 'fail' | 'memory'
+  spoolPath?: string
   backoff?: RetryPolicy
   retention?: Retention
   breaker: Partial<BreakerSettings> | false
@@ -148,6 +176,8 @@ const defaults = {
   maxItems: Infinity,
   overflow: 'reject',
   maxPayloadBytes: 16 * 1024 ** 2,
+  spoolMaxBytes: 1024 ** 3,
+  spoolAfterMs: 5000,
   maxConcurrent: 10,
   claimBatch: 100,
   leaseMs: 30_000,

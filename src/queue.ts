@@ -4,7 +4,7 @@ import { Door } from './capture/capture.ts'
 import { checkQueueName, type CaptureContext } from './capture/context.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import { systemClock, type Clock } from './clock.ts'
-import { connect } from './connect.ts'
+import { connect, spoolPathOf, withSpool } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
@@ -29,6 +29,7 @@ import {
   readStatistics,
   summaryOf,
   type Metrics,
+  type SpoolStatus,
   type Statistics,
 } from './statistics.ts'
 import type { Capacity, Store, StoreHealth } from './store.ts'
@@ -44,6 +45,8 @@ export interface Health {
   ok: boolean
   store: StoreHealth
   processor: { running: boolean; active: number }
+  /** Where there is a spool. */
+  spool?: SpoolStatus
   problems: string[]
 }
 
@@ -62,7 +65,8 @@ export class DeadLetterQueue {
   readonly #settings: Settings
   readonly #policies = new Map<string, QueuePolicy>()
   readonly #capacity: Capacity | undefined
-  readonly #hub = new ObserverHub()
+  readonly #hub: ObserverHub
+  readonly #spool: (() => Promise<SpoolStatus>) | undefined
   readonly #door: Door
   readonly #redelivery: Redelivery
   readonly #sweeper: Sweeper
@@ -73,17 +77,28 @@ export class DeadLetterQueue {
   static async open(store: string | Store, options: QueueOptions = {}): Promise<DeadLetterQueue> {
     const settings = readOptions(options)
     const clock = options.clock ?? systemClock
-    const opened = typeof store === 'string' ? await connect(store, clock) : store
+    const hub = new ObserverHub()
+    for (const observer of settings.observers) hub.on('*', observer)
+    const connected = typeof store === 'string' ? await connect(store, clock) : store
+    const url = typeof store === 'string' ? store : undefined
+    const opened = await standBy(connected, url, settings, clock, hub)
     await opened.open()
-    return new DeadLetterQueue(opened, settings, clock, options.worker)
+    return new DeadLetterQueue(opened, settings, clock, hub, options.worker)
   }
 
-  private constructor(store: Store, settings: Settings, clock: Clock, worker?: string) {
+  private constructor(
+    store: Store & { spool?: () => Promise<SpoolStatus> },
+    settings: Settings,
+    clock: Clock,
+    hub: ObserverHub,
+    worker?: string,
+  ) {
     this.#store = store
+    this.#spool = store.spool
     this.#settings = settings
-    for (const observer of settings.observers) this.#hub.on('*', observer)
-    const { rules: classifierRules, backoffs, unknownRetries, maxItems, overflow } = settings
-    this.#capacity = Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
+    this.#hub = hub
+    const { rules: classifierRules, backoffs, unknownRetries } = settings
+    this.#capacity = capacityOf(settings)
     const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, unknownRetries }
     this.#door = new Door({
       ...judging,
@@ -231,7 +246,8 @@ export class DeadLetterQueue {
 
   /** Lifetime counters and averages, exact, and kept across restarts. */
   async metrics(): Promise<Metrics> {
-    return metricsOf(await this.#store.totals())
+    const metrics = metricsOf(await this.#store.totals())
+    return this.#spool ? { ...metrics, spool: await this.#spool() } : metrics
   }
 
   /** The metrics as text. */
@@ -242,7 +258,9 @@ export class DeadLetterQueue {
   async health(): Promise<Health> {
     const store = await this.#store.health()
     const { started: running, active } = this.#redelivery
-    return { ok: store.ok, store, processor: { running, active }, problems: store.problems }
+    const { ok, problems } = store
+    const health = { ok, store, processor: { running, active }, problems }
+    return this.#spool ? { ...health, spool: await this.#spool() } : health
   }
 
   // act on one
@@ -332,4 +350,36 @@ export class DeadLetterQueue {
   #mustBeOpen(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
   }
+}
+
+function capacityOf({ maxItems, overflow }: Settings): Capacity | undefined {
+  return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
+}
+
+/** Puts a spool before the store, if there is to be one. A store without a URL has no name that a spool could be found by. */
+async function standBy(
+  store: Store,
+  url: string | undefined,
+  settings: Settings,
+  clock: Clock,
+  hub: ObserverHub,
+): Promise<Store & { spool?: () => Promise<SpoolStatus> }> {
+  const durable = store.powers.durable && url !== undefined
+  const usual = durable || settings.spoolPath !== undefined ? 'spool' : 'fail'
+  const mode = settings.onStoreDown ?? usual
+  if (mode === 'fail') return store
+  const path = settings.spoolPath ?? (durable ? spoolPathOf(url) : undefined)
+  if (mode === 'spool' && path === undefined)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `option "onStoreDown": 'spool' needs a spoolPath, unless a durable store is given by URL`,
+    )
+  return withSpool(store, {
+    maxBytes: settings.spoolMaxBytes,
+    timeoutMs: settings.spoolAfterMs,
+    capacity: capacityOf(settings),
+    clock,
+    tell: (event) => hub.emit(event),
+    ...(mode === 'spool' && path !== undefined ? { path } : {}),
+  })
 }

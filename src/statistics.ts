@@ -45,6 +45,22 @@ export interface Lifetime {
   evicted: number
 }
 
+/** How things stand with the letters that wait because the store could not be reached. */
+export interface SpoolStatus {
+  /** Letters that wait. */
+  letters: number
+  bytes: number
+  /** When the oldest of them was captured. */
+  oldestAt: string | null
+  /** Letters that waited and have come to the store, since this process opened it. */
+  drained: number
+  /** What was set aside: ends of journals cut short, damage, letters that the store refused, journals that cannot be read. */
+  torn: number
+  damaged: number
+  refused: number
+  unreadable: number
+}
+
 export interface Processor {
   running: boolean
   active: number
@@ -138,6 +154,8 @@ export interface Metrics {
   /** Shares of what was enqueued, from 0 to 1. */
   successRate: number
   abandonmentRate: number
+  /** Where there is a spool. */
+  spool?: SpoolStatus
 }
 
 export function metricsOf(totals: readonly Total[]): Metrics {
@@ -213,5 +231,18 @@ export function summaryOf(metrics: Metrics): string {
     `- Avg Retry Count: ${metrics.avgRetryCount.toFixed(2)}`,
     `- Avg Backoff: ${Math.round(metrics.avgBackoffMs)} ms`,
     `- Max Retry Count: ${metrics.maxRetryCount}`,
+    ...(metrics.spool ? spoolLines(metrics.spool) : []),
   ].join('\n')
+}
+
+function spoolLines(spool: SpoolStatus): string[] {
+  const aside = spool.damaged + spool.refused + spool.unreadable + spool.torn
+  return [
+    '',
+    'Spool:',
+    `- Waiting: ${spool.letters} (${spool.bytes} bytes)`,
+    `- Oldest: ${spool.oldestAt ?? 'none'}`,
+    `- Drained: ${spool.drained}`,
+    `- Set Aside: ${aside}`,
+  ]
 }

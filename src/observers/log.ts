@@ -64,6 +64,25 @@ function lineOf(event: RedriveEvent): Line {
         ...until,
       }
     }
+    case 'spooling':
+      return {
+        level: 'error',
+        message: 'store cannot be reached, letters wait in the spool',
+        place: shown(event.place),
+        error: briefly(event.error),
+      }
+    case 'drained': {
+      const { count, duplicates } = event
+      return { level: 'warn', message: 'spool drained', count, duplicates }
+    }
+    case 'set-aside':
+      return {
+        level: event.what === 'torn' ? 'warn' : 'error',
+        message: 'set aside from the spool',
+        what: event.what,
+        file: shown(event.file),
+        why: shown(event.why),
+      }
     case 'trouble':
       return {
         level: 'error',

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { lookAtSpool } from '../../connect.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { takeCensus } from '../census.ts'
@@ -44,6 +45,7 @@ async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
     ...(await health(opened)),
     ...(options.quick ? [] : await letters(opened)),
     ...(await waiting(opened)),
+    ...(await spool(opened)),
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)
@@ -78,6 +80,25 @@ async function health({ store }: Opened): Promise<Finding[]> {
     text,
   }))
   return [...settings, ...found]
+}
+
+/** What waits beside the store, if its spool is where it usually is. */
+async function spool({ url }: Opened): Promise<Finding[]> {
+  const { path, journals, bytes, aside } = await lookAtSpool(url)
+  const found: Finding[] = []
+  if (journals > 0)
+    found.push({
+      kind: 'warning',
+      what: 'spool',
+      text: `${counted(journals, 'journal')} of ${bytes} bytes in ${path}: the worker that wrote it drains it, or the next one to start`,
+    })
+  if (aside > 0)
+    found.push({
+      kind: 'warning',
+      what: 'spool',
+      text: `${counted(aside, 'file')} set aside in ${path}: look at ${aside === 1 ? 'it' : 'them'}, then take ${aside === 1 ? 'it' : 'them'} away`,
+    })
+  return found
 }
 
 const maxTold = 5

@@ -1,0 +1,91 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import type { Timestamp } from '../../letter/time.ts'
+import { segmentFile, segmentsIn, type SegmentName } from './folder.ts'
+import { takeLock, type Lock } from './lock.ts'
+import { readSegment } from './segment.ts'
+
+/** A segment in the row of those that wait. */
+export interface Segment extends SegmentName {
+  path: string
+  /** How much of it was acknowledged; or, of a journal left behind, how much there is. */
+  bytes: number
+  /** Where what is not in the store yet begins. */
+  from: number
+  letters: number
+  oldestAt?: Timestamp
+}
+
+export const lockFile = (folder: string, owner: string): string => join(folder, `${owner}.lock`)
+const cursorFile = (folder: string, owner: string): string => join(folder, `${owner}.drained`)
+
+/**
+ * How far a journal has been drained. It is not flushed: a kill leaves it right, and after a loss of power some
+ * letters come to the store a second time, which knows them by their ids.
+ */
+export async function writeCursor(folder: string, { owner, number, from }: Segment): Promise<void> {
+  const cursor = Buffer.alloc(12)
+  cursor.writeUInt32LE(number, 0)
+  cursor.writeUInt32LE(from, 4)
+  cursor.writeUInt32LE(crc32(cursor.subarray(0, 8)), 8)
+  await writeFile(cursorFile(folder, owner), cursor, { mode: 0o600 })
+}
+
+async function readCursor(
+  folder: string,
+  owner: string,
+): Promise<{ number: number; from: number }> {
+  const cursor = await readFile(cursorFile(folder, owner)).catch(() => Buffer.alloc(0))
+  const sound = cursor.length === 12 && crc32(cursor.subarray(0, 8)) === cursor.readUInt32LE(8)
+  if (!sound) return { number: 0, from: 0 }
+  return { number: cursor.readUInt32LE(0), from: cursor.readUInt32LE(4) }
+}
+
+export async function removeCursor(folder: string, owner: string): Promise<void> {
+  await rm(cursorFile(folder, owner), { force: true })
+}
+
+/** A journal whose process is gone, now ours. */
+export interface Leftover {
+  owner: string
+  lock: Lock
+  segments: Segment[]
+  /** Segments that could not be read, and why. */
+  unreadable: { path: string; error: unknown }[]
+}
+
+/** Takes over the journals in a folder that nobody holds, the oldest first. */
+export async function takeLeftovers(folder: string): Promise<Leftover[]> {
+  const owners = new Set((await segmentsIn(folder)).map(({ owner }) => owner))
+  const taken: Leftover[] = []
+  for (const owner of owners) {
+    const lock = takeLock(lockFile(folder, owner))
+    if (!lock) continue
+    // Someone else may have drained it in the meantime: what counts is what is there under the lock.
+    const names = (await segmentsIn(folder)).filter((name) => name.owner === owner)
+    const { number, from } = await readCursor(folder, owner)
+    const leftover: Leftover = { owner, lock, segments: [], unreadable: [] }
+    for (const name of names) {
+      const path = join(folder, segmentFile(name))
+      if (name.number < number) await rm(path)
+      else await look(leftover, { ...name, path, from: name.number === number ? from : 0 })
+    }
+    taken.push(leftover)
+  }
+  return taken
+}
+
+async function look(
+  { segments, unreadable }: Leftover,
+  found: SegmentName & { path: string; from: number },
+): Promise<void> {
+  try {
+    const { entries, bytes } = await readSegment(found.path, found.from)
+    const oldestAt = entries[0]?.letter.deadLetteredAt
+    const known = { ...found, bytes, letters: entries.length }
+    segments.push(oldestAt === undefined ? known : { ...known, oldestAt })
+  } catch (error) {
+    unreadable.push({ path: found.path, error })
+  }
+}

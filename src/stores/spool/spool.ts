@@ -1,0 +1,282 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { Timestamp } from '../../letter/time.ts'
+import type { AddResult, Capacity, Store, StoreHealth } from '../../store.ts'
+import type { Aside, Backlog, Tell } from './backlog.ts'
+import { deliver } from './deliver.ts'
+import { inMemory } from './in-memory.ts'
+import { journal } from './journal.ts'
+import { healthWith } from './health.ts'
+import { passThrough } from './pass-through.ts'
+
+export interface SpoolOptions {
+  /** The folder of the journal, on a local disk. Without one, letters wait in memory only. */
+  path?: string
+  /** How much may wait. A GiB unless said. */
+  maxBytes?: number
+  /** How long the store may take to keep letters before it counts as away. 5 s unless said. */
+  timeoutMs?: number
+  /** What the letters that waited are added with. */
+  capacity?: Capacity | undefined
+  clock?: Clock
+  tell?: Tell
+}
+
+/** How things stand with what waits for the store. */
+export interface SpoolStatus extends Aside {
+  /** Letters that wait. */
+  letters: number
+  bytes: number
+  /** When the oldest of them was captured. */
+  oldestAt: Timestamp | null
+  /** Letters that waited and have come to the store, since it was opened. */
+  drained: number
+}
+
+export interface SpooledStore extends Store {
+  spool(): Promise<SpoolStatus>
+}
+
+/**
+ * A store that keeps new letters in a spool while the store behind it is away, and gives them to it afterwards, in
+ * their order. Everything but `add` goes straight through. It stands before a store rather than in `capture`, so
+ * that every door has it, and none knows of it.
+ */
+export function spooled(store: Store, options: SpoolOptions = {}): SpooledStore {
+  const spool = new Spool(store, options)
+  return passThrough(store, {
+    open: () => spool.open(),
+    close: () => spool.close(),
+    add: (letters: readonly DeadLetter[], capacity?: Capacity) => spool.add(letters, capacity),
+    health: () => spool.health(),
+    spool: () => spool.status(),
+  })
+}
+
+/** The first of a drain is one letter, to see whether the store is there; then each batch is twice the last. */
+const maxBatch = 256
+
+/** Between two looks at a store that is away. */
+const firstWaitMs = 500
+const maxWaitMs = 30_000
+
+class Spool {
+  readonly #store: Store
+  readonly #options: SpoolOptions
+  readonly #clock: Clock
+  readonly #tell: Tell
+  readonly #backlog: Backlog
+  readonly #adding = new Set<Promise<unknown>>()
+  /** What the drain waits for, unless the store answers before. */
+  #patience: PromiseWithResolvers<never> | undefined
+  /** Whether the store did not answer, or not as it should, the last time it was asked to keep letters. */
+  #away = false
+  /** What the drain last met, for health. */
+  #trouble: unknown
+  /** Whether observers know that letters wait. */
+  #told = false
+  #failures = 0
+  #batch = 1
+  #drained = 0
+  /** Of what is being drained since the spool was last empty. */
+  #run = { count: 0, duplicates: 0 }
+  #draining: Promise<void> | undefined
+  #stopTimer: (() => void) | undefined
+  #opening: Promise<void> | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(store: Store, options: SpoolOptions) {
+    const { path, maxBytes = 2 ** 30, clock = systemClock, tell = () => {} } = options
+    this.#store = store
+    this.#options = options
+    this.#clock = clock
+    this.#tell = tell
+    this.#backlog =
+      path === undefined ? inMemory(maxBytes, tell) : journal({ path, maxBytes, clock, tell })
+  }
+
+  /** Fails when the store is not there: a worker that can only collect is not ready. */
+  async open(): Promise<void> {
+    await this.#store.open()
+    this.#opening ??= this.#backlog.open()
+    try {
+      await this.#opening
+    } catch (error) {
+      await this.#store.close()
+      throw error
+    }
+    this.#drain()
+  }
+
+  /** What waits stays where it is, for the next one to open it. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#end())
+  }
+
+  async #end(): Promise<void> {
+    this.#stopTimer?.()
+    this.#patience?.reject(closed())
+    await Promise.allSettled([this.#opening, this.#draining, ...this.#adding])
+    await this.#backlog.close()
+    await this.#store.close()
+  }
+
+  async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
+    if (this.#closing) throw closed()
+    const adding = this.#add(letters, capacity)
+    this.#adding.add(adding)
+    return adding.finally(() => this.#adding.delete(adding))
+  }
+
+  async #add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
+    if (!this.#mayGoAhead(letters)) return this.#keep(letters)
+    try {
+      const results = await this.#within(this.#store.add(letters, capacity))
+      this.#away = false
+      return results
+    } catch (error) {
+      if (!(error instanceof RedriveError) || error.code !== 'STORE_UNAVAILABLE') throw error
+      this.#away = true
+      this.#trouble = error
+      return this.#keep(letters)
+    }
+  }
+
+  /**
+   * While letters wait, those that have an order to keep go behind them; the others go to the store as soon as it
+   * has taken something again. So a long drain holds up nobody who does not need it.
+   */
+  #mayGoAhead(letters: readonly DeadLetter[]): boolean {
+    return this.#backlog.empty || (!this.#away && !letters.some(hasOrder))
+  }
+
+  /** Whether a letter is a duplicate shows only when it comes to the store. */
+  async #keep(letters: readonly DeadLetter[]): Promise<AddResult[]> {
+    await this.#backlog.append(letters)
+    if (!this.#told) {
+      this.#told = true
+      this.#tell({ type: 'spooling', place: this.#backlog.place, error: this.#trouble })
+    }
+    if (!this.#draining && !this.#stopTimer) this.#putOff()
+    return letters.map(() => ({ kind: 'added' }))
+  }
+
+  #drain(): void {
+    if (this.#closing) return
+    this.#draining ??= this.#drainAll()
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => {
+        this.#draining = undefined
+        if (!this.#backlog.empty) this.#putOff()
+      })
+  }
+
+  /** Later, and later each time it fails. */
+  #putOff(): void {
+    if (this.#closing) return
+    const most = Math.min(maxWaitMs, firstWaitMs * 2 ** this.#failures)
+    this.#failures += 1
+    this.#stopTimer = this.#clock.timer(most * (0.5 + this.#clock.random() / 2), () => {
+      this.#stopTimer = undefined
+      this.#drain()
+    })
+  }
+
+  /** Until nothing waits, or the store will not have it. */
+  async #drainAll(): Promise<void> {
+    for (;;) {
+      const entries = await this.#backlog.head()
+      if (!entries || this.#closing) break
+      const batch = entries.slice(0, this.#batch)
+      const { capacity } = this.#options
+      const delivery = await deliver(this.#store, batch, capacity, (call) => {
+        this.#patience = Promise.withResolvers()
+        if (this.#closing) this.#patience.reject(closed())
+        return this.#within(call, this.#patience)
+      })
+      for (const { entry, why } of delivery.refused) await this.#backlog.refuse(entry, why)
+      await this.#backlog.settle(delivery.settled)
+      const count = delivery.settled - delivery.refused.length
+      this.#drained += count
+      this.#run.count += count
+      this.#run.duplicates += delivery.duplicates
+      if ('trouble' in delivery) return this.#report(delivery.trouble)
+      this.#away = false
+      this.#failures = 0
+      this.#batch = Math.min(this.#batch * 2, maxBatch)
+    }
+    if (this.#backlog.empty) this.#rest()
+  }
+
+  #rest(): void {
+    if (this.#run.count > 0) this.#tell({ type: 'drained', ...this.#run })
+    this.#run = { count: 0, duplicates: 0 }
+    this.#told = false
+    this.#trouble = undefined
+    this.#failures = 0
+    this.#batch = 1
+  }
+
+  /** That the store is away is known; anything else is told, once. */
+  #report(error: unknown): void {
+    if (this.#closing) return
+    const isNew = textOf(error) !== textOf(this.#trouble)
+    const code = error instanceof RedriveError ? error.code : undefined
+    this.#away = code !== 'QUEUE_FULL'
+    this.#batch = 1
+    this.#trouble = error
+    if (isNew && code !== 'STORE_UNAVAILABLE')
+      this.#tell({ type: 'trouble', during: 'draining the spool', error })
+  }
+
+  /** A call that is too late may still have been carried out. The spool gives it the same letters again. */
+  async #within<T>(call: Promise<T>, late = Promise.withResolvers<never>()): Promise<T> {
+    const { timeoutMs = 5000 } = this.#options
+    call.catch(() => {})
+    const cancel = this.#clock.timer(timeoutMs, () =>
+      late.reject(
+        new RedriveError('STORE_UNAVAILABLE', `the store did not answer within ${timeoutMs} ms`),
+      ),
+    )
+    try {
+      return await Promise.race([call, late.promise])
+    } finally {
+      cancel()
+    }
+  }
+
+  async status(): Promise<SpoolStatus> {
+    const { letters, bytes, oldestAt = null } = this.#backlog
+    return { letters, bytes, oldestAt, drained: this.#drained, ...(await this.#backlog.aside()) }
+  }
+
+  async health(): Promise<StoreHealth> {
+    const inner = await this.#within(this.#store.health()).catch((error: unknown) => ({
+      ok: false,
+      checks: {},
+      problems: [textOf(error)],
+    }))
+    const { place } = this.#backlog
+    const durable = this.#options.path !== undefined
+    return healthWith(inner, await this.status(), {
+      place,
+      durable,
+      trouble: textOf(this.#trouble),
+    })
+  }
+}
+
+/** Letters of a lane, letters that wait for others, and letters that may be one with others. */
+function hasOrder({ lane, dependsOn, dedupeKey }: DeadLetter): boolean {
+  return lane !== undefined || dependsOn !== undefined || dedupeKey !== undefined
+}
+
+function textOf(error: unknown): string {
+  if (error === undefined) return ''
+  return error instanceof Error ? error.message : 'it failed with what is no error'
+}
+
+function closed(): RedriveError {
+  return new RedriveError('CLOSED', 'the store is closed')
+}

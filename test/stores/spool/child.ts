@@ -1,0 +1,27 @@
+import { writeSync } from 'node:fs'
+import { systemClock } from '../../../src/clock.ts'
+import { RedriveError } from '../../../src/errors.ts'
+import { memoryStore } from '../../../src/stores/memory/memory.ts'
+import { passThrough } from '../../../src/stores/spool/pass-through.ts'
+import { spooled } from '../../../src/stores/spool/spool.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+
+/*
+ * A process whose store is away: `child.ts FOLDER`. Eight callers keep letters in the spool, one after another, until it is
+ * killed. What was acknowledged goes to stdout, one line each: the caller, its number of the letter, the id.
+ */
+const away = passThrough(memoryStore(), {
+  add: () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'gone')),
+})
+const store = spooled(away, { path: process.argv[2]! })
+await store.open()
+
+await Promise.all(
+  Array.from({ length: 8 }, async (_, caller) => {
+    for (let number = 0; ; number++) {
+      const id = systemClock.id()
+      await store.add([aLetter({ id, lane: `${process.pid}/${caller}`, tags: [String(number)] })])
+      writeSync(1, `${process.pid}/${caller} ${number} ${id}\n`)
+    }
+  }),
+)

@@ -1,0 +1,410 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../../src/errors.ts'
+import type { DeadLetter } from '../../../src/letter/letter.ts'
+import { memoryStore } from '../../../src/stores/memory/memory.ts'
+import { passThrough } from '../../../src/stores/spool/pass-through.ts'
+import { spooled } from '../../../src/stores/spool/spool.ts'
+import { aLetter, fakeClock } from '../../../src/testing/index.ts'
+import { runStoreContract } from '../../contract/run-store-contract.ts'
+import { aFolder, aSpool } from './spool-bench.ts'
+
+runStoreContract('a spooled store', async () => {
+  const clock = fakeClock()
+  const folder = await aFolder()
+  const store = spooled(memoryStore({ clock }), { path: join(folder.path, 'spool'), clock })
+  await store.open()
+  return {
+    store,
+    now: () => clock.now(),
+    advance: (ms) => clock.advance(ms),
+    close: async () => {
+      await store.close()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+})
+
+const added = { kind: 'added' }
+const idsOf = (letters: readonly DeadLetter[]): string[] => letters.map(({ id }) => id)
+const some = (count: number, overrides: Partial<DeadLetter> = {}): DeadLetter[] =>
+  Array.from({ length: count }, () => aLetter(overrides))
+
+describe('while the store is away', () => {
+  it('letters wait on disk, and come to the store in their order once it is back', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    const { store, its, spooled, clock } = bench
+    its.mood = 'away'
+    const letters = some(700)
+    for (let at = 0; at < letters.length; at += 100)
+      expect(await spooled.add(letters.slice(at, at + 100))).toEqual(
+        Array.from({ length: 100 }, () => added),
+      )
+    expect(bench.heard('spooling')).toMatchObject([
+      { place: folder.path, error: { code: 'STORE_UNAVAILABLE' } },
+    ])
+    await clock.advance(60_000)
+    expect(its.given).toEqual([])
+    its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 700, duplicates: 0 })
+    expect(its.given).toEqual(idsOf(letters))
+    expect(await store.get(idsOf(letters))).toEqual(letters)
+    expect(readdirSync(folder.path)).toEqual([])
+    expect(await spooled.spool()).toMatchObject({ letters: 0, bytes: 0, drained: 700 })
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('it is asked less and less often, and by one letter', async () => {
+    await using bench = await aSpool()
+    let asked = 0
+    bench.its.mood = 'away'
+    await bench.spooled.add(some(10))
+    bench.its.instead = async (letters) => {
+      asked += 1
+      expect(letters).toHaveLength(1)
+      throw new RedriveError('STORE_UNAVAILABLE', 'still gone')
+    }
+    for (let minute = 0; minute < 10; minute++) await bench.clock.advance(60_000)
+    expect(asked).toBeGreaterThan(15)
+    expect(asked).toBeLessThan(60)
+  })
+
+  it('what it kept without a word is not kept twice', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'lost'
+    const letters = some(3)
+    expect(await bench.spooled.add(letters)).toEqual([added, added, added])
+    bench.its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 3, duplicates: 3 })
+    expect(await bench.store.tally('state')).toEqual(new Map([['pending', 3]]))
+  })
+
+  it('one that does not answer counts as away after its time', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path, timeoutMs: 2000 })
+    bench.its.mood = 'hung'
+    const adding = bench.spooled.add([aLetter()])
+    await bench.clock.advance(1999)
+    expect(bench.events).toEqual([])
+    await bench.clock.advance(1)
+    expect(await adding).toEqual([added])
+    bench.its.mood = 'well'
+    await bench.until('drained')
+  })
+
+  it.each(['INVALID_INPUT', 'CLOSED', 'STORE_UNSAFE'] as const)(
+    'an answer of %s is no absence, and is passed on',
+    async (code) => {
+      await using folder = await aFolder()
+      await using bench = await aSpool({ path: folder.path })
+      bench.its.instead = () => Promise.reject(new RedriveError(code, 'no'))
+      await expect(bench.spooled.add([aLetter()])).rejects.toMatchObject({ code })
+      expect(bench.events).toEqual([])
+    },
+  )
+
+  it('nothing else is kept from the caller', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    const [letter] = some(1)
+    await bench.spooled.add([letter!])
+    expect(await bench.spooled.get([letter!.id])).toEqual([])
+  })
+
+  it('a queue that cannot open its store does not open', async () => {
+    await using folder = await aFolder()
+    const error = new RedriveError('STORE_UNAVAILABLE', 'refused')
+    const store = passThrough(memoryStore(), { open: () => Promise.reject(error) })
+    const path = join(folder.path, 'spool')
+    await expect(spooled(store, { path }).open()).rejects.toBe(error)
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+})
+
+describe('order', () => {
+  it('is kept within a lane: its letters go behind those that wait, the others go ahead', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({
+      path: folder.path,
+      capacity: { maxItems: 3, overflow: 'reject' },
+    })
+    const { store, its, spooled, clock } = bench
+    await spooled.add(some(2))
+    its.mood = 'away'
+    const waiting = some(2, { lane: 'a' })
+    await spooled.add(waiting)
+    its.mood = 'well'
+    // The store is back, but has room for one of them only: the other waits on.
+    expect(await bench.until('trouble')).toMatchObject({ error: { code: 'QUEUE_FULL' } })
+    expect(await spooled.spool()).toMatchObject({ letters: 1 })
+    const [behind, ahead] = [aLetter({ lane: 'a' }), aLetter()]
+    expect(await spooled.add([behind])).toEqual([added])
+    expect(await spooled.add([ahead])).toEqual([added])
+    expect(its.given.at(-1)).toBe(ahead.id)
+    expect(await store.get([behind.id])).toEqual([])
+    await store.remove({ ids: [waiting[0]!.id, ahead.id, ...its.given.slice(0, 2)] })
+    await bench.until('drained')
+    expect(its.given.slice(-2)).toEqual([waiting[1]!.id, behind.id])
+    expect(clock.pending()).toBe(0)
+    expect(await spooled.add([aLetter({ lane: 'a' })])).toEqual([added])
+  })
+
+  it.each([{ dedupeKey: 'k' }, { dependsOn: ['x'] }])(
+    'is kept for %j as well',
+    async (overrides) => {
+      await using folder = await aFolder()
+      await using bench = await aSpool({
+        path: folder.path,
+        capacity: { maxItems: 1, overflow: 'reject' },
+      })
+      const [other] = some(1)
+      await bench.spooled.add([other!])
+      bench.its.mood = 'away'
+      await bench.spooled.add([aLetter(overrides)])
+      bench.its.mood = 'well'
+      await bench.until('trouble')
+      await bench.spooled.add([aLetter(overrides)])
+      expect(await bench.spooled.spool()).toMatchObject({ letters: 2 })
+      await bench.store.remove({ ids: [other!.id] })
+    },
+  )
+
+  it('does not hold up the others during a long drain', async () => {
+    const inner = memoryStore({ clock: fakeClock() })
+    await using bench = await aSpool({}, inner)
+    bench.its.mood = 'away'
+    const waiting = some(3)
+    await bench.spooled.add(waiting)
+    const gate = Promise.withResolvers<void>()
+    const is = { held: false }
+    bench.its.instead = async (letters) => {
+      is.held ||= letters.length === 2
+      if (letters.length === 2) await gate.promise
+      return inner.add(letters)
+    }
+    while (!is.held) await bench.clock.advance(100)
+    const [ahead, behind] = [aLetter(), aLetter({ lane: 'a' })]
+    await bench.spooled.add([ahead])
+    await bench.spooled.add([behind])
+    expect(idsOf(await inner.get(idsOf([...waiting, ahead, behind])))).toEqual(
+      idsOf([waiting[0]!, ahead]),
+    )
+    gate.resolve()
+    expect(await bench.until('drained')).toMatchObject({ count: 4 })
+  })
+
+  it('of occurrences: what waited is counted when it comes to the store', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    const letters = some(3, { dedupeKey: 'k' })
+    for (const letter of letters) expect(await bench.spooled.add([letter])).toEqual([added])
+    bench.its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 3, duplicates: 2 })
+    expect(await bench.store.get(idsOf(letters))).toMatchObject([
+      { id: letters[0]!.id, occurrences: 3 },
+    ])
+  })
+})
+
+describe('what the store will not have', () => {
+  it('is set aside, letter by letter, and the others come to the store', async () => {
+    await using folder = await aFolder()
+    const inner = memoryStore({ clock: fakeClock() })
+    const letters = some(5)
+    const bad = letters[2]!.id
+    const picky = passThrough(inner, {
+      add: async (given: readonly DeadLetter[]) => {
+        if (given.some(({ id }) => id === bad)) throw new RedriveError('INVALID_INPUT', 'not this')
+        return inner.add(given)
+      },
+    })
+    await using bench = await aSpool({ path: folder.path }, picky)
+    bench.its.mood = 'away'
+    await bench.spooled.add(letters)
+    bench.its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 4 })
+    expect(idsOf(await inner.get(idsOf(letters)))).toEqual(
+      idsOf(letters).filter((id) => id !== bad),
+    )
+    const [event] = bench.heard('set-aside')
+    expect(event).toMatchObject({ what: 'refused', why: 'not this' })
+    const kept = (await import(event!.file, { with: { type: 'json' } })) as { default: unknown }
+    expect(kept.default).toMatchObject({ why: 'not this', letter: { id: bad } })
+    expect(await bench.spooled.health()).toMatchObject({
+      ok: false,
+      problems: [expect.stringContaining('1 refused')],
+    })
+  })
+
+  it('since its id is taken by another payload, is set aside', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    const first = aLetter()
+    await bench.spooled.add([first])
+    bench.its.mood = 'away'
+    const bytes = Buffer.from('other')
+    await bench.spooled.add([
+      aLetter({ id: first.id, payload: { ...first.payload, bytes, size: 5 } }),
+      aLetter({ id: first.id }),
+    ])
+    bench.its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 1, duplicates: 1 })
+    expect(bench.heard('set-aside')).toMatchObject([{ what: 'refused' }])
+    expect(await bench.store.get([first.id])).toEqual([first])
+  })
+})
+
+describe('bounds', () => {
+  it('a full spool takes nothing, says so, and takes again when it was drained', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path, maxBytes: 4000 })
+    bench.its.mood = 'away'
+    const kept: string[] = []
+    for (;;) {
+      const letter = aLetter()
+      const error: unknown = await bench.spooled.add([letter]).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (error) {
+        expect(error).toMatchObject({
+          code: 'STORE_UNAVAILABLE',
+          message: expect.stringContaining('spoolMaxBytes') as string,
+        })
+        break
+      }
+      kept.push(letter.id)
+    }
+    expect(kept.length).toBeGreaterThan(1)
+    expect((await bench.spooled.spool()).bytes).toBeLessThanOrEqual(4000)
+    bench.its.mood = 'well'
+    await bench.until('drained')
+    expect(bench.its.given).toEqual(kept)
+    bench.its.mood = 'away'
+    expect(await bench.spooled.add([aLetter()])).toEqual([added])
+  })
+
+  it('files are for their owner only', async () => {
+    await using folder = await aFolder()
+    const path = join(folder.path, 'a', 'b')
+    await using bench = await aSpool({ path })
+    bench.its.mood = 'away'
+    await bench.spooled.add([aLetter()])
+    expect(statSync(path).mode & 0o777).toBe(0o700)
+    const files = readdirSync(path)
+    expect(files).toHaveLength(2)
+    for (const file of files) expect(statSync(join(path, file)).mode & 0o777).toBe(0o600)
+  })
+})
+
+describe('closing', () => {
+  it('leaves what waits, and the next one to open drains it', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    const letters = some(20)
+    await bench.spooled.add(letters)
+    await bench.spooled.close()
+    expect(bench.clock.pending()).toBe(0)
+    await expect(bench.spooled.add([aLetter()])).rejects.toMatchObject({ code: 'CLOSED' })
+    bench.its.mood = 'well'
+    await bench.reopen()
+    await bench.until('drained')
+    expect(bench.its.given).toEqual(idsOf(letters))
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  it('does not wait for a store that hangs', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    await bench.spooled.add([aLetter()])
+    bench.its.mood = 'hung'
+    await bench.clock.advance(1000)
+    await bench.spooled.close()
+  })
+
+  it('takes away a folder that it made, and no other', async () => {
+    await using folder = await aFolder()
+    const made = await aSpool({ path: join(folder.path, 'spool') })
+    await made.spooled.close()
+    const found = await aSpool({ path: folder.path })
+    await found.spooled.close()
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  it('takes nothing away from another that has it open', async () => {
+    await using folder = await aFolder()
+    const path = join(folder.path, 'spool')
+    const first = await aSpool({ path })
+    await using second = await aSpool({ path })
+    await first.spooled.close()
+    second.its.mood = 'away'
+    expect(await second.spooled.add([aLetter()])).toEqual([added])
+  })
+})
+
+describe('health', () => {
+  it('is not well while letters wait, and says how many, since when and why', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    expect(await bench.spooled.health()).toMatchObject({
+      ok: true,
+      checks: { spool: `${folder.path}: empty` },
+      problems: [],
+    })
+    bench.its.mood = 'away'
+    const [letter] = some(1)
+    await bench.spooled.add([letter!])
+    const { ok, problems } = await bench.spooled.health()
+    expect(ok).toBe(false)
+    expect(problems).toEqual([
+      `1 letter waits in the spool (${folder.path}), the oldest since ${letter!.deadLetteredAt}: it is gone`,
+    ])
+    bench.its.mood = 'well'
+    await bench.until('drained')
+    expect(await bench.spooled.health()).toMatchObject({ ok: true, problems: [] })
+  })
+
+  it('never rejects, and does not wait for a store that hangs', async () => {
+    const clock = fakeClock()
+    const silent = passThrough(memoryStore({ clock }), {
+      health: () => new Promise<never>(() => {}),
+    })
+    const bench = await aSpool({}, silent)
+    const health = bench.spooled.health()
+    await bench.clock.advance(5000)
+    expect(await health).toMatchObject({ ok: false })
+    await bench.spooled.close()
+  })
+})
+
+describe('in memory', () => {
+  it('letters wait as they do on disk, and health says that they would be lost', async () => {
+    await using bench = await aSpool({ maxBytes: 10_000 })
+    bench.its.mood = 'away'
+    const letters = some(4)
+    await bench.spooled.add(letters)
+    await expect(bench.spooled.add(some(4))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await bench.spooled.health()).toMatchObject({
+      ok: false,
+      problems: [expect.stringContaining('in memory only')],
+    })
+    bench.its.mood = 'well'
+    expect(await bench.until('drained')).toMatchObject({ count: 4 })
+    expect(bench.its.given).toEqual(idsOf(letters))
+  })
+
+  it('what is lost at the end is told', async () => {
+    await using bench = await aSpool()
+    bench.its.mood = 'away'
+    await bench.spooled.add([aLetter()])
+    await bench.spooled.close()
+    expect(bench.heard('trouble')).toHaveLength(1)
+  })
+})
