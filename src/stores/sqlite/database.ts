@@ -104,7 +104,8 @@ function configure(database: Database, synchronous: 'full' | 'relaxed'): void {
   const level = synchronous === 'full' ? 2 : 1
   // Heeded while the file is empty, and ignored afterwards.
   database.get(`PRAGMA page_size = ${pageBytes}`)
-  patiently(() => database.get('PRAGMA journal_mode = WAL'))
+  // To its end, since an error of the disk shows only there.
+  patiently(() => database.all('PRAGMA journal_mode = WAL'))
   for (const setting of [
     `synchronous = ${level}`,
     `cache_size = -${cacheKib}`,

@@ -12,5 +12,9 @@ export function health({ db, disk, options }: Books): StoreHealth {
     synchronous: db.get('PRAGMA synchronous')![0] === 2 ? 'full' : 'relaxed',
   }
   const problems = disk.problems()
+  if (checks['journal_mode'] !== 'wal')
+    problems.push(
+      `journal_mode is ${checks['journal_mode']}, not wal: processes hold each other up; close all of them and open the file again`,
+    )
   return { ok: problems.length === 0, checks, problems }
 }
