@@ -1,0 +1,191 @@
+import { crc32 } from 'node:zlib'
+import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
+import { fieldsOf, fieldsSum, summed, type Fields } from './fields.ts'
+import { payloadText } from './payload-text.ts'
+import type { Stamped } from './shelf.ts'
+import { clueFields, repaired } from './stand-in.ts'
+
+/** A letter with what the store knows of it. */
+export interface Kept {
+  letter: DeadLetter
+  /** The payload as captured, once an edit has replaced it. */
+  original?: Payload
+  waitsFor: string[]
+  /** Tells this letter from an earlier one of the same id, where its dedupeKey is noted. */
+  birth?: string
+  /** Since when it waits for its dedupeKey. Until it has it, the letter does not exist for anyone else. */
+  draftMs?: number
+  /** Why it could not be read as it was written. Stays when the letter is written again. */
+  damage?: string
+}
+
+export interface LetterDocument extends Partial<Fields>, Stamped {
+  /** The letter but for history and bytes, and what the store knows of it, as JSON: the truth, of which all fields are made. */
+  head: string
+  history: string
+  payload: string
+  original?: string
+  payload_text?: string
+  task?: unknown
+  metadata?: unknown
+  draft_ms?: number
+  sums: { head: number; fields: number; history: number; payload: number; original?: number }
+  damage?: string
+}
+
+interface Head {
+  letter: LetterSummary
+  original?: Omit<Payload, 'bytes'>
+  waitsFor: string[]
+  birth?: string
+}
+
+export function documentOf(kept: Kept): LetterDocument {
+  const { letter, original, waitsFor, birth, draftMs, damage } = kept
+  const { history, payload, corrupt: _, ...rest } = letter
+  const head: Head = {
+    letter: { ...rest, payload: factsOf(payload) },
+    waitsFor,
+    ...(original ? { original: factsOf(original) } : {}),
+    ...(birth === undefined ? {} : { birth }),
+  }
+  // A draft has no fields to be found by.
+  const fields = draftMs === undefined ? fieldsOf(letter, waitsFor) : {}
+  const texts = { head: JSON.stringify(head), history: JSON.stringify(history) }
+  const bytes = base64(payload.bytes)
+  const first = original && base64(original.bytes)
+  return {
+    ...fields,
+    ...(draftMs === undefined ? searchTexts(letter) : { draft_ms: draftMs }),
+    ...texts,
+    payload: bytes,
+    ...(first === undefined ? {} : { original: first }),
+    sums: {
+      head: crc32(texts.head),
+      fields: fieldsSum(fields),
+      history: crc32(texts.history),
+      payload: crc32(bytes),
+      ...(first === undefined ? {} : { original: crc32(first) }),
+    },
+    ...lasting(damage),
+  }
+}
+
+/** Fields are made anew with every write, so that only damage to the letter itself lasts. */
+function lasting(damage: string | undefined): { damage?: string } {
+  const left = damage?.split('; ').filter((fault) => fault !== wrongFields) ?? []
+  return left.length > 0 ? { damage: left.join('; ') } : {}
+}
+
+/** For people and their queries, and not part of what is verified. */
+export function searchTexts(letter: DeadLetter): Partial<LetterDocument> {
+  const words = payloadText(letter.payload)
+  return {
+    metadata: letter.metadata,
+    ...(letter.task ? { task: letter.task } : {}),
+    ...(words === undefined ? {} : { payload_text: words }),
+  }
+}
+
+/** What a summary is made of, and what a whole letter is; other fields are for searching only. */
+export const summaryFields = ['head', 'sums', 'damage', 'draft_ms', ...summed, ...clueFields]
+export const wholeFields = [...summaryFields, 'history', 'payload', 'original', 'stamp']
+
+/** The letter of a document, whole. One that cannot be read comes with what could be, and says why. */
+export function keptOf(id: string, document: LetterDocument): Kept {
+  const { kept, faults } = read(id, document)
+  const history = parsed<DeadLetter['history']>(document.history, 'history', faults)
+  if (!matchesSum(document.history, document.sums?.history))
+    faults.push('the history does not match its checksum')
+  const bytes = bytesOf(document.payload, document.sums?.payload, 'payload', faults)
+  const letter = { ...kept.letter, history: Array.isArray(history) ? history : [] } as DeadLetter
+  letter.payload = { bytes, ...kept.letter.payload }
+  const { original: facts, ...rest } = kept
+  const original =
+    facts && document.original !== undefined
+      ? {
+          bytes: bytesOf(document.original, document.sums?.original, 'captured payload', faults),
+          ...facts,
+        }
+      : undefined
+  return { ...rest, letter, ...(original ? { original } : {}), ...damageOf(document, faults) }
+}
+
+/** The letter as lists show it, from a document without its bulky fields. */
+export function summaryOf(id: string, document: LetterDocument): LetterSummary {
+  const { kept, faults } = read(id, document)
+  const { damage } = damageOf(document, faults)
+  return { ...kept.letter, ...(damage === undefined ? {} : { corrupt: damage }) }
+}
+
+/** A letter without its bytes and history, and what the store knows of it. */
+export type Light = Omit<Kept, 'letter' | 'original'> & { letter: LetterSummary }
+
+export function lightOf(id: string, document: LetterDocument): Light {
+  const { original: _, ...kept } = read(id, document).kept
+  return kept
+}
+
+/** The letter as it is given out. */
+export function letterOf({ letter, damage }: Kept): DeadLetter {
+  return damage === undefined ? letter : { ...letter, corrupt: damage }
+}
+
+const wrongFields = 'the search fields do not match their checksum'
+
+function read(
+  id: string,
+  document: LetterDocument,
+): { kept: Head & Pick<Kept, 'draftMs'>; faults: string[] } {
+  const faults: string[] = []
+  if (!matchesSum(document.head, document.sums?.head))
+    faults.push('the letter does not match its checksum')
+  if (fieldsSum(document) !== document.sums?.fields) faults.push(wrongFields)
+  const head = parsed<Head>(document.head, 'letter', faults)
+  const draft = typeof document.draft_ms === 'number' ? { draftMs: document.draft_ms } : {}
+  if (head && faults.length === 0) return { kept: { ...head, ...draft }, faults }
+  const waitsFor = Array.isArray(head?.waitsFor) ? head.waitsFor : []
+  return {
+    kept: { ...head, letter: repaired(id, document, head?.letter), waitsFor, ...draft },
+    faults,
+  }
+}
+
+function damageOf({ damage }: LetterDocument, faults: string[]): { damage?: string } {
+  const all = new Set([...(typeof damage === 'string' ? damage.split('; ') : []), ...faults])
+  return all.size > 0 ? { damage: [...all].join('; ') } : {}
+}
+
+function parsed<T>(text: unknown, what: string, faults: string[]): T | undefined {
+  try {
+    const value: unknown = JSON.parse(text as string)
+    if (typeof value === 'object' && value !== null) return value as T
+  } catch {
+    // Told below, like any other text that is not an object.
+  }
+  faults.push(`the ${what} is not readable as JSON`)
+  return undefined
+}
+
+function matchesSum(text: unknown, sum: number | undefined): boolean {
+  return typeof text === 'string' && crc32(text) === sum
+}
+
+function bytesOf(
+  text: unknown,
+  sum: number | undefined,
+  what: string,
+  faults: string[],
+): Uint8Array {
+  if (!matchesSum(text, sum)) faults.push(`the ${what} does not match its checksum`)
+  return typeof text === 'string' ? new Uint8Array(Buffer.from(text, 'base64')) : new Uint8Array(0)
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+}
+
+function factsOf(payload: Payload): Omit<Payload, 'bytes'> {
+  const { bytes: _, ...facts } = payload
+  return facts
+}

@@ -1,0 +1,223 @@
+import type { Clock } from '../../clock.ts'
+import { states } from '../../letter/letter.ts'
+import { toTimestamp, type Timestamp } from '../../letter/time.ts'
+import type { Store } from '../../store.ts'
+import type { SearchIndex } from './search-index.ts'
+
+/** How far the comparing of everything has come, as it stands in the store's records. */
+interface Progress {
+  cursor?: string
+  /** The last id that was compared. */
+  after?: string
+  completedAt?: Timestamp
+}
+
+export interface Standing {
+  /** Letters that changed and are not in the index yet. */
+  waiting: number
+  /** When everything was last compared from end to end. */
+  completedAt?: Timestamp
+  /** Why the index cannot be fed just now. */
+  problem?: string
+}
+
+const recordKind = 'search-index'
+const maxWaiting = 10_000
+const maxFed = 200
+const pageSize = 500
+const firstPauseMs = 500
+const longestPauseMs = 60_000
+
+/**
+ * Feeds an index from the store that keeps the letters, after the fact and at least once. What this process changes is fed
+ * at once. What got lost on the way, with a process that died or an index that was away, is found by comparing everything:
+ * at the start, now and then, and whenever it is not known what changed.
+ */
+export class Feeder {
+  readonly #truth: Store
+  readonly #index: SearchIndex
+  readonly #clock: Clock
+  readonly #passMs: number
+  readonly #changed = new Set<string>()
+  #passWanted = true
+  /** Undefined while no pass is under way. */
+  #pass: Progress | undefined
+  #completedAt: Timestamp | undefined
+  #state: 'new' | 'started' | 'ending' = 'new'
+  #opened = false
+  #working: Promise<void> | undefined
+  #problem: string | undefined
+  #failures = 0
+  /** Ends the pause after a failure, if there is one. */
+  #pause: (() => void) | undefined
+  #waiters: (() => void)[] = []
+  /** Takes back the next pass that is due by time. */
+  #nextPass: (() => void) | undefined
+  /** Whether the pass under way was taken over from an earlier process. */
+  #resumed = false
+  /** Letters that the index does not take, whatever is wrong with them. */
+  readonly #refused = new Set<string>()
+
+  constructor(truth: Store, index: SearchIndex, clock: Clock, passMs: number) {
+    this.#truth = truth
+    this.#index = index
+    this.#clock = clock
+    this.#passMs = passMs
+  }
+
+  start(): void {
+    if (this.#state === 'new') this.#state = 'started'
+    this.#kick()
+  }
+
+  /** Takes note of letters that changed. Past a bound it only notes that something did. */
+  note(ids: readonly string[]): void {
+    for (const id of ids) {
+      if (this.#changed.size < maxWaiting) this.#changed.add(id)
+      else this.#passWanted = true
+    }
+    this.#kick()
+  }
+
+  /** Something changed, and it is not known what. */
+  noteAny(): void {
+    this.#passWanted = true
+    this.#kick()
+  }
+
+  standing(): Standing {
+    const left = this.#refused.size
+    const problem = this.#problem ?? (left > 0 ? `${left} letters are not taken` : undefined)
+    return {
+      waiting: this.#changed.size,
+      ...this.#completed(),
+      ...(problem === undefined ? {} : { problem }),
+    }
+  }
+
+  /** Resolves once the index has all that the store had at this moment. */
+  caughtUp(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve)
+      this.#kick()
+    })
+  }
+
+  /** Feeds what is known to have changed, unless the index is away, and lets go. */
+  async end(): Promise<void> {
+    this.#state = 'ending'
+    this.#pause?.()
+    this.#nextPass?.()
+    await this.#working
+    for (const resolve of this.#waiters.splice(0)) resolve()
+  }
+
+  #kick(): void {
+    const hasWork = this.#changed.size > 0 || this.#passWanted || this.#waiters.length > 0
+    if (this.#state !== 'started' || this.#pause || !hasWork) return
+    this.#working ??= this.#work().finally(() => {
+      this.#working = undefined
+      this.#kick()
+    })
+  }
+
+  async #work(): Promise<void> {
+    try {
+      if (!this.#opened) await this.#index.open()
+      this.#opened = true
+      for (;;) {
+        if (this.#changed.size > 0) await this.#feedSome()
+        else if (this.#passWanted && this.#state === 'started') await this.#passOn()
+        else break
+      }
+      this.#problem = undefined
+      this.#failures = 0
+      for (const resolve of this.#waiters.splice(0)) resolve()
+      this.#passLater()
+    } catch (error) {
+      this.#problem = (error as Error).message
+      this.#failures += 1
+      this.#pauseAWhile()
+    }
+  }
+
+  #passLater(): void {
+    this.#nextPass?.()
+    if (this.#state === 'started')
+      this.#nextPass = this.#clock.timer(this.#passMs, () => this.noteAny())
+  }
+
+  /** Nothing is tried while the pause lasts. */
+  #pauseAWhile(): void {
+    if (this.#state !== 'started') return
+    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#failures)
+    this.#pause = this.#clock.timer(longest * (0.5 + this.#clock.random() / 2), () => {
+      this.#pause = undefined
+      this.#kick()
+    })
+  }
+
+  async #feedSome(): Promise<void> {
+    const ids = [...this.#changed].slice(0, maxFed)
+    for (const id of ids) this.#changed.delete(id)
+    try {
+      await this.#feed(ids)
+    } catch (error) {
+      for (const id of ids) this.#changed.add(id)
+      throw error
+    }
+  }
+
+  async #feed(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    const letters = await this.#truth.get(ids)
+    for (const id of ids) this.#refused.delete(id)
+    for (const id of await this.#index.feed(letters)) this.#refused.add(id)
+    const there = new Set(letters.map(({ id }) => id))
+    await this.#index.drop(ids.filter((id) => !there.has(id)))
+  }
+
+  /** Compares one page, in the order of ids. The note of how far it came survives a restart. */
+  async #passOn(): Promise<void> {
+    const { records } = this.#truth
+    const resumed = this.#pass === undefined ? await this.#remembered() : this.#pass
+    const { cursor, after } = resumed
+    const page = await this.#truth.find({
+      state: [...states],
+      order: 'oldest',
+      limit: pageSize,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    const last = page.cursor === undefined ? undefined : page.items.at(-1)!.id
+    const known = await this.#index.versions(after, last)
+    const wrong = page.items.filter(({ id, version }) => known.get(id) !== version)
+    const here = new Set(page.items.map(({ id }) => id))
+    await this.#feed([
+      ...wrong.map(({ id }) => id),
+      ...[...known.keys()].filter((id) => !here.has(id)),
+    ])
+    if (page.cursor !== undefined && last !== undefined) {
+      this.#pass = { cursor: page.cursor, after: last, ...this.#completed() }
+      await records.put(recordKind, this.#index.name, { ...this.#pass })
+      return
+    }
+    // A pass that began in the middle leaves the first part to the next one.
+    this.#passWanted = this.#resumed
+    this.#resumed = false
+    this.#completedAt = toTimestamp(this.#clock.now())
+    this.#pass = {}
+    await records.put(recordKind, this.#index.name, { ...this.#completed() })
+  }
+
+  async #remembered(): Promise<Progress> {
+    const record = await this.#truth.records.get(recordKind, this.#index.name)
+    const found = (record?.value ?? {}) as Progress
+    this.#completedAt ??= found.completedAt
+    this.#resumed = found.cursor !== undefined
+    return found
+  }
+
+  #completed(): { completedAt?: Timestamp } {
+    return this.#completedAt === undefined ? {} : { completedAt: this.#completedAt }
+  }
+}

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { isActive, type DeadLetter } from '../../letter/letter.ts'
+import { claimScore, dueAt, rankOf } from '../../letter/order.ts'
+import { sortKey } from '../../letter/query.ts'
+import { toMs } from '../../letter/time.ts'
+
+/** What letters can be searched by; see `letterFields`. */
+export interface Fields {
+  task_id: string
+  queue: string
+  status: DeadLetter['state']
+  lane_key?: string
+  due_ms?: number
+  claim_score?: number
+  waits_for?: string[]
+  version: number
+  [field: string]: unknown
+}
+
+/** A text as it stands in the index: well-formed, and a fingerprint of it when it is too long for a term. */
+export function term(value: string): string {
+  if (value.length <= 8000) return value.toWellFormed()
+  return `sha256:${hashOf(value)}`
+}
+
+/** Texts as one short name that no others have. */
+export function hashOf(...texts: string[]): string {
+  const hash = createHash('sha256')
+  for (const text of texts) hash.update(`${text.length} `).update(text, 'utf16le')
+  return hash.digest('hex')
+}
+
+export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Fields {
+  const { failure, firstFailure, source } = letter
+  const due = dueAt(letter)
+  // A moment that is none counts as long past, so that the letter is seen rather than forgotten.
+  const dueMs = isActive(letter.state) && due !== undefined ? toMs(due) || 0 : undefined
+  const fields = {
+    task_id: letter.id,
+    repos: source.kind === 'workflow' ? source.targets.map(term) : undefined,
+    error: firstFailure.message.toWellFormed(),
+    failed_at: letter.failedAt,
+    retry_count: letter.retries,
+    max_retries: letter.maxRetries,
+    retry_policy: letter.policy.kind,
+    next_retry_at: letter.retryAt,
+    status: letter.state,
+    error_category: letter.category,
+    last_error: failure.message.toWellFormed(),
+    total_attempts: letter.attempts + letter.retries,
+    updated_at: letter.updatedAt,
+    queue: term(letter.queue),
+    priority: letter.priority,
+    reason: letter.reason,
+    fingerprint: term(letter.fingerprint),
+    tags: letter.tags.length > 0 ? [...new Set(letter.tags)].map(term) : undefined,
+    lane: letter.lane === undefined ? undefined : term(letter.lane),
+    lane_key: letter.lane === undefined ? undefined : hashOf(letter.queue, letter.lane),
+    tenant: letter.tenant === undefined ? undefined : term(letter.tenant),
+    error_name: failure.name.toWellFormed(),
+    error_code: failure.code === undefined ? undefined : term(failure.code),
+    stack: failure.stack?.toWellFormed(),
+    mentions: mentionsOf(letter),
+    dead_lettered_at: letter.deadLetteredAt,
+    settled_at: letter.settledAt,
+    expires_at: letter.expiresAt,
+    due_ms: dueMs,
+    claim_score: dueMs === undefined ? undefined : claimScore(rankOf(letter.priority), dueMs),
+    due_key: sortKey(letter, 'due'),
+    settled_key: sortKey(letter, 'settled'),
+    waits_for: waitsFor.length > 0 ? waitsFor : undefined,
+    version: letter.version,
+  }
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as unknown as Fields
+}
+
+/** What `text` of a filter looks in, in the case in which it looks. */
+function mentionsOf({ queue, failure: { name, message, code } }: DeadLetter): string[] {
+  return [queue, name, message, code]
+    .filter((text) => text !== undefined)
+    .map((text) => text.toLowerCase().toWellFormed().slice(0, 10_000))
+}
+
+/** The fields by which letters are found and claimed. They have a checksum, so that one changed by hand is noticed. */
+export const summed = [
+  'task_id',
+  'queue',
+  'status',
+  'priority',
+  'lane_key',
+  'due_ms',
+  'claim_score',
+  'error_category',
+  'retry_policy',
+  'reason',
+  'fingerprint',
+  'tags',
+  'waits_for',
+  'version',
+]
+
+export function fieldsSum(fields: Partial<Fields>): number {
+  return crc32(JSON.stringify(summed.map((name) => fields[name] ?? null)))
+}

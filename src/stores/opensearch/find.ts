@@ -1,0 +1,91 @@
+import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import {
+  sortKey,
+  writeCursor,
+  type LetterFilter,
+  type Order,
+  type Page,
+} from '../../letter/query.ts'
+import type { Search } from '../../kept/search.ts'
+import type { TallyKey } from '../../store.ts'
+import { keptOf, letterOf, summaryFields, summaryOf, wholeFields } from './document.ts'
+import type { Desk } from './desk.ts'
+import { conditionsOf } from './filter.ts'
+
+type Place = (string | number)[]
+
+/** Letters that one answer carries at the most, when they come with their bytes. */
+const wholePage = 50
+
+const sorts: Record<Order, object[]> = {
+  newest: [{ task_id: 'desc' }],
+  oldest: [{ task_id: 'asc' }],
+  due: [{ due_key: 'asc' }, { task_id: 'asc' }],
+  settled: [{ settled_key: 'asc' }, { task_id: 'asc' }],
+}
+
+export async function find(
+  desk: Desk,
+  { filter, order, limit, after, whole }: Search,
+): Promise<Page<DeadLetter | LetterSummary>> {
+  await desk.letters.refresh()
+  const items: (DeadLetter | LetterSummary)[] = []
+  let place: Place | undefined = after && placeOf(order, after)
+  let more = true
+  while (more && items.length <= limit) {
+    // One more than asked tells whether there is a next page.
+    const size = Math.min(limit + 1 - items.length, whole ? wholePage : limit + 1)
+    const { hits } = await desk.letters.search({
+      query: conditionsOf(filter),
+      sort: sorts[order],
+      size,
+      _source: whole ? wholeFields : summaryFields,
+      ...(place ? { search_after: place } : {}),
+    })
+    for (const { id, source } of hits)
+      items.push(whole ? letterOf(keptOf(id, source)) : summaryOf(id, source))
+    place = hits.at(-1)?.place
+    more = hits.length === size
+  }
+  if (items.length <= limit) return { items }
+  items.length = limit
+  const last = items.at(-1)!
+  return { items, cursor: writeCursor({ order, key: sortKey(last, order), id: last.id }) }
+}
+
+function placeOf(order: Order, { key, id }: { key: string; id: string }): Place {
+  return order === 'due' || order === 'settled' ? [key, id] : [id]
+}
+
+const fieldOf: Record<TallyKey, string> = {
+  state: 'status',
+  queue: 'queue',
+  category: 'error_category',
+  priority: 'priority',
+  policy: 'retry_policy',
+  group: 'fingerprint',
+  tag: 'tags',
+}
+
+/** Counted by the server over what matches, page by page, so that no value is left out however many there are. */
+export async function tally(
+  desk: Desk,
+  by: TallyKey,
+  filter: LetterFilter,
+): Promise<Map<string, number>> {
+  await desk.letters.refresh()
+  const counts = new Map<string, number>()
+  let after: Record<string, string> | undefined
+  do {
+    const sources = [{ value: { terms: { field: fieldOf[by] } } }]
+    const composite = { size: 1000, sources, ...(after ? { after } : {}) }
+    const page = await desk.letters.search({
+      query: conditionsOf(filter),
+      size: 0,
+      aggs: { counts: { composite } },
+    })
+    for (const [value, count] of page.counts) counts.set(value, count)
+    after = page.nextCounts
+  } while (after)
+  return counts
+}

@@ -1,0 +1,177 @@
+import { RedriveError } from '../../errors.ts'
+import type { Address } from './address.ts'
+import type { Wire } from './wire.ts'
+
+/** The form of our documents. A store of a later version may keep them in a way that we would damage. */
+export const formVersion = 1
+
+/** Texts longer than this cannot be looked up whole: the index takes 32,766 bytes in one term. */
+const longestTerm = 8191
+
+const keyword = { type: 'keyword', ignore_above: longestTerm }
+/** Looked up under its own name, and as `.keyword`, by which many tools ask. */
+const word = { ...keyword, fields: { keyword } }
+const text = { type: 'text', fields: { keyword } }
+/** A date for people, and the text itself for comparing as letters do. */
+const moment = { type: 'date', ignore_malformed: true, fields: { iso: keyword } }
+const long = { type: 'long' }
+/** Kept as it is, and never looked at. */
+const stored = { type: 'object', enabled: false }
+
+/** What letters can be searched by. The first fifteen are the names of the workflow design, for its queries. */
+export const letterFields = {
+  task_id: word,
+  task: stored,
+  repos: keyword,
+  error: text,
+  failed_at: moment,
+  retry_count: long,
+  max_retries: long,
+  retry_policy: word,
+  next_retry_at: moment,
+  status: word,
+  metadata: stored,
+  error_category: word,
+  last_error: text,
+  total_attempts: long,
+  updated_at: moment,
+  queue: word,
+  priority: word,
+  reason: word,
+  fingerprint: word,
+  tags: word,
+  lane: keyword,
+  lane_key: keyword,
+  tenant: keyword,
+  error_name: text,
+  error_code: word,
+  stack: { type: 'text' },
+  payload_text: { type: 'text' },
+  mentions: { ...keyword, ignore_above: 10_922 },
+  dead_lettered_at: moment,
+  settled_at: moment,
+  expires_at: moment,
+  due_ms: long,
+  claim_score: long,
+  due_key: keyword,
+  settled_key: keyword,
+  waits_for: keyword,
+  version: long,
+  draft_ms: long,
+} as const
+
+const letters = {
+  ...letterFields,
+  head: stored,
+  history: stored,
+  payload: { type: 'binary' },
+  original: { type: 'binary' },
+  sums: stored,
+  damage: stored,
+  stamp: stored,
+}
+
+const records = {
+  kind: keyword,
+  id: keyword,
+  value: stored,
+  version: long,
+  updated_at: stored,
+  stamp: stored,
+}
+
+const books = { kind: keyword, name: keyword }
+
+/** Our indices by what is in them. Fields that are not named here are kept, but never indexed. */
+const indices = { letters, records, books }
+
+export type IndexName = keyof typeof indices
+
+export const indexOf = (prefix: string, name: string): string => `${prefix}-${name}`
+
+/** Creates what is not there, and refuses what would break a promise. Safe from several processes at once. */
+export async function openIndices(
+  wire: Wire,
+  address: Address,
+  wanted: Record<string, object> = indices,
+): Promise<void> {
+  await checkServer(wire, address)
+  const names = Object.keys(wanted).map((name) => indexOf(address.prefix, name))
+  const there = await factsOf(wire, names)
+  for (const [name, properties] of Object.entries(wanted)) {
+    const index = indexOf(address.prefix, name)
+    if (!there.has(index)) await makeIndex(wire, address, index, properties)
+  }
+  // Also those just made: another process may have been faster, and may be another version.
+  const all = there.size === names.length ? there : await factsOf(wire, names)
+  for (const [index, facts] of all) checkIndex(index, facts)
+}
+
+async function checkServer(wire: Wire, { node }: Address): Promise<void> {
+  const { body } = await wire.ask<{ version: { number: string; distribution?: string } }>({
+    method: 'GET',
+    path: '/',
+  })
+  const { number, distribution } = body.version
+  if (distribution !== 'opensearch' || Number.parseInt(number, 10) < 2)
+    throw unsafe(
+      `${node} is ${distribution ?? 'Elasticsearch'} ${number}: OpenSearch 2 or later is needed`,
+    )
+}
+
+async function makeIndex(
+  wire: Wire,
+  { replicas }: Address,
+  index: string,
+  properties: object,
+): Promise<void> {
+  const copies =
+    replicas === undefined ? { auto_expand_replicas: '0-1' } : { number_of_replicas: replicas }
+  const mappings = { dynamic: false, _meta: { redrive: formVersion }, properties }
+  const settings = { index: { number_of_shards: 1, ...copies } }
+  const { body } = await wire.ask<{ error?: { type?: string; reason?: string } }>({
+    method: 'PUT',
+    path: `/${index}`,
+    body: { mappings, settings },
+    expect: [400],
+  })
+  if (body.error && body.error.type !== 'resource_already_exists_exception')
+    throw unsafe(`the index ${index} could not be made: ${body.error.reason ?? body.error.type}`)
+}
+
+interface IndexFacts {
+  aliases: object
+  mappings: { _meta?: { redrive?: number } }
+  settings: { index: { translog?: { durability?: string } } }
+}
+
+/** What is known of the indices that are there, by the names by which we ask: an index may go by an alias. */
+async function factsOf(wire: Wire, names: readonly string[]): Promise<Map<string, IndexFacts>> {
+  const { body } = await wire.ask<Record<string, IndexFacts>>({
+    method: 'GET',
+    path: `/${names.join()}`,
+    query: { ignore_unavailable: true },
+    expect: [404],
+  })
+  const found = new Map<string, IndexFacts>()
+  for (const name of names)
+    for (const [index, facts] of Object.entries(body))
+      if (index === name || Object.hasOwn(facts.aliases ?? {}, name)) found.set(name, facts)
+  return found
+}
+
+function checkIndex(index: string, { mappings, settings }: IndexFacts): void {
+  const { _meta: meta } = mappings
+  if (meta?.redrive === undefined)
+    throw unsafe(`the index ${index} is not one of Redrive: choose another prefix`)
+  if (meta.redrive > formVersion)
+    throw unsafe(`the index ${index} is of a later version of Redrive: upgrade this process`)
+  if (settings.index.translog?.durability === 'async')
+    throw unsafe(
+      `the index ${index} has index.translog.durability async, which loses letters: set it to request`,
+    )
+}
+
+function unsafe(message: string): RedriveError {
+  return new RedriveError('STORE_UNSAFE', `opensearch: ${message}`)
+}

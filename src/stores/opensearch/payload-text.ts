@@ -1,0 +1,16 @@
+import type { Payload } from '../../letter/letter.ts'
+import { decodeText, kindOf } from '../../letter/payload.ts'
+
+/** How much of a payload can be searched. */
+const maxBytes = 32 * 1024
+
+/** The words of a payload that is JSON or text. Undefined for others, for sealed ones, and for what is not what it says. */
+export function payloadText({ bytes, contentType, keyId }: Payload): string | undefined {
+  if (keyId !== undefined || bytes.length === 0 || kindOf(contentType) === 'bytes') return undefined
+  try {
+    const text = decodeText(bytes.subarray(0, maxBytes), contentType, bytes.length > maxBytes)
+    return text.toWellFormed()
+  } catch {
+    return undefined
+  }
+}

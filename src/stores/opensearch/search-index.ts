@@ -1,0 +1,134 @@
+import type { ClientOptions } from '@opensearch-project/opensearch'
+import { systemClock, type Clock } from '../../clock.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { SearchOptions } from '../../store.ts'
+import { addressOf, type Address } from './address.ts'
+import { searchTexts } from './document.ts'
+import { fieldsOf } from './fields.ts'
+import { fullText } from './full-text.ts'
+import { indexOf, letterFields, openIndices } from './mapping.ts'
+import { Shelf, type Stamped } from './shelf.ts'
+import { faultOf, type Fault } from './trouble.ts'
+import { Wire } from './wire.ts'
+
+export interface SearchIndexOptions {
+  url: string
+  prefix?: string
+  replicas?: number
+  clock?: Clock
+  client?: ClientOptions
+}
+
+/** An index of letters that another store keeps: it only finds them. All of it can be made anew from that store. */
+export interface SearchIndex {
+  /** What it is called, for the note of how far it was fed. */
+  readonly name: string
+  open(): Promise<void>
+  close(): Promise<void>
+  /** Puts letters in the place of older versions of them; newer ones stay. Harmless to repeat. Answers those it cannot take. */
+  feed(letters: readonly DeadLetter[]): Promise<string[]>
+  /** Takes letters out. */
+  drop(ids: readonly string[]): Promise<void>
+  /** Which version of each letter it has, for ids after one and up to another; without a last one, all that follow. */
+  versions(after: string | undefined, last: string | undefined): Promise<Map<string, number>>
+  /** Ids of letters that have the words, best first. */
+  search(text: string, options?: SearchOptions): Promise<string[]>
+}
+
+interface IndexedLetter extends Stamped {
+  version: number
+}
+
+const maxChars = 8 * 2 ** 20
+const pageSize = 1000
+
+export function openSearchIndex(options: SearchIndexOptions): SearchIndex {
+  return new LetterIndex(options)
+}
+
+class LetterIndex implements SearchIndex {
+  readonly name: string
+  readonly #address: Address
+  readonly #wire: Wire
+  readonly #shelf: Shelf<IndexedLetter>
+
+  constructor({ url, prefix, replicas, client, clock = systemClock }: SearchIndexOptions) {
+    this.#address = { ...addressOf(url, prefix), ...(replicas === undefined ? {} : { replicas }) }
+    this.#wire = new Wire(this.#address, clock, client)
+    this.name = indexOf(this.#address.prefix, 'search')
+    this.#shelf = new Shelf(this.#wire, this.#address.node, this.name, clock)
+  }
+
+  open(): Promise<void> {
+    return openIndices(this.#wire, this.#address, { search: letterFields })
+  }
+
+  close(): Promise<void> {
+    return this.#wire.close()
+  }
+
+  async feed(letters: readonly DeadLetter[]): Promise<string[]> {
+    const refused: string[] = []
+    let lines = ''
+    for (const letter of letters) {
+      const { id, version } = letter
+      const action = { index: { _id: id, version, version_type: 'external_gte' } }
+      const document = { ...fieldsOf(letter, []), ...searchTexts(letter) }
+      const line = `${JSON.stringify(action)}\n${JSON.stringify(document)}\n`
+      if (lines.length + line.length > maxChars) {
+        refused.push(...(await this.#send(lines)))
+        lines = ''
+      }
+      lines += line
+    }
+    refused.push(...(await this.#send(lines)))
+    return refused
+  }
+
+  async drop(ids: readonly string[]): Promise<void> {
+    await this.#send(ids.map((_id) => `${JSON.stringify({ delete: { _id } })}\n`).join(''))
+  }
+
+  async versions(
+    after: string | undefined,
+    last: string | undefined,
+  ): Promise<Map<string, number>> {
+    await this.#shelf.refresh()
+    const found = new Map<string, number>()
+    const upTo = last === undefined ? {} : { range: { task_id: { lte: last } } }
+    let place: (string | number)[] | undefined = after === undefined ? undefined : [after]
+    do {
+      const { hits } = await this.#shelf.search({
+        query: last === undefined ? { match_all: {} } : upTo,
+        sort: [{ task_id: 'asc' }],
+        size: pageSize,
+        _source: ['version'],
+        ...(place ? { search_after: place } : {}),
+      })
+      for (const { id, source } of hits) found.set(id, source.version)
+      place = hits.length === pageSize ? hits.at(-1)!.place : undefined
+    } while (place)
+    return found
+  }
+
+  async search(text: string, options: SearchOptions = {}): Promise<string[]> {
+    const asked = fullText(text, options)
+    const { hits } = await this.#shelf.search({ ...asked, _source: false })
+    return hits.map(({ id }) => id)
+  }
+
+  /** A newer version that is there already, or a letter that is gone already, is as good as written. Answers what was refused. */
+  async #send(lines: string): Promise<string[]> {
+    if (lines === '') return []
+    const { body } = await this.#wire.ask<{
+      items: Record<string, { _id: string; status: number; error?: Fault }>[]
+    }>({ method: 'POST', path: `/${this.name}/_bulk`, lines })
+    const refused: string[] = []
+    for (const { _id: id, status, error } of body.items.flatMap((item) => Object.values(item))) {
+      if (status === 400) refused.push(id)
+      else if (status >= 300 && status !== 409 && status !== 404)
+        throw faultOf(status, error, this.#address.node)
+    }
+    return refused
+  }
+}

@@ -1,0 +1,246 @@
+import type { Clock } from '../../clock.ts'
+import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { faultOf, isLaterStatus, type Fault } from './trouble.ts'
+import type { Wire } from './wire.ts'
+
+/** Where a document stood when it was read: a write that names it succeeds only while it still stands there. */
+export interface Mark {
+  seqNo: number
+  term: number
+}
+
+export interface Found<T> {
+  id: string
+  mark: Mark
+  source: T
+}
+
+/** Every document says which write it is of, so that a write whose answer got lost can be told from someone else's. */
+export interface Stamped {
+  stamp?: string
+}
+
+export type Write<T> =
+  | { id: string; put: T; at: Mark | 'new' }
+  | { id: string; drop: true; at: Mark }
+
+export type Written = { done: true; mark: Mark } | { done: false }
+
+export interface Hit<T> {
+  id: string
+  source: T
+  /** What it was sorted by: where the next page begins. */
+  place: (string | number)[]
+}
+
+/** What a search found. */
+export interface Results<T> {
+  hits: Hit<T>[]
+  /** Counts by value, when the search asked for them under the name `counts`, and where the next page of them begins. */
+  counts: [value: string, count: number][]
+  nextCounts?: Record<string, string>
+}
+
+interface RawResults<T> {
+  status: number
+  error?: Fault
+  hits: { hits: { _id: string; _source: T; sort?: (string | number)[] }[] }
+  aggregations?: {
+    counts: {
+      buckets: { key: { value: string }; doc_count: number }[]
+      after_key?: Record<string, string>
+    }
+  }
+}
+
+/** What one request carries at the most. */
+const maxReadDocuments = 32
+const maxWriteDocuments = 500
+const maxWriteChars = 8 * 2 ** 20
+
+/** How often a document that the server had no room for is sent again. */
+const busyTries = 6
+
+/** Identifiers that a document may have; no other is ever asked for. */
+const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= 512
+
+interface BulkItem {
+  status: number
+  error?: Fault
+  _seq_no?: number
+  _primary_term?: number
+}
+
+/** The documents of one index: read in real time, written by compare-and-set. */
+export class Shelf<T extends Stamped> {
+  readonly index: string
+  readonly #wire: Wire
+  readonly #node: string
+  readonly #clock: Clock
+  readonly #refreshes: Gatherer<null, null>
+
+  constructor(wire: Wire, node: string, index: string, clock: Clock) {
+    this.#wire = wire
+    this.#node = node
+    this.index = index
+    this.#clock = clock
+    this.#refreshes = gatherer({ maxBatches: 1, maxWeight: Infinity }, async (asks) => {
+      await wire.ask({ method: 'POST', path: `/${index}/_refresh` })
+      return asks.map(() => ({ value: null }))
+    })
+  }
+
+  /** Makes all that was written before this call visible to searches. Callers at one time share one. */
+  async refresh(): Promise<void> {
+    await this.#refreshes.call(null)
+  }
+
+  /** The documents that exist, as they stand this moment. */
+  async read(
+    ids: Iterable<string>,
+    fields?: readonly string[],
+    atOnce = maxReadDocuments,
+  ): Promise<Map<string, Found<T>>> {
+    const found = new Map<string, Found<T>>()
+    const asked = [...new Set(ids)].filter(isId)
+    for (let at = 0; at < asked.length; at += atOnce) {
+      const { body } = await this.#wire.ask<{ docs: RawDocument<T>[] }>({
+        method: 'POST',
+        path: `/${this.index}/_mget`,
+        ...(fields ? { query: { _source_includes: fields.join() } } : {}),
+        body: { ids: asked.slice(at, at + atOnce) },
+      })
+      for (const { found: isThere, _id: id, _source: source, ...raw } of body.docs) {
+        const { _seq_no: seqNo, _primary_term: term } = raw
+        if (isThere) found.set(id, { id, mark: { seqNo, term }, source })
+      }
+    }
+    return found
+  }
+
+  /** Each on its own, and only if the document still stands where it was read. Answers in the order given. */
+  async write(writes: readonly Write<T>[]): Promise<Written[]> {
+    const results: Written[] = []
+    let lines: Line[] = []
+    let size = 0
+    const send = async (): Promise<void> => {
+      if (lines.length > 0) results.push(...(await this.#send(lines)))
+      lines = []
+      size = 0
+    }
+    for (const write of writes) {
+      const line = lineOf(write, this.#clock.id())
+      if (size + line.text.length > maxWriteChars || lines.length >= maxWriteDocuments) await send()
+      lines.push(line)
+      size += line.text.length
+    }
+    await send()
+    return results
+  }
+
+  async search(body: object): Promise<Results<T>> {
+    const path = `/${this.index}/_search`
+    return resultsOf((await this.#wire.ask<RawResults<T>>({ method: 'POST', path, body })).body)
+  }
+
+  /** Several searches in one request. */
+  async searches(bodies: readonly object[]): Promise<Results<T>[]> {
+    if (bodies.length === 0) return []
+    const lines = bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join('')
+    const ask = { method: 'POST', path: `/${this.index}/_msearch`, lines } as const
+    const { body } = await this.#wire.ask<{ responses: RawResults<T>[] }>(ask)
+    return body.responses.map((raw) => {
+      if (raw.error) throw faultOf(raw.status, raw.error, this.#node)
+      return resultsOf(raw)
+    })
+  }
+
+  async count(query: object): Promise<number> {
+    const path = `/${this.index}/_count`
+    return (await this.#wire.ask<{ count: number }>({ method: 'POST', path, body: { query } })).body
+      .count
+  }
+
+  /** Sends lines, and those again for which the server had no room. */
+  async #send(lines: Line[]): Promise<Written[]> {
+    const results = new Map<Line, Written>()
+    let left = lines
+    for (let tries = 1; left.length > 0; tries++) {
+      const { body, repeated } = await this.#wire.ask<{ items: Record<string, BulkItem>[] }>({
+        method: 'POST',
+        path: `/${this.index}/_bulk`,
+        lines: left.map(({ text }) => text).join(''),
+      })
+      const turnedAway: Line[] = []
+      const doubtful: Line[] = []
+      for (const [at, line] of left.entries()) {
+        const item = Object.values(body.items[at]!)[0]!
+        if (isLaterStatus(item.status) && tries < busyTries) turnedAway.push(line)
+        else if (repeated && (item.status === 409 || item.status === 404)) doubtful.push(line)
+        else results.set(line, this.#written(item))
+      }
+      for (const [line, written] of await this.#lookBack(doubtful)) results.set(line, written)
+      left = turnedAway
+      if (left.length > 0) await this.#wire.pause(tries)
+    }
+    return lines.map((line) => results.get(line)!)
+  }
+
+  #written({ status, error, _seq_no: seqNo, _primary_term: term }: BulkItem): Written {
+    if (status < 300) return { done: true, mark: { seqNo: seqNo!, term: term! } }
+    if (status === 409 || (status === 404 && !error)) return { done: false }
+    throw faultOf(status, error, this.#node)
+  }
+
+  /** Whether a refused write was in truth refused by its own first sending, whose answer got lost. */
+  async #lookBack(lines: readonly Line[]): Promise<Map<Line, Written>> {
+    const now = await this.read(lines.map(({ id }) => id))
+    return new Map(
+      lines.map((line): [Line, Written] => {
+        const found = now.get(line.id)
+        const mine = line.stamp === undefined ? !found : found?.source.stamp === line.stamp
+        const mark = found?.mark ?? { seqNo: 0, term: 0 }
+        return [line, mine ? { done: true, mark } : { done: false }]
+      }),
+    )
+  }
+}
+
+interface RawDocument<T> {
+  _id: string
+  found: boolean
+  _seq_no: number
+  _primary_term: number
+  _source: T
+}
+
+function resultsOf<T>({ hits, aggregations }: RawResults<T>): Results<T> {
+  const { buckets = [], after_key: nextCounts } = aggregations?.counts ?? {}
+  return {
+    hits: hits.hits.map(({ _id: id, _source: source, sort: place = [] }) => ({
+      id,
+      source,
+      place,
+    })),
+    counts: buckets.map(({ key: { value }, doc_count: count }) => [value, count]),
+    ...(nextCounts && buckets.length > 0 ? { nextCounts } : {}),
+  }
+}
+
+/** One write as the server takes it. */
+interface Line {
+  id: string
+  /** Absent on a removal. */
+  stamp?: string
+  text: string
+}
+
+function lineOf<T extends Stamped>(write: Write<T>, stamp: string): Line {
+  const { id, at } = write
+  const guard = at === 'new' ? {} : { if_seq_no: at.seqNo, if_primary_term: at.term }
+  const target = { _id: id, ...guard }
+  if ('drop' in write) return { id, text: `${JSON.stringify({ delete: target })}\n` }
+  const action = at === 'new' ? { create: target } : { index: target }
+  const text = `${JSON.stringify(action)}\n${JSON.stringify({ ...write.put, stamp })}\n`
+  return { id, stamp, text }
+}

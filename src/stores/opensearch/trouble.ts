@@ -1,0 +1,91 @@
+import { RedriveError, type ErrorCode } from '../../errors.ts'
+import type { Address } from './address.ts'
+
+/** What the server says is wrong, as it stands in its answers. */
+export interface Fault {
+  type?: string
+  reason?: string
+  caused_by?: Fault
+}
+
+/** The parts of the client's errors that we look at. */
+interface ClientError {
+  name?: string
+  message?: string
+  statusCode?: number
+  body?: { error?: Fault | string }
+}
+
+/** Too many requests, or nobody there to serve them just now. */
+const later = new Set([429, 502, 503, 504])
+
+export const isLaterStatus = (status: number): boolean => later.has(status)
+
+export function isLater(error: unknown): boolean {
+  const { statusCode } = error as ClientError
+  return statusCode !== undefined && later.has(statusCode)
+}
+
+/** The request may have been carried out or not. */
+export function isConnection(error: unknown): boolean {
+  const { name } = error as ClientError
+  return name === 'ConnectionError' || name === 'NoLivingConnectionsError'
+}
+
+const advice: Record<number, [code: ErrorCode, advice: string]> = {
+  400: ['INVALID_INPUT', 'the server refused the request as it stands'],
+  401: ['STORE_UNAVAILABLE', 'the user or the password is wrong'],
+  403: ['STORE_UNAVAILABLE', 'this is not allowed: check the rights of the user'],
+  404: [
+    'STORE_UNAVAILABLE',
+    'an index is not there: it was removed while in use, open the store again',
+  ],
+  413: ['TOO_LARGE', 'the server takes no request of this size: raise http.max_content_length'],
+  429: ['STORE_UNAVAILABLE', 'the server was too busy, also after several tries: try again later'],
+}
+
+/** An index that takes no writes, most often because a disk is nearly full. */
+const blocked =
+  'the index is read-only: free some disk space, then clear index.blocks.read_only_allow_delete'
+
+/** Turns whatever the client threw into an error of ours. The one place that knows its errors. */
+export function troubleOf(error: unknown, { node }: Address): RedriveError {
+  if (error instanceof RedriveError) return error
+  const { name, message, statusCode, body } = error as ClientError
+  if (statusCode !== undefined) return faultOf(statusCode, body?.error, node)
+  const what =
+    name === 'TimeoutError' ? 'the server did not answer in time' : 'the server cannot be reached'
+  return unavailable(`opensearch ${node}: ${what} (${clean(message ?? String(error))})`)
+}
+
+/** What a status and the words that came with it mean. */
+export function faultOf(
+  status: number,
+  fault: Fault | string | undefined,
+  node: string,
+): RedriveError {
+  const { type = '', reason = '' } = typeof fault === 'object' ? deepest(fault) : { reason: fault }
+  const told = clean(
+    [type, reason]
+      .filter((part) => part !== '')
+      .join(': ')
+      .slice(0, 300),
+  )
+  if (type === 'cluster_block_exception')
+    return unavailable(`opensearch ${node}: ${blocked} (${told})`)
+  const [code, what] = advice[status] ?? ['STORE_UNAVAILABLE', 'the server failed']
+  return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`)
+}
+
+function deepest(fault: Fault): Fault {
+  return fault.caused_by?.reason ? deepest(fault.caused_by) : fault
+}
+
+/** No user and no password, wherever a text may have got them from. */
+function clean(text: string): string {
+  return text.replaceAll(/:\/\/[^@/\s]*@/g, '://…@')
+}
+
+function unavailable(message: string): RedriveError {
+  return new RedriveError('STORE_UNAVAILABLE', message)
+}

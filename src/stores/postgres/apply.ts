@@ -1,0 +1,122 @@
+import { crc32 } from 'node:zlib'
+import type { Change } from '../../letter/moves.ts'
+import type { ApplyResult, LeaseRef } from '../../store.ts'
+import { actionCode, retrying } from '../../kept/codes.ts'
+import { patched } from '../../kept/patch.ts'
+import { isoOf, nowMs, type Books } from './books.ts'
+import type { Tx } from './link.ts'
+import { lockLanes, lockMissing } from './locks.ts'
+import { entryColumns, entryOf, type Entry } from './rows.ts'
+import { toText } from './text.ts'
+import { dependents } from './waits.ts'
+import { Writing } from './writing.ts'
+
+export const lockLetters = `SELECT ${entryColumns('l')} FROM @letters l WHERE l.id = ANY($1::text[]) ORDER BY l.id FOR UPDATE`
+
+export interface Applied {
+  results: ApplyResult[]
+  woken: Promise<boolean>
+}
+
+/** Writes changes whose guard holds, in one transaction, each on its own and in the order given. */
+export async function applyIn(
+  books: Books,
+  tx: Tx,
+  changes: readonly Change[],
+  slot: number,
+): Promise<Applied> {
+  const ids = [...new Set(changes.map(({ id }) => toText(id)))]
+  const resolving = changes.flatMap(({ id, set }) => (set.state === 'resolved' ? [toText(id)] : []))
+  if (resolving.length > 0) void lockMissing(tx, books.link, 'resolve')
+  lockLanes(tx, books.link, ids)
+  const locked = tx.rows(lockLetters, [ids])
+  const waiting = dependents(tx, resolving)
+  const entries = new Map<string, Entry>()
+  for (const cells of await locked) {
+    const entry = entryOf(cells)
+    entries.set(entry.row.id, entry)
+  }
+  const writing = new Writing()
+  const edits = new Map<string, Uint8Array>()
+  const results = changes.map((change) => applyOne(writing, entries, edits, change))
+  keepEdits(tx, edits)
+  const moved = changes.flatMap(({ id, set }) => (set.priority ? [entries.get(id)] : []))
+  await books.queues.ranges(
+    moved.flatMap((entry) => (entry ? [{ queue: entry.queue, priority: entry.row.priority }] : [])),
+    tx,
+  )
+  const { woken } = await writing.flush(books, tx, slot, await waiting)
+  return { results, woken }
+}
+
+function applyOne(
+  writing: Writing,
+  entries: Map<string, Entry>,
+  edits: Map<string, Uint8Array>,
+  change: Change,
+): ApplyResult {
+  const entry = entries.get(change.id)
+  if (!entry) return 'missing'
+  const { guard, set } = change
+  const holds = 'epoch' in guard ? isLeased(entry, guard) : entry.row.version === guard.version
+  if (!holds) return 'conflict'
+  const next = patched(entry.row, set)
+  next.version += 1
+  next.updatedAt = change.entry.at
+  writing.remember(next, change.entry)
+  const size = set.payload?.bytes.byteLength ?? entry.size
+  writing.rewrite(entry, next, size)
+  writing.deltas.total(entry.queue, actionCode(change.action), next)
+  if (set.payload) edits.set(change.id, set.payload.bytes)
+  entry.row = next
+  entry.size = size
+  return 'written'
+}
+
+/** Leased under this epoch, even past the end of the lease as long as nobody took over. */
+function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: string }): boolean {
+  return (
+    row.state === retrying && row.epoch === epoch && (worker === undefined || row.worker === worker)
+  )
+}
+
+const keepEdit = `INSERT INTO @edits VALUES ($1, $2, $3)
+  ON CONFLICT (id) DO UPDATE SET bytes_crc = excluded.bytes_crc, bytes = excluded.bytes`
+
+/** One by one: edits are few, and a payload alone travels as it is. */
+export function keepEdits(tx: Tx, edits: ReadonlyMap<string, Uint8Array>): void {
+  for (const [id, bytes] of edits) void tx.rows(keepEdit, [toText(id), crc32(bytes), bytes])
+}
+
+/** A lease to be renewed, and for how long. */
+export interface Renewal extends LeaseRef {
+  leaseMs: number
+}
+
+const renew = `WITH t AS MATERIALIZED (SELECT ${nowMs('$5')} AS ms),
+  refs AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) WITH ORDINALITY
+    AS r(id, epoch, worker, lease_ms, n)),
+  held AS MATERIALIZED (SELECT l.id, l.epoch, l.worker FROM @letters l
+    WHERE l.id = ANY($1::text[]) AND l.state = 1 AND l.leased_until IS NOT NULL ORDER BY l.id FOR UPDATE),
+  good AS MATERIALIZED (SELECT r.n, r.id, t.ms + r.lease_ms AS until FROM t, refs r JOIN held h
+    ON h.id = r.id AND h.epoch = r.epoch AND (r.worker IS NULL OR r.worker = h.worker)),
+  moved AS (UPDATE @letters l SET due_at = g.until, leased_until = ${isoOf('g.until')}
+    FROM (SELECT id, max(until) AS until FROM good GROUP BY id) g WHERE l.id = g.id AND l.due_at < g.until)
+  SELECT n::int FROM good`
+
+/** Moves the end of leases that still hold, never nearer, in one statement. */
+export async function renewIn(
+  books: Books,
+  tx: Tx,
+  renewals: readonly Renewal[],
+): Promise<boolean[]> {
+  const rows = await tx.rows(renew, [
+    renewals.map(({ id }) => toText(id)),
+    renewals.map(({ epoch }) => epoch),
+    renewals.map(({ worker }) => (worker === undefined ? null : toText(worker))),
+    renewals.map(({ leaseMs }) => Math.trunc(leaseMs)),
+    books.now(),
+  ])
+  const good = new Set(rows.map(([n]) => n))
+  return renewals.map((_, at) => good.has(at + 1))
+}

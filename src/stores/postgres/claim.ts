@@ -1,0 +1,169 @@
+import { lapse } from '../../letter/moves.ts'
+import { ageingMs } from '../../letter/order.ts'
+import type { ClaimRequest } from '../../store.ts'
+import { actionCode } from '../../kept/codes.ts'
+import type { KeptLetter } from '../../kept/form.ts'
+import { tagsOf } from '../../kept/rest.ts'
+import type { Row } from '../../kept/row.ts'
+import { isoOf, nowMs, type Books } from './books.ts'
+import type { Cells, Tx } from './link.ts'
+import {
+  bodyColumns,
+  bodyTables,
+  entryColumns,
+  entryOf,
+  entryWidth,
+  keptOf,
+  type Entry,
+} from './rows.ts'
+import { fromText, toText } from './text.ts'
+import { Writing } from './writing.ts'
+
+const claimed = actionCode('claim')
+
+/** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
+const maxClaimLetters = 1000
+const maxClaimBytes = 64 * 2 ** 20
+
+/**
+ * How far claims look past letters that another claim is just taking: as many heads as are wanted at first, then four
+ * times as many, and so on.
+ */
+const widenings = [1, 4, 16, 64]
+
+/** Which queues, by number: $1 the queues asked or null, $2 those left out. */
+const ranges = `@ranges r CROSS JOIN (VALUES (0::smallint), (1::smallint)) AS w(wait)`
+const asked = `($1::int[] IS NULL OR r.queue = ANY($1::int[])) AND r.queue <> ALL($2::int[])`
+
+/**
+ * The heads of every range, merged in the order of claims, are looked at without locks; of those, the first that nobody has locked are
+ * taken. No more than the limit is ever locked: each row is locked by a lookup of its own, and the limit ends the lookups.
+ */
+const claimDue = `WITH t AS MATERIALIZED (SELECT ${nowMs('$3')} AS ms),
+  heads AS MATERIALIZED (
+    SELECT h.id, h.score, h.size FROM t, ${ranges} CROSS JOIN LATERAL (
+      SELECT l.id, l.due_at + r.priority::bigint * ${ageingMs} AS score, l.size FROM @letters l
+      WHERE l.queue = r.queue AND l.wait = w.wait AND l.priority = r.priority AND l.due_at <= t.ms
+      ORDER BY l.due_at, l.id LIMIT $4) AS h
+    WHERE ${asked}),
+  best AS MATERIALIZED (
+    SELECT id, score FROM (SELECT id, score, sum(size) OVER (ORDER BY score, id) - size AS before FROM heads) AS s
+    WHERE before <= ${maxClaimBytes} ORDER BY score, id),
+  due AS MATERIALIZED (
+    SELECT x.*, b.score FROM best b CROSS JOIN t CROSS JOIN LATERAL (
+      SELECT l.id, l.state AS old_state, l.worker AS old_worker, l.leased_until AS old_until FROM @letters l
+      WHERE l.id = b.id AND l.wait < 2 AND l.due_at <= t.ms LIMIT 1 FOR UPDATE SKIP LOCKED) AS x
+    LIMIT $5),
+  l AS (
+    UPDATE @letters u SET state = 1, epoch = u.epoch + 1, retries = u.retries + 1, version = u.version + 1,
+      retry_at = NULL, worker = $6, leased_until = ${isoOf('t.ms + $7::bigint')}, updated_at = ${isoOf('t.ms')},
+      wait = 1, due_at = t.ms + $7::bigint
+    FROM t WHERE u.id = ANY (ARRAY(SELECT id FROM due))
+    RETURNING u.*)
+  SELECT ${entryColumns('l')}, c.n, due.old_state, due.old_worker, due.old_until, ${bodyColumns('whole')}
+  FROM (SELECT count(*)::int AS n FROM heads) AS c LEFT JOIN (due JOIN l ON l.id = due.id) ON true ${bodyTables('whole')}
+  ORDER BY due.score, due.id`
+
+const nextDue = `SELECT min(h.due_at) FROM ${ranges} CROSS JOIN LATERAL (
+    SELECT l.due_at FROM @letters l
+    WHERE l.queue = r.queue AND l.wait = w.wait AND l.priority = r.priority AND l.due_at IS NOT NULL
+    ORDER BY l.due_at, l.id LIMIT 1) AS h
+  WHERE ${asked}`
+
+export interface Claimed {
+  letters: KeptLetter[]
+  nextDueMs: Promise<number | undefined>
+}
+
+/** Numbers of the queues asked, null for all, and of those left out. */
+export type Queues = [asked: number[] | null, except: number[]]
+
+export async function queuesOf(books: Books, { queues, except }: ClaimRequest): Promise<Queues> {
+  const numbers = await books.queues.find([...(queues ?? []), ...(except ?? [])])
+  const some = (names: readonly string[]): number[] =>
+    names.flatMap((name) => (numbers.has(name) ? [numbers.get(name)!] : []))
+  return [queues ? some(queues) : null, some(except ?? [])]
+}
+
+export async function claimIn(
+  books: Books,
+  tx: Tx,
+  request: ClaimRequest,
+  queues: Queues,
+  slot: number,
+): Promise<Claimed> {
+  const limit = Math.min(request.limit, maxClaimLetters)
+  const writing = new Writing()
+  const taken: Taken[] = []
+  for (const widening of limit > 0 ? widenings : []) {
+    const left = limit - taken.length
+    const heads = left * widening
+    const rows = await tx.rows(claimDue, [
+      ...queues,
+      books.now(),
+      heads,
+      left,
+      toText(request.worker),
+      Math.trunc(request.leaseMs),
+    ])
+    const seen = rows[0]![entryWidth] as number
+    const got = rows.filter(([id]) => id !== null).map(takenOf)
+    taken.push(...got)
+    // Only where another claim holds what this one saw can there be more behind it.
+    const more = got.length < left && got.length < seen && seen >= heads
+    if (!more || bytesOf(taken) > maxClaimBytes) break
+  }
+  const nameOf = await books.queues.names(
+    taken.map(({ entry }) => entry.queue),
+    tx,
+  )
+  const letters = taken.map((one) => leased(writing, one, nameOf(one.entry.queue)))
+  const next = letters.length < request.limit ? tx.rows(nextDue, queues) : Promise.resolve([[null]])
+  await writing.flush(books, tx, slot, [])
+  const nextDueMs = next.then((rows) => (rows[0]![0] as number | null) ?? undefined)
+  // When the answer is lost and the commit is not, the claim stands, and says nothing of the next letter.
+  return { letters, nextDueMs: nextDueMs.catch(() => undefined) }
+}
+
+/** A letter that was just claimed, as it now stands, and as it was in what the claim changed. */
+interface Taken {
+  entry: Entry
+  oldState: number
+  oldWorker: string | null
+  oldUntil: string | null
+  body: Cells
+}
+
+function takenOf(cells: Cells): Taken {
+  const [, oldState, worker, oldUntil, ...body] = cells.slice(entryWidth) as [
+    number,
+    number,
+    string | null,
+    string | null,
+    ...Cells,
+  ]
+  const oldWorker = worker === null ? null : fromText(worker)
+  return { entry: entryOf(cells), oldState, oldWorker, oldUntil, body }
+}
+
+const bytesOf = (taken: readonly Taken[]): number =>
+  taken.reduce((sum, { entry }) => sum + entry.size, 0)
+
+/** Counts one claim, and leaves a line where a worker went silent: see `claim` in `letter/moves.ts`. */
+function leased(writing: Writing, taken: Taken, queue: string): KeptLetter {
+  const { entry, oldState, oldWorker, oldUntil, body } = taken
+  const { row } = entry
+  const tags = tagsOf(row)
+  writing.deltas.count(entry.queue, { ...row, state: oldState }, tags, -1)
+  writing.deltas.count(entry.queue, row, tags, 1)
+  writing.deltas.total(entry.queue, claimed, row)
+  if (oldWorker === null || oldUntil === null) return keptOf(entry, queue, body)
+  const old = { worker: oldWorker, epoch: row.epoch - 1, expiresAt: oldUntil }
+  const line = lapse(old, row.updatedAt)
+  const next: Row = { ...row }
+  writing.remember(next, line)
+  writing.rewrite(entry, next)
+  const kept = keptOf({ ...entry, row: next }, queue, body)
+  kept[6] = [...kept[6], JSON.stringify(line)].slice(next.omitted - row.omitted)
+  return kept
+}

@@ -1,0 +1,240 @@
+import type { Clock } from '../../clock.ts'
+import type { Total } from '../../store.ts'
+import {
+  actions,
+  actionCode,
+  archived,
+  cellOf,
+  codesPerQueue,
+  counter,
+  partsOf,
+  priorities,
+  priorityCode,
+  type Cell,
+} from '../../kept/codes.ts'
+import type { Row } from '../../kept/row.ts'
+import type { Link, Tx } from './link.ts'
+import type { QueueNames } from './queue-names.ts'
+import { fromText, toText } from './text.ts'
+
+/** What is to be added to one row of the counters. */
+interface Delta {
+  kind: number
+  queue: number
+  name: string
+  code: number
+  n: number
+  retries: number
+  maxRetries: number
+  backoffMs: number
+}
+
+const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot, n, retries, max_retries, backoff_ms)
+  SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
+    $3::text[], $4::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::float8[])
+    AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
+  ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
+    max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
+
+/** What one transaction changes in the counts. It gathers, and is written once, in the order of the keys, right before the commit. */
+export class Deltas {
+  readonly #deltas = new Map<string, Delta>()
+
+  /** Takes note of a letter that came (+1) or went (-1). */
+  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
+    const cell = cellOf(queue, row)
+    this.#delta(cell, counter.cell, '').n += n
+    this.#delta(cell, counter.group, row.fingerprint).n += n
+    for (const tag of tags) this.#delta(cell, counter.tag, tag).n += n
+  }
+
+  /** Takes note of what happened to a letter, which now stands like this. */
+  total(queue: number, action: number, row: Row): void {
+    const delta = this.#delta(queue * codesPerQueue + action * 4 + row.priority, counter.total, '')
+    delta.n += 1
+    delta.retries += row.retries
+    delta.maxRetries = Math.max(delta.maxRetries, row.retries)
+    delta.backoffMs += row.backoffMs
+  }
+
+  #delta(key: number, kind: number, name: string): Delta {
+    const id = `${key} ${kind}${name}`
+    const known = this.#deltas.get(id)
+    if (known) return known
+    const [queue, code] = [Math.floor(key / codesPerQueue), key % codesPerQueue]
+    const delta = { kind, queue, name, code, n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
+    this.#deltas.set(id, delta)
+    return delta
+  }
+
+  flush(tx: Tx, slot: number): void {
+    const changed = [...this.#deltas.values()].filter(({ n }) => n !== 0)
+    if (changed.length > 0) void growth(tx, slot, changed)
+  }
+}
+
+function growth(tx: Tx, slot: number, deltas: Delta[]): Promise<unknown> {
+  const all = deltas.toSorted(byKey)
+  return tx.rows(growCounters, [
+    all.map(({ kind }) => kind),
+    all.map(({ queue }) => queue),
+    all.map(({ name }) => toText(name)),
+    all.map(({ code }) => code),
+    slot,
+    all.map(({ n }) => n),
+    all.map(({ retries }) => retries),
+    all.map(({ maxRetries }) => maxRetries),
+    all.map(({ backoffMs }) => backoffMs),
+  ])
+}
+
+function byKey(a: Delta, b: Delta): number {
+  if (a.name !== b.name) return a.name < b.name ? -1 : 1
+  return a.kind - b.kind || a.queue - b.queue || a.code - b.code
+}
+
+/** The cells that hold letters, told by their parts. */
+export async function readCells(
+  read: (sql: string, values: unknown[]) => Promise<unknown[][]>,
+): Promise<[Cell, number][]> {
+  const sql = `SELECT queue, code, sum(n)::bigint FROM @counters WHERE kind = $1 GROUP BY 1, 2 HAVING sum(n) <> 0`
+  const rows = (await read(sql, [counter.cell])) as [number, number, number][]
+  return rows.map(([queue, code, n]) => [partsOf(queue * codesPerQueue + code), n])
+}
+
+/** Letters kept, archived ones aside. */
+export function standingOf(cells: readonly [Cell, number][]): number {
+  return cells.reduce((sum, [{ state }, n]) => (state === archived ? sum : sum + n), 0)
+}
+
+/** How many letters each group or tag has, over the cells that pass. */
+export async function namedCounts(
+  link: Link,
+  kind: 'group' | 'tag',
+  passes: (cell: Cell) => boolean,
+): Promise<Map<string, number>> {
+  const sql = `SELECT queue, name, code, sum(n)::bigint FROM @counters WHERE kind = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`
+  const counted = new Map<string, number>()
+  const rows = (await link.read(sql, [counter[kind]])) as [number, string, number, number][]
+  for (const [queue, kept, code, n] of rows) {
+    const name = fromText(kept)
+    if (passes(partsOf(queue * codesPerQueue + code)))
+      counted.set(name, (counted.get(name) ?? 0) + n)
+  }
+  return counted
+}
+
+export async function readTotals(link: Link, queues: QueueNames): Promise<Total[]> {
+  const sql = `SELECT queue, code, sum(n)::bigint, sum(retries)::bigint, max(max_retries), sum(backoff_ms)
+    FROM @counters WHERE kind = $1 GROUP BY 1, 2 ORDER BY 1, 2`
+  const rows = (await link.read(sql, [counter.total])) as number[][]
+  const nameOf = await queues.names(rows.map(([queue]) => queue!))
+  return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
+    action: actions[code! >> 2]!,
+    queue: nameOf(queue!),
+    priority: priorities[code! & 3]!,
+    count: count!,
+    retries: retries!,
+    maxRetries: maxRetries!,
+    backoffMs: backoffMs!,
+  }))
+}
+
+const dropTotals = `DELETE FROM @counters c USING unnest($2::int[], $3::int[]) AS t(queue, code)
+  WHERE c.kind = $1 AND c.queue = t.queue AND c.name = '' AND c.code = t.code`
+
+/** Sets totals, each in place of what all slots have of it. */
+export async function writeTotals(
+  link: Link,
+  queues: QueueNames,
+  totals: readonly Total[],
+  slot: number,
+): Promise<void> {
+  const numbers = await queues.numbers(totals.map(({ queue }) => queue))
+  const deltas = new Map<string, Delta>()
+  for (const { action, queue, priority, count, ...sums } of totals) {
+    const code = actionCode(action) * 4 + priorityCode(priority)
+    const number = numbers.get(queue)!
+    const place = { kind: counter.total, queue: number, name: '', code }
+    deltas.set(`${number} ${code}`, { ...place, n: count, ...sums })
+  }
+  const all = [...deltas.values()]
+  const work = async (tx: Tx): Promise<void> => {
+    const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
+    void tx.rows(dropTotals, keys)
+    void growth(tx, slot, all)
+  }
+  await link.transaction('cold', work, { repeatable: true })
+}
+
+/** Rows that one step of `tidyCounters` looks at. */
+const tidyRows = 2000
+
+type Key = [kind: number, queue: number, name: string, code: number]
+
+const nextRows = `SELECT kind, queue, name, code, slot, n FROM @counters
+  WHERE (kind, queue, name, code) > ($1::smallint, $2::int, $3::text, $4::int)
+  ORDER BY kind, queue, name, code, slot LIMIT $5`
+
+const takeRows = `WITH taken AS MATERIALIZED (
+    SELECT c.kind, c.queue, c.name, c.code, c.slot FROM @counters c
+    JOIN unnest($1::smallint[], $2::int[], $3::text[], $4::int[]) AS k(kind, queue, name, code)
+      ON c.kind = k.kind AND c.queue = k.queue AND c.name = k.name AND c.code = k.code
+    FOR UPDATE OF c SKIP LOCKED)
+  DELETE FROM @counters c USING taken t
+  WHERE c.kind = t.kind AND c.queue = t.queue AND c.name = t.name AND c.code = t.code AND c.slot = t.slot
+  RETURNING c.kind, c.queue, c.name, c.code, c.n, c.retries, c.max_retries, c.backoff_ms`
+
+/**
+ * Puts together what several slots have of one count, and drops what has come to nothing; otherwise the rows of writers that are
+ * gone would add up for ever. Bounded: answers where the next step goes on, or undefined at the end.
+ */
+export async function tidyCounters(
+  link: Link,
+  slot: number,
+  after?: Key,
+): Promise<Key | undefined> {
+  const from = after ?? [-1, 0, '', 0]
+  const rows = (await link.read(nextRows, [...from, tidyRows])) as [...Key, number, number][]
+  const many = new Map<string, { key: Key; count: number }>()
+  for (const [kind, queue, name, code, , n] of rows) {
+    const key: Key = [kind, queue, name, code]
+    const seen = many.get(key.join(' ')) ?? { key, count: 0 }
+    seen.count += n === 0 ? 2 : 1
+    many.set(key.join(' '), seen)
+  }
+  const split = [...many.values()].filter(({ count }) => count > 1).map(({ key }) => key)
+  if (split.length > 0) await link.transaction('cold', (tx) => merge(tx, slot, split))
+  return rows.length < tidyRows ? undefined : (rows.at(-1)!.slice(0, 4) as Key)
+}
+
+async function merge(tx: Tx, slot: number, keys: Key[]): Promise<void> {
+  const columns = [0, 1, 2, 3].map((at) => keys.map((key) => key[at]))
+  const sums = new Map<string, Delta>()
+  for (const cells of await tx.rows(takeRows, columns)) {
+    const [kind, queue, name, code, n, retries, maxRetries, backoffMs] = cells as [
+      ...Key,
+      number,
+      number,
+      number,
+      number,
+    ]
+    const id = `${kind} ${queue} ${code} ${name}`
+    const sum = sums.get(id)
+    if (!sum)
+      sums.set(id, { kind, queue, name: fromText(name), code, n, retries, maxRetries, backoffMs })
+    else {
+      sum.n += n
+      sum.retries += retries
+      sum.maxRetries = Math.max(sum.maxRetries, maxRetries)
+      sum.backoffMs += backoffMs
+    }
+  }
+  const left = [...sums.values()].filter(({ n }) => n !== 0)
+  if (left.length > 0) void growth(tx, slot, left)
+}
+
+/** A slot that nobody else is likely to have; two that share one only wait for each other. */
+export function drawSlot(clock: Clock): number {
+  return Math.floor(clock.random() * 2 ** 48)
+}

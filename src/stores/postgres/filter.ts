@@ -1,0 +1,136 @@
+import type { LetterFilter } from '../../letter/query.ts'
+import {
+  archived,
+  categoryCode,
+  policyCode,
+  priorityCode,
+  stateCode,
+  states,
+  type Cell,
+} from '../../kept/codes.ts'
+import type { Books } from './books.ts'
+import { toText } from './text.ts'
+
+function listed<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? (value as readonly T[]) : [value as T]
+}
+
+/** The fields that the counts tell apart. */
+const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
+
+/** Whether the counts alone can answer: no other field is named. */
+export function isCountable(filter: LetterFilter): boolean {
+  return Object.entries(filter).every(
+    ([field, wanted]) => wanted === undefined || cellFields.has(field),
+  )
+}
+
+/** A filter with its words as numbers. Null: the field may be anything. */
+export interface Codes {
+  queues: number[] | null
+  states: number[] | null
+  categories: number[] | null
+  priorities: number[] | null
+  policies: number[] | null
+}
+
+export async function codesOf(books: Books, filter: LetterFilter): Promise<Codes> {
+  const names = filter.queue === undefined ? null : listed(filter.queue)
+  const numbers = names ? [...(await books.queues.find(names)).values()] : null
+  const code = <T>(
+    wanted: T | readonly T[] | undefined,
+    of: (value: T) => number,
+  ): number[] | null => (wanted === undefined ? null : [...new Set(listed(wanted).map(of))])
+  return {
+    queues: numbers,
+    states: code(wantedStates(filter), stateCode),
+    categories: code(filter.category, categoryCode),
+    priorities: code(filter.priority, priorityCode),
+    policies: code(filter.policy, policyCode),
+  }
+}
+
+/** Archived letters are out of sight unless they are asked for, by state or by id. */
+function wantedStates({ state, ids }: LetterFilter): LetterFilter['state'] {
+  if (state !== undefined || ids !== undefined) return state
+  return states.filter((_, code) => code !== archived)
+}
+
+/** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
+export function cellTest(codes: Codes): (cell: Cell) => boolean {
+  const among = (wanted: number[] | null, value: number): boolean =>
+    wanted === null || wanted.includes(value)
+  return (cell) =>
+    among(codes.queues, cell.queue) &&
+    among(codes.states, cell.state) &&
+    among(codes.categories, cell.category) &&
+    among(codes.priorities, cell.priority) &&
+    among(codes.policies, cell.policy)
+}
+
+/** What a filter means for a row of `l`, in SQL, `text` aside; values are added to those given. It must agree with `matches` in `letter/query.ts`. */
+export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[]): string {
+  const parts: string[] = []
+  const put = (value: unknown): string => `$${values.push(value)}`
+  const oneOf = (column: string, wanted: number[] | null): void => {
+    if (wanted) parts.push(`l.${column} = ANY(${put(wanted)}::int[])`)
+  }
+  const named = (column: string, wanted: string | string[] | undefined): void => {
+    if (wanted !== undefined)
+      parts.push(`l.${column} = ANY(${put(listed(wanted).map(toText))}::text[])`)
+  }
+  const before = (column: string, limit: string | undefined, sign = '<'): void => {
+    if (limit !== undefined) parts.push(`l.${column} ${sign} ${put(limit)}::text`)
+  }
+  oneOf('queue', codes.queues)
+  oneOf('state', codes.states)
+  oneOf('category', codes.categories)
+  oneOf('priority', codes.priorities)
+  oneOf('policy', codes.policies)
+  named('id', filter.ids)
+  named('reason', filter.reason)
+  named('fingerprint', filter.group)
+  named('lane', filter.lane)
+  named('tenant', filter.tenant)
+  if (filter.tag !== undefined)
+    parts.push(
+      `EXISTS (SELECT 1 FROM @tags t WHERE t.tag = ${put(toText(filter.tag))}::text AND t.id = l.id)`,
+    )
+  before('dead_lettered_at', filter.since, '>=')
+  before('dead_lettered_at', filter.until)
+  before('settled_at', filter.settledBefore)
+  before('expires_at', filter.expiresBefore)
+  if (filter.dependent !== undefined)
+    parts.push(
+      `${filter.dependent ? '' : 'NOT '}EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)`,
+    )
+  return parts.length > 0 ? parts.map((part) => `coalesce(${part}, false)`).join(' AND ') : 'true'
+}
+
+/**
+ * What a letter that mentions the text has in its JSON for sure: the longest stretch of ASCII. Other letters fold in ways that
+ * depend on the server. Undefined: there is none, and every letter must be looked at.
+ */
+function stretchOf(text: string): string | undefined {
+  const stretches = text.toLowerCase().match(/[\u0020-\u007e]+/g) ?? []
+  const [longest] = stretches.toSorted((a, b) => b.length - a.length)
+  return longest === undefined ? undefined : JSON.stringify(longest).slice(1, -1)
+}
+
+/** The first look for a text in `l` and its body `b`, in SQL: it lets through all that mention it, and a few more. */
+export async function mentioning(books: Books, text: string, values: unknown[]): Promise<string> {
+  const stretch = stretchOf(text)
+  if (stretch === undefined) return 'true'
+  const needle = text.toLowerCase()
+  const named = [...(await books.queues.all())].filter(([name]) =>
+    name.toLowerCase().includes(needle),
+  )
+  const put = (value: unknown): string => `$${values.push(value)}`
+  const queue = `l.queue = ANY(${put(named.map(([, queue]) => queue))}::int[])`
+  const at = put(stretch)
+  const has = (column: string): string => `strpos(lower(${column} COLLATE "C"), ${at}::text) > 0`
+  // The Kelvin sign and the dotted capital I are the two that fold to ASCII.
+  const folding = put('[\u212a\u0130]')
+  const odd = (column: string): string => `${column} ~ ${folding}::text`
+  return `(${queue} OR ${['l.rest', 'b.origin'].flatMap((column) => [has(column), odd(column)]).join(' OR ')})`
+}

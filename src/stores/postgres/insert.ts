@@ -1,0 +1,100 @@
+import type { HistoryEntry } from '../../letter/letter.ts'
+import { archived, isActiveCode, resolved, wait } from '../../kept/codes.ts'
+import type { PackedLetter } from '../../kept/form.ts'
+import { rowColumns, type Row } from '../../kept/row.ts'
+import type { Tx } from './link.ts'
+import { cellsOf, dueOf, sealed, waitOf } from './rows.ts'
+import { fromText, toText } from './text.ts'
+import { addDependencies, isResolved } from './waits.ts'
+import type { Writing } from './writing.ts'
+
+/** A letter that is to be inserted, with what the driver needs to know of it. */
+export interface Fresh {
+  packed: PackedLetter
+  row: Row
+  queue: number
+  dedupe: Uint8Array | null
+  tags: readonly string[]
+  /** Entries of the history beyond the first. */
+  later: HistoryEntry[]
+  /** What it has to wait for: ids of letters that are not resolved. */
+  unmet: readonly string[]
+  /** Bytes of its payload as it now is. */
+  size: number
+}
+
+const letterTypes =
+  'text, smallint, smallint, smallint, smallint, text, text, bigint, bigint, bigint, float8, text, text, text, text, text, text, text, text, text, ' +
+  'smallint, smallint, bigint, bigint, text, bigint, int, bytea, smallint, bigint, bigint'
+const letterColumns = `${rowColumns}, queue, dedupe, wait, due_at, size`
+
+const types = letterTypes.split(', ')
+const unnested = types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')
+const more = (n: number): string => `$${types.length + n}`
+
+/** The bytes of all letters travel as one value, and are cut apart on the server: as a list they would travel as text. */
+const insert = `WITH fresh AS (
+    INSERT INTO @letters (${letterColumns}) SELECT * FROM unnest(${unnested}) ON CONFLICT DO NOTHING RETURNING id),
+  kept AS (
+    INSERT INTO @bodies (id, origin, origin_crc, bytes_crc, bytes)
+    SELECT b.id, b.origin, b.origin_crc, b.bytes_crc, substring(${more(4)}::bytea FROM b.start FOR b.length)
+    FROM unnest($1::text[], ${more(1)}::text[], ${more(2)}::bigint[], ${more(3)}::bigint[], ${more(5)}::int[], ${more(6)}::int[])
+      AS b(id, origin, origin_crc, bytes_crc, start, length)
+    WHERE b.id IN (SELECT id FROM fresh))
+  SELECT id FROM fresh`
+
+/** Whether claims leave it alone for now: its lane is asked once it stands in it. */
+const isHeld = ({ row, unmet }: Fresh): boolean => row.lane !== null || unmet.length > 0
+
+/** Inserts letters with their bodies. Answers the ids that were not kept already. */
+export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
+  if (all.length === 0) return new Set()
+  const rows = all.map((fresh) => {
+    const { row, queue, dedupe, size } = fresh
+    return [
+      ...cellsOf(sealed(row, true)),
+      queue,
+      dedupe,
+      waitOf(row, isHeld(fresh)),
+      dueOf(row),
+      size,
+    ]
+  })
+  const bodies = all.map(({ packed }) => packed[4])
+  let end = 0
+  const starts = bodies.map(({ byteLength }) => (end += byteLength) - byteLength + 1)
+  const inserted = await tx.rows(insert, [
+    ...types.map((_, at) => rows.map((row) => row[at])),
+    all.map(({ packed }) => packed[2]),
+    all.map(({ packed }) => packed[3]),
+    all.map(({ packed }) => packed[5]),
+    Buffer.concat(bodies),
+    starts,
+    bodies.map(({ byteLength }) => byteLength),
+  ])
+  return new Set(inserted.map(([id]) => fromText(id as string)))
+}
+
+/** Takes note of what goes with letters that were inserted. */
+export function follow(tx: Tx, writing: Writing, inserted: readonly Fresh[]): void {
+  for (const fresh of inserted) {
+    const { row, queue, tags, later } = fresh
+    const first = row.entries - later.length
+    for (const [at, entry] of later.entries()) writing.note(row.id, first + at, entry)
+    for (const tag of tags) writing.tag(tag, row.id)
+    writing.deltas.count(queue, row, tags, 1)
+    if (row.lane !== null && isActiveCode(row.state)) writing.changeLane(queue, row.lane)
+    if (isResolvedRow(row)) writing.resolve(row.id)
+    if (waitOf(row, isHeld(fresh)) === wait.ready) writing.due(dueOf(row))
+  }
+  addDependencies(
+    tx,
+    inserted.flatMap(({ row, unmet }) =>
+      unmet.map((id) => ({ letter: toText(row.id), id: toText(id) })),
+    ),
+  )
+}
+
+export function isResolvedRow({ state, rest }: Row): boolean {
+  return (state === resolved || state === archived) && isResolved(state, rest)
+}

@@ -1,0 +1,265 @@
+import {
+  Client,
+  Pool,
+  types as pgTypes,
+  type ClientConfig,
+  type CustomTypesConfig,
+  type PoolClient,
+  type QueryResult,
+} from 'pg'
+import { sleep, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Address } from './address.ts'
+import { isCollision, isLost, troubleOf } from './trouble.ts'
+
+export type Value = unknown
+export type Cells = Value[]
+
+/** Statements of one transaction. `@` stands for the schema. */
+export interface Tx {
+  /** Sends at once, behind what was sent before, and gives the rows. Whoever does not need them need not wait. */
+  rows(sql: string, values?: Value[]): Promise<Cells[]>
+}
+
+export interface TransactionOptions {
+  /** Harmless to do twice, so that it may be repeated though nobody knows whether it happened. */
+  repeatable?: boolean
+}
+
+export interface ReadOptions {
+  side?: Side
+  timeoutMs?: number
+}
+
+/**
+ * Whose connections are used. `hot` is for what workers live by: capture, claim, renew, settle. Reads and long work have their own, and
+ * so can never keep a worker waiting.
+ */
+export type Side = 'hot' | 'cold'
+
+/** The way to the server: reads, and transactions that are repeated when another writer was first. */
+export interface Link {
+  readonly place: string
+  readonly schema: string
+  read(sql: string, values?: Value[], options?: ReadOptions): Promise<Cells[]>
+  transaction<T>(side: Side, work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>
+  /** A connection of its own, not yet connected. */
+  client(): Client
+  /** From now on commits wait for the disk, although the server's default is not to. */
+  commitDurably(): void
+  qualified(sql: string): string
+  close(): Promise<void>
+}
+
+const connectTimeoutMs = 4000
+/** No verb waits longer than this for an answer, so that a dead network is noticed. */
+export const answerTimeoutMs = 5000
+const statementTimeoutMs = 4500
+const idleInTransactionMs = 15_000
+const maxTries = 8
+/** After a failure that took longer than this a repetition would keep the caller waiting for too long. */
+const quickMs = 1000
+
+/** Settings are for this transaction only, since a pooler gives the connection to others afterwards. */
+const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs};
+SET LOCAL idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET LOCAL jit = off;`
+const durably = 'SET LOCAL synchronous_commit = on;'
+const number = 'SELECT txid_current()'
+
+/** Numbers come as numbers, also the long ones: what is kept in them is far below 2^53. Bytes own their buffer. */
+const bytesIn = pgTypes.getTypeParser(pgTypes.builtins.BYTEA, 'text') as (text: string) => Buffer
+const parsers = new Map<number, (text: string) => unknown>([
+  [pgTypes.builtins.INT8, Number],
+  [pgTypes.builtins.BYTEA, (text) => new Uint8Array(bytesIn(text))],
+])
+const types: CustomTypesConfig = {
+  getTypeParser: (oid, format) => (parsers.get(oid) ?? pgTypes.getTypeParser(oid, format)) as never,
+}
+
+/** The commit was sent, and no answer came. */
+class LostCommit extends Error {
+  readonly txid: string | undefined
+
+  constructor(txid: string | undefined, cause: unknown) {
+    super('the connection was lost while a commit was on its way', { cause })
+    this.txid = txid
+  }
+}
+
+export function openLink(address: Address, clock: Clock): Link {
+  return new PostgresLink(address, clock)
+}
+
+/** As much of a connection of `pg` as is used here: a `Client`, or one that a `Pool` gave. */
+export interface Connection {
+  query(config: {
+    text: string
+    values: Value[]
+    rowMode: 'array'
+    types: CustomTypesConfig
+  }): Promise<{ rows: Cells[] }>
+}
+
+/** Sends one statement on a connection and gives its rows as lists. */
+export async function rowsOf(
+  client: Connection,
+  text: string,
+  values: Value[] = [],
+): Promise<Cells[]> {
+  const result = await client.query({ text, values, rowMode: 'array', types })
+  return result.rows
+}
+
+class PostgresLink implements Link {
+  readonly place: string
+  readonly schema: string
+  readonly #config: ClientConfig
+  readonly #clock: Clock
+  readonly #pools: Record<Side, Pool>
+  #begin = begin + number
+
+  constructor(address: Address, clock: Clock) {
+    this.place = address.place
+    this.schema = address.schema
+    this.#clock = clock
+    this.#config = {
+      connectionString: address.url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      query_timeout: answerTimeoutMs,
+      keepAlive: true,
+      application_name: 'redrive',
+    }
+    const hot = Math.ceil(address.poolSize / 2)
+    this.#pools = { hot: this.#pool(hot), cold: this.#pool(address.poolSize - hot) }
+  }
+
+  #pool(max: number): Pool {
+    const config = { ...this.#config, max, pipeline: true, allowExitOnIdle: true }
+    const pool = new Pool(config)
+    // A connection that dies while it is idle, or after its last answer, has nobody to tell.
+    pool.on('error', () => {})
+    pool.on('connect', (client) => void client.on('error', () => {}))
+    return pool
+  }
+
+  client(): Client {
+    return new Client(this.#config)
+  }
+
+  commitDurably(): void {
+    this.#begin = begin + durably + number
+  }
+
+  qualified(sql: string): string {
+    return sql.replaceAll('@', `"${this.schema}".`)
+  }
+
+  async read(sql: string, values: Value[] = [], options: ReadOptions = {}): Promise<Cells[]> {
+    const { side = 'cold', timeoutMs = answerTimeoutMs } = options
+    const text = this.qualified(sql)
+    const query = { text, values, rowMode: 'array', types, query_timeout: timeoutMs } as const
+    const startMs = this.#clock.mono()
+    for (let tries = 1; ; tries++)
+      try {
+        return (await this.#pools[side].query<Cells>(query)).rows
+      } catch (error) {
+        const quick = this.#clock.mono() - startMs < quickMs
+        if (tries > 1 || !isLost(error) || !quick) throw troubleOf(error, this.place)
+      }
+  }
+
+  /**
+   * What collides with another transaction is begun afresh, a few times. What is cut off before the commit was sent has not
+   * happened, and is done once more. What is cut off after it is asked about.
+   */
+  async transaction<T>(
+    side: Side,
+    work: (tx: Tx) => Promise<T>,
+    { repeatable = false }: TransactionOptions = {},
+  ): Promise<T> {
+    const startMs = this.#clock.mono()
+    let cutOff = 0
+    for (let tries = 1; ; tries++) {
+      const done: { value?: T } = {}
+      try {
+        return await this.#attempt(side, work, done)
+      } catch (error) {
+        const quick = this.#clock.mono() - startMs < quickMs
+        if (isCollision(error)) {
+          if (tries >= maxTries) throw troubleOf(error, this.place)
+          await sleep(this.#clock, this.#clock.random() * 5 * 2 ** tries)
+        } else if (error instanceof LostCommit) {
+          if (!repeatable && (await this.#happened(error))) return done.value!
+          if (++cutOff > 1 || !quick) throw troubleOf(error.cause, this.place)
+        } else if (!isLost(error) || ++cutOff > 1 || !quick) throw troubleOf(error, this.place)
+      }
+    }
+  }
+
+  async #attempt<T>(side: Side, work: (tx: Tx) => Promise<T>, done: { value?: T }): Promise<T> {
+    const client = await this.#pools[side].connect()
+    const sent: Promise<unknown>[] = []
+    const send = <R>(answer: Promise<R>): Promise<R> => {
+      // Each is awaited in its turn; until then no failure may count as unhandled.
+      answer.catch(() => {})
+      sent.push(answer)
+      return answer
+    }
+    let committing = false
+    let broken = false
+    const begun = send(client.query(this.#begin) as Promise<unknown>)
+    try {
+      const tx: Tx = {
+        rows: (sql, values) => send(rowsOf(client, this.qualified(sql), values)),
+      }
+      done.value = await work(tx)
+      committing = true
+      const committed = send(client.query('COMMIT'))
+      await Promise.all(sent)
+      if ((await committed).command !== 'COMMIT') throw new Error('the server rolled back')
+      return done.value
+    } catch (error) {
+      await Promise.allSettled(sent)
+      broken = isLost(error) || !(await rolledBack(client))
+      if (committing && isLost(error)) throw new LostCommit(await txidOf(begun), error)
+      throw error
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  /** Asks another connection how a transaction ended whose commit was not answered. */
+  async #happened({ txid, cause }: LostCommit): Promise<boolean> {
+    for (let tries = txid === undefined ? 5 : 0; tries < 5; tries++) {
+      const rows = await this.read('SELECT txid_status($1::bigint)', [txid]).catch(() => [])
+      const status = rows[0]?.[0]
+      if (status === 'committed' || status === 'aborted') return status === 'committed'
+      await sleep(this.#clock, 50 * 2 ** tries)
+    }
+    const message = `${this.place}: the connection was lost while a commit was on its way; what was sent may or may not be kept`
+    throw new RedriveError('STORE_UNAVAILABLE', message, { cause })
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pools.hot.end(), this.#pools.cold.end()])
+  }
+}
+
+async function rolledBack(client: PoolClient): Promise<boolean> {
+  try {
+    await client.query('ROLLBACK')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `begin` is several statements, and its last answer has the number of the transaction. */
+async function txidOf(begun: Promise<unknown>): Promise<string | undefined> {
+  try {
+    const results = (await begun) as QueryResult<{ txid_current: string }>[]
+    return results.at(-1)?.rows[0]?.txid_current
+  } catch {
+    return undefined
+  }
+}

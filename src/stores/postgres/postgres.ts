@@ -1,0 +1,390 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
+import type { Change } from '../../letter/moves.ts'
+import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { resolved } from '../../kept/codes.ts'
+import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { pack } from '../../kept/pack.ts'
+import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { packStored } from '../../kept/stored.ts'
+import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import type {
+  AddResult,
+  ApplyResult,
+  Capacity,
+  Claim,
+  ClaimRequest,
+  KeepResult,
+  LeaseRef,
+  Powers,
+  Records,
+  Store,
+  StoredLetter,
+  StoreHealth,
+  TallyKey,
+  Total,
+} from '../../store.ts'
+import { addIn, candidatesOf, type Wanted } from './add.ts'
+import { addressOf, type Address } from './address.ts'
+import { applyIn, renewIn, type Renewal } from './apply.ts'
+import type { Books } from './books.ts'
+import { claimIn, queuesOf } from './claim.ts'
+import { drawSlot, readTotals, writeTotals } from './counters.ts'
+import { find } from './find.ts'
+import { keep, stored } from './keep.ts'
+import { openLink, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
+import { inspect, prepare, troubleWith } from './opening.ts'
+import { queueNames } from './queue-names.ts'
+import { lettersById } from './reading.ts'
+import { postgresRecords } from './records.ts'
+import { remove } from './remove.ts'
+import { schemaVersion } from './schema.ts'
+import { slotsOf, type Slots } from './slots.ts'
+import { tally } from './tally.ts'
+import { inParts, together } from './together.ts'
+import { troubleOf } from './trouble.ts'
+import { waking, type Waking } from './waking.ts'
+
+export interface PostgresStoreOptions {
+  /** `postgres://user@host:5432/database`. What `schema`, `allowUnsafe` and `poolSize` are can also be said in it, as `?schema=…`. */
+  url: string
+  /** Where the tables are: `redrive` unless said. */
+  schema?: string
+  /** Connections of this store, 10 unless said: half of them for capture, claim, renew and settle alone. One more listens. */
+  poolSize?: number
+  /** Opens also where the server's settings would break a promise. */
+  allowUnsafe?: boolean
+  /** For tests: leases and due times are judged by it. Unless it is given, by the server's clock. */
+  clock?: Clock
+}
+
+/** A store on Postgres can also write within a transaction of its caller. */
+export interface PostgresStore extends Store {
+  /**
+   * Captures that belong to a transaction which the caller has begun on this connection of `pg`: they are kept, and workers
+   * are woken, when it commits.
+   */
+  within(client: Connection): Pick<Store, 'add'>
+}
+
+/** Letters, changes or ids that go in one transaction. */
+const maxItems = 256
+/** Payload bytes that count as one more letter in a batch. */
+const bytesPerItem = 64 * 1024
+/** Letters in a schema of a Postgres database, for any number of processes and machines. */
+export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  return new SharedStore(options)
+}
+
+class SharedStore implements PostgresStore {
+  readonly powers: Powers = {
+    kind: 'postgres',
+    durable: true,
+    shared: true,
+    search: 'substring',
+    wakeups: 'all',
+  }
+  readonly records: Records
+  readonly #address: Address
+  readonly #link: Link
+  readonly #books: Books
+  readonly #waking: Waking
+  readonly #slots: Slots
+  readonly #adds: Gatherer<Wanted[], AddResult[]>
+  readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
+  readonly #renewals: Gatherer<Renewal[], boolean[]>
+  #state: 'new' | 'open' | 'closed' = 'new'
+  #closing: Promise<void> | undefined
+  readonly #ongoing = new Set<Promise<unknown>>()
+
+  constructor(options: PostgresStoreOptions) {
+    const { clock = systemClock } = options
+    const own = options.clock
+    this.#address = addressOf(options)
+    const link = openLink(this.#address, clock)
+    this.#link = link
+    this.#waking = waking(link, clock)
+    this.#slots = slotsOf(link, clock)
+    this.#books = {
+      link,
+      clock,
+      queues: queueNames(link),
+      now: () => (own ? Math.trunc(own.now()) : null),
+      withSlot: (use) => this.#slots.use(use),
+      wake: () => this.#waking.wake(),
+    }
+    this.records = postgresRecords((work) => this.#use(work))
+    const batches = { maxBatches: 2, maxWeight: maxItems }
+    this.#adds = gatherer(batches, (asks) => together(asks, (some) => this.#addAll(some)))
+    this.#changes = gatherer(batches, (asks) => together(asks, (some) => this.#applyAll(some)))
+    this.#renewals = gatherer({ maxBatches: 1, maxWeight: maxItems }, (asks) =>
+      together(asks, (some) => this.#renewAll(some)),
+    )
+  }
+
+  async open(): Promise<void> {
+    if (this.#state === 'closed') throw this.#refusal()
+    this.#books.queues.forget()
+    await this.#track(prepare(this.#link, this.#address))
+    if (this.#state === 'new') this.#state = 'open'
+  }
+
+  close(): Promise<void> {
+    this.#state = 'closed'
+    return (this.#closing ??= this.#end())
+  }
+
+  async #end(): Promise<void> {
+    while (this.#ongoing.size > 0) await Promise.allSettled(this.#ongoing)
+    await this.#waking.stop()
+    await this.#slots.idle()
+    await this.#link.close()
+  }
+
+  add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
+    return this.#use(async () => {
+      const wanted = letters.map((letter) => ({ packed: pack(letter), capacity }))
+      return inParts(wanted, maxItems, (some) => this.#adds.call([...some], weightOf(some)))
+    })
+  }
+
+  /** Letters of several calls. */
+  async #addAll(asks: Wanted[][]): Promise<AddResult[][]> {
+    const all = asks.flat()
+    const results = all.some(isIntricate)
+      ? await inParts(all, 1, (some) => this.#addSome(some))
+      : await this.#addSome(all)
+    let start = 0
+    return asks.map(({ length }) => results.slice(start, (start += length)))
+  }
+
+  async #addSome(wanted: readonly Wanted[]): Promise<AddResult[]> {
+    const candidates = await candidatesOf(this.#books, wanted)
+    const { results, woken } = await this.#write((tx, slot) =>
+      addIn(this.#books, tx, candidates, slot),
+    )
+    if (await woken) this.#waking.wake()
+    return results
+  }
+
+  #write<T>(work: (tx: Tx, slot: number) => Promise<T>): Promise<T> {
+    return this.#slots.use((slot) => this.#link.transaction('hot', (tx) => work(tx, slot)))
+  }
+
+  within(client: Connection): Pick<Store, 'add'> {
+    return {
+      add: (letters, capacity) =>
+        this.#use(async () => {
+          const wanted = letters.map((letter) => ({ packed: pack(letter), capacity }))
+          const candidates = await candidatesOf(this.#books, wanted)
+          const tx = oneByOne(client, this.#link)
+          try {
+            // A slot of its own: its rows stay locked until the caller commits.
+            const slot = drawSlot(this.#books.clock)
+            const { results, woken } = await addIn(this.#books, tx, candidates, slot)
+            await tx.idle()
+            if (await woken)
+              await tx.rows('SELECT pg_notify($1, $2)', [this.#waking.channel, 'a transaction'])
+            return results
+          } catch (error) {
+            throw troubleOf(error, this.#link.place)
+          }
+        }),
+    }
+  }
+
+  get(ids: readonly string[]): Promise<DeadLetter[]> {
+    return this.#use(async (books) => {
+      const found = await lettersById(books, ids, 'whole')
+      return ids.flatMap((id) => {
+        const kept = found.get(id)
+        return kept ? [unpack(kept)] : []
+      })
+    })
+  }
+
+  original(id: string): Promise<Payload | undefined> {
+    return this.#use(async (books) => {
+      const kept = (await lettersById(books, [id], 'captured')).get(id)
+      return kept && unpackOriginal(kept)
+    })
+  }
+
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query: LetterQuery): Promise<Page<LetterSummary>>
+  find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
+    return this.#use(async (books) => {
+      const search = searchOf(query)
+      if (search.limit === 0) return { items: [] }
+      const { items, next } = await find(books, search)
+      return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
+    })
+  }
+
+  tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
+    return this.#use((books) => tally(books, by, filter))
+  }
+
+  totals(): Promise<Total[]> {
+    return this.#use(({ link, queues }) => readTotals(link, queues))
+  }
+
+  stored(ids: readonly string[]): Promise<StoredLetter[]> {
+    return this.#use((books) => inParts(ids, maxItems, (some) => stored(books, some)))
+  }
+
+  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+    return this.#use((books) => {
+      const incoming = letters.map((one) => ({
+        packed: packStored(one),
+        edit: one.original ? one.letter.payload.bytes : null,
+      }))
+      const ids = new Set(letters.map(({ letter }) => letter.id))
+      const most = ids.size === letters.length ? maxItems : 1
+      return inParts(incoming, most, (some) => keep(books, some))
+    })
+  }
+
+  keepTotals(totals: readonly Total[]): Promise<void> {
+    return this.#use(async ({ link, queues }) => {
+      if (totals.length > 0)
+        await this.#slots.use((slot) => writeTotals(link, queues, totals, slot))
+    })
+  }
+
+  claim(request: ClaimRequest): Promise<Claim> {
+    return this.#use(async (books) => {
+      const queues = await queuesOf(books, request)
+      const { letters, nextDueMs } = await this.#write((tx, slot) =>
+        claimIn(books, tx, request, queues, slot),
+      )
+      const next = await nextDueMs
+      const claimed = letters.map(unpack)
+      return next === undefined
+        ? { letters: claimed }
+        : { letters: claimed, nextDueAt: toTimestamp(next) }
+    })
+  }
+
+  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
+    return this.#use(() => {
+      const renewals = leases.map((lease) => ({ ...lease, leaseMs }))
+      return inParts(renewals, maxItems, (some) => this.#renewals.call([...some], some.length))
+    })
+  }
+
+  async #renewAll(asks: Renewal[][]): Promise<boolean[][]> {
+    const work = (tx: Tx): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
+    const results = await this.#link.transaction('hot', work, { repeatable: true })
+    let start = 0
+    return asks.map(({ length }) => results.slice(start, (start += length)))
+  }
+
+  apply(changes: readonly Change[]): Promise<ApplyResult[]> {
+    return this.#use(() =>
+      inParts(changes, maxItems, (some) => this.#changes.call(structuredClone(some), some.length)),
+    )
+  }
+
+  async #applyAll(asks: (readonly Change[])[]): Promise<ApplyResult[][]> {
+    const { results, woken } = await this.#write((tx, slot) =>
+      applyIn(this.#books, tx, asks.flat(), slot),
+    )
+    if (await woken) this.#waking.wake()
+    let start = 0
+    return asks.map(({ length }) => results.slice(start, (start += length)))
+  }
+
+  remove(which: LetterFilter): Promise<number> {
+    return this.#use(async (books) => {
+      checkRemoval(which)
+      if (!which.ids) return remove(books, which)
+      const gone = await inParts([...new Set(which.ids)], maxItems, async (ids) => [
+        await remove(books, { ...which, ids: [...ids] }),
+      ])
+      return gone.reduce((sum, count) => sum + count, 0)
+    })
+  }
+
+  watch(listener: () => void): () => void {
+    return this.#state === 'closed' ? () => {} : this.#waking.watch(listener)
+  }
+
+  async health(): Promise<StoreHealth> {
+    if (this.#state !== 'open')
+      return {
+        ok: false,
+        checks: {},
+        problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`],
+      }
+    try {
+      const { checks, problems } = await this.#track(inspect(this.#link))
+      const trouble = await this.#track(troubleWith(this.#link))
+      if (trouble !== undefined) problems.push(trouble)
+      const { place, schema } = this.#link
+      const all = { place, schema: `${schema}, version ${schemaVersion}`, ...checks }
+      return {
+        ok: problems.length === 0,
+        checks: { ...all, wakeups: this.#waking.state() },
+        problems,
+      }
+    } catch (error) {
+      return { ok: false, checks: {}, problems: [troubleOf(error, this.#link.place).message] }
+    }
+  }
+
+  /** Does what an open store is asked for. Closing waits for it. */
+  async #use<T>(work: (books: Books) => T | Promise<T>): Promise<T> {
+    if (this.#state !== 'open') throw this.#refusal()
+    return this.#track((async () => work(this.#books))())
+  }
+
+  async #track<T>(work: Promise<T>): Promise<T> {
+    this.#ongoing.add(work)
+    try {
+      return await work
+    } finally {
+      this.#ongoing.delete(work)
+    }
+  }
+
+  #refusal(): RedriveError {
+    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
+    return new RedriveError('CLOSED', `the postgres store is ${why}`)
+  }
+}
+
+function weightOf(wanted: readonly Wanted[]): number {
+  return wanted.reduce(
+    (sum, { packed }) => sum + 1 + Math.floor(packed[4].byteLength / bytesPerItem),
+    0,
+  )
+}
+
+/** To make room, a letter may have to go that another of the batch brings, or waits for. */
+const isIntricate = ({ packed, capacity }: Wanted): boolean =>
+  capacity?.overflow === 'evict-resolved' &&
+  (packed[0][1] === resolved || packed[6]?.dependsOn !== undefined)
+
+/** Statements on the caller's connection, which takes them one after the other. */
+function oneByOne(client: Connection, link: Link): Tx & { idle(): Promise<unknown> } {
+  let last: Promise<unknown> = Promise.resolve()
+  let trouble: unknown
+  const rows = (sql: string, values?: unknown[]): Promise<Cells[]> => {
+    const turn = last.then(async () => {
+      if (trouble !== undefined) throw trouble
+      return rowsOf(client, link.qualified(sql), values)
+    })
+    last = turn.catch((error: unknown) => (trouble ??= error))
+    return turn
+  }
+  return {
+    rows,
+    idle: async () => {
+      await last
+      if (trouble !== undefined) throw trouble
+    },
+  }
+}

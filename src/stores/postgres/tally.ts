@@ -1,0 +1,100 @@
+import type { LetterFilter } from '../../letter/query.ts'
+import type { TallyKey } from '../../store.ts'
+import { categories, policies, priorities, states, type Cell } from '../../kept/codes.ts'
+import type { Place } from '../../kept/search.ts'
+import { unpackSummary } from '../../kept/unpack.ts'
+import type { LetterSummary } from '../../letter/letter.ts'
+import { matches } from '../../letter/query.ts'
+import type { Books } from './books.ts'
+import { namedCounts, readCells } from './counters.ts'
+import { cellTest, codesOf, conditionOf, isCountable } from './filter.ts'
+import { searchStride, soughtBy } from './find.ts'
+import { lettersById } from './reading.ts'
+import { fromText } from './text.ts'
+
+type Counted = Map<string, number>
+type CellKey = Exclude<TallyKey, 'group' | 'tag'>
+
+/** A count that has to look at every letter may take long, and harms nobody meanwhile. */
+const scanTimeoutMs = 120_000
+const strideLetters = 500
+
+/** From the counts where they can answer; otherwise letter by letter. */
+export async function tally(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
+  if (filter.text !== undefined) return readThrough(books, by, filter)
+  if (!isCountable(filter)) return scanned(books, by, filter)
+  const passes = cellTest(await codesOf(books, filter))
+  if (by === 'group' || by === 'tag') return namedCounts(books.link, by, passes)
+  const cells = await readCells((sql, values) => books.link.read(sql, values))
+  const nameOf = await books.queues.names(cells.map(([{ queue }]) => queue))
+  const counted: Counted = new Map()
+  for (const [cell, n] of cells) if (passes(cell)) grow(counted, wordOf(cell, by, nameOf), n)
+  return counted
+}
+
+const columns: Record<TallyKey, string> = {
+  queue: 'l.queue',
+  state: 'l.state',
+  category: 'l.category',
+  priority: 'l.priority',
+  policy: 'l.policy',
+  group: 'l.fingerprint',
+  tag: 't.tag',
+}
+
+async function scanned(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
+  const values: unknown[] = []
+  const condition = conditionOf(filter, await codesOf(books, filter), values)
+  const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
+  const sql = `SELECT ${columns[by]}, count(*) FROM @letters l ${tags} WHERE ${condition} GROUP BY 1`
+  const rows = (await books.link.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
+    number | string,
+    number,
+  ][]
+  const nameOf = await books.queues.names(
+    by === 'queue' ? rows.map(([queue]) => queue as number) : [],
+  )
+  const counted: Counted = new Map()
+  for (const [value, n] of rows)
+    grow(
+      counted,
+      typeof value === 'string'
+        ? fromText(value)
+        : wordOf({ [by]: value } as unknown as Cell, by as CellKey, nameOf),
+      n,
+    )
+  return counted
+}
+
+/** A text is sought in words that only the letters themselves have. */
+async function readThrough(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
+  const counted: Counted = new Map()
+  const sought = await soughtBy(books, { filter, order: 'oldest' })
+  let after: Place | undefined
+  do {
+    const stride = await searchStride(books, sought, strideLetters, after)
+    const ids = stride.spots.map(({ id }) => id)
+    for (const kept of (await lettersById(books, ids, 'summary')).values()) {
+      const letter = unpackSummary(kept)
+      if (matches(letter, filter)) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
+    }
+    after = stride.next
+  } while (after)
+  return counted
+}
+
+function grow(counted: Counted, value: string, n: number): void {
+  counted.set(value, (counted.get(value) ?? 0) + n)
+}
+
+function valuesOf(letter: LetterSummary, by: TallyKey): Iterable<string> {
+  if (by === 'group') return [letter.fingerprint]
+  if (by === 'tag') return new Set(letter.tags)
+  return [by === 'policy' ? letter.policy.kind : letter[by]]
+}
+
+function wordOf(cell: Cell, by: CellKey, nameOf: (queue: number) => string): string {
+  if (by === 'queue') return nameOf(cell.queue)
+  const words = { state: states, category: categories, priority: priorities, policy: policies }[by]
+  return words[cell[by]] ?? 'unknown'
+}

@@ -1,0 +1,119 @@
+import { archived, resolved } from '../../kept/codes.ts'
+import { restOf } from '../../kept/rest.ts'
+import type { Row } from '../../kept/row.ts'
+import type { Cells, Link, Tx } from './link.ts'
+import { laneLock, lock, lockMissing } from './locks.ts'
+
+/* Ids and lanes are given here as they stand in the database: see `text.ts`. */
+
+export interface Lane {
+  queue: number
+  lane: string
+}
+
+const lanes = `(SELECT DISTINCT queue, lane FROM unnest($1::int[], $2::text[]) AS u(queue, lane)) AS lanes`
+
+/** Whether one of the lane is in flight. */
+const busy = `EXISTS (SELECT 1 FROM @letters b WHERE b.queue = lanes.queue AND b.lane = lanes.lane AND b.wait < 2 AND b.state = 1)`
+
+/** A free letter that is not the first any more, or whose lane is taken, waits. A claim that is under way goes first. */
+const holdBack = `UPDATE @letters l SET wait = 2 FROM ${lanes}
+  WHERE l.queue = lanes.queue AND l.lane = lanes.lane AND l.wait < 2 AND l.wait = 0 AND (${busy} OR EXISTS (
+    SELECT 1 FROM @letters o WHERE o.queue = lanes.queue AND o.lane = lanes.lane AND o.state < 2 AND o.id < l.id))`
+
+/** The first of a lane that nobody runs is free, unless it depends on others. */
+const freeHeads = `UPDATE @letters l SET wait = 0
+  FROM ${lanes} CROSS JOIN LATERAL (
+    SELECT h.id FROM @letters h WHERE h.queue = lanes.queue AND h.lane = lanes.lane AND h.state < 2 ORDER BY h.id LIMIT 1) AS head
+  WHERE l.id = head.id AND l.state = 0 AND l.wait = 2 AND NOT ${busy}
+    AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
+  RETURNING l.due_at`
+
+/** Finds anew who is free in these lanes, whose locks are held. Answers when those that became free are due. */
+export function settleLanes(tx: Tx, changed: readonly Lane[]): Promise<Cells[]> {
+  if (changed.length === 0) return Promise.resolve([])
+  const values = [changed.map(({ queue }) => queue), changed.map(({ lane }) => lane)]
+  void tx.rows(holdBack, values)
+  return tx.rows(freeHeads, values)
+}
+
+const dependentsOf = `SELECT DISTINCT l.id, l.queue, l.lane FROM @deps d JOIN @letters l ON l.id = d.letter
+  WHERE d.id = ANY($1::text[]) ORDER BY l.id`
+const lockRows = 'SELECT id FROM @letters WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE'
+const freeDependents = `UPDATE @letters l SET wait = 0
+  WHERE l.id = ANY($1::text[]) AND l.state = 0 AND l.wait = 2 AND l.lane IS NULL
+    AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
+  RETURNING l.due_at`
+
+/** Frees those of these letters that have nothing to wait for. Answers when they are due. */
+export function recheck(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+  return ids.length === 0 ? Promise.resolve([]) : tx.rows(freeDependents, [ids])
+}
+
+/** Who waits for letters of the given ids: to be asked for once their rows are locked. */
+export function dependents(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+  return ids.length === 0 ? Promise.resolve([]) : tx.rows(dependentsOf, [ids])
+}
+
+/**
+ * These letters are resolved: whoever depended on them does so no more. `waiting` is what `dependents` found. Answers the lanes to be
+ * settled, and when those that became free are due.
+ */
+export async function freeFrom(
+  tx: Tx,
+  link: Link,
+  ids: readonly string[],
+  waiting: readonly Cells[],
+): Promise<{ lanes: Lane[]; freed: Promise<Cells[]> }> {
+  if (waiting.length === 0) return { lanes: [], freed: Promise.resolve([]) }
+  const inLanes = (waiting as [string, number, string | null][]).flatMap(([, queue, lane]) =>
+    lane === null ? [] : [{ queue, lane }],
+  )
+  await lock(
+    tx,
+    link,
+    inLanes.map(({ queue, lane }) => laneLock(queue, lane)),
+  )
+  const letters = waiting.map(([id]) => id)
+  // Two that are resolved at once must not each leave it to the other to free the letter that waits for both.
+  void tx.rows(lockRows, [letters])
+  void tx.rows('DELETE FROM @deps WHERE id = ANY($1::text[])', [ids])
+  return { lanes: inLanes, freed: tx.rows(freeDependents, [letters]) }
+}
+
+/** A dependency that a new letter notes. */
+export interface Dependency {
+  letter: string
+  id: string
+}
+
+const findStates = 'SELECT id, state, rest FROM @letters WHERE id = ANY($1::text[]) ORDER BY id'
+
+/** To be taken before other locks by whoever is going to wait for letters with these ids. */
+export async function lockForWaiting(tx: Tx, link: Link, ids: readonly string[]): Promise<void> {
+  const rows = await tx.rows('SELECT count(*)::int FROM @letters WHERE id = ANY($1::text[])', [ids])
+  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, link, 'wait')
+}
+
+/**
+ * Which of these letters are resolved already. The others cannot be resolved before this transaction ends: those that are there are
+ * locked, those that are not yet are kept out by `lockForWaiting`.
+ */
+export async function resolvedAmong(tx: Tx, ids: readonly string[]): Promise<Set<string>> {
+  const rows = (await tx.rows(`${findStates} FOR SHARE`, [ids])) as [string, number, string][]
+  return new Set(rows.filter(([, state, rest]) => isResolved(state, rest)).map(([id]) => id))
+}
+
+/** Resolved, or put away after it was. */
+export function isResolved(state: number, rest: string): boolean {
+  if (state !== archived) return state === resolved
+  return restOf({ rest } as Row)?.archivedFrom === 'resolved'
+}
+
+export function addDependencies(tx: Tx, dependencies: readonly Dependency[]): void {
+  if (dependencies.length === 0) return
+  void tx.rows(
+    'INSERT INTO @deps SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING',
+    [dependencies.map(({ letter }) => letter), dependencies.map(({ id }) => id)],
+  )
+}

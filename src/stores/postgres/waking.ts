@@ -1,0 +1,81 @@
+import type { Clock } from '../../clock.ts'
+import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import type { Link } from './link.ts'
+import { listen, type Listener } from './listener.ts'
+
+/** Wakes watchers, here and in other processes. */
+export interface Waking {
+  readonly channel: string
+  watch(listener: () => void): () => void
+  /** Letters may have become free: tells watchers here at once, and the others by a notice. */
+  wake(): void
+  /** How this store hears of others, in words. */
+  state(): string
+  stop(): Promise<void>
+}
+
+export function waking(link: Link, clock: Clock): Waking {
+  return new ChannelWaking(link, clock)
+}
+
+class ChannelWaking implements Waking {
+  readonly channel: string
+  readonly #link: Link
+  readonly #clock: Clock
+  readonly #self: string
+  readonly #watchers = new Set<() => void>()
+  readonly #notices: Gatherer<null, null>
+  #listener: Listener | undefined
+
+  constructor(link: Link, clock: Clock) {
+    this.#link = link
+    this.#clock = clock
+    this.#self = clock.id()
+    this.channel = `redrive_${link.schema}`
+    // One at a time: commits with a notice queue up on the server, so that many make one. It is a hint, and may get lost.
+    this.#notices = gatherer({ maxBatches: 1, maxWeight: 1_000_000 }, async (asks) => {
+      const values = [this.channel, this.#self]
+      await this.#link.read('SELECT pg_notify($1, $2)', values).catch(() => {})
+      return asks.map(() => ({ value: null }))
+    })
+  }
+
+  watch(listener: () => void): () => void {
+    // Each watch stands for itself, even when two have one function.
+    const watcher = (): void => listener()
+    this.#watchers.add(watcher)
+    this.#listener ??= listen({
+      link: this.#link,
+      clock: this.#clock,
+      channel: this.channel,
+      self: this.#self,
+      hear: () => this.#tell(),
+    })
+    return () => void this.#watchers.delete(watcher)
+  }
+
+  wake(): void {
+    this.#tell()
+    void this.#notices.call(null)
+  }
+
+  state(): string {
+    return this.#listener?.state ?? 'nobody watches'
+  }
+
+  async stop(): Promise<void> {
+    this.#watchers.clear()
+    await this.#listener?.stop()
+    await this.#notices.idle()
+  }
+
+  #tell(): void {
+    for (const watcher of this.#watchers) {
+      try {
+        watcher()
+      } catch {
+        // A watcher must not be able to fail a write that has happened.
+      }
+    }
+  }
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { afterAll, afterEach, beforeAll, describe, it } from 'vitest'
+import { park } from '../../../src/letter/moves.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { mixedLetters } from '../../../src/testing/store/mixed.ts'
+import { matches } from '../../../src/letter/query.ts'
+import { backend } from '../../servers/servers.ts'
+import { ask, Indices } from './opensearch-bench.ts'
+
+const server = backend('opensearch')
+
+describe.skipIf(server.missing)('the documents', () => {
+  const indices = new Indices(server.url)
+  let store: OpenSearchStore
+
+  beforeAll(async () => {
+    store = openSearchStore({ url: server.url, prefix: indices.prefix })
+    await store.open()
+  })
+  afterEach(() => indices.clear())
+  afterAll(async () => {
+    await store.close()
+    await indices.remove()
+  })
+
+  const query = async (body: object): Promise<string[]> => {
+    await indices.refresh()
+    const { hits } = await ask<{ hits: { hits: { _id: string }[] } }>(
+      server.url,
+      'POST',
+      `/${indices.prefix}-letters/_search`,
+      body,
+    )
+    return hits.hits.map(({ _id: id }) => id).toSorted()
+  }
+
+  describe('answer the queries of the workflow design as they stand', () => {
+    it('find all exhausted tasks', async () => {
+      const letters = [aLetter({ state: 'exhausted' }), aLetter(), aLetter({ state: 'exhausted' })]
+      await store.add(letters)
+      const found = await query({ query: { term: { 'status.keyword': 'exhausted' } } })
+      assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
+    })
+
+    it('find tasks by error category', async () => {
+      const letters = [aLetter({ category: 'transient' }), aLetter({ category: 'network' })]
+      await store.add(letters)
+      const found = await query({ query: { term: { 'error_category.keyword': 'transient' } } })
+      assert.deepEqual(found, [letters[0]!.id])
+    })
+
+    it('find tasks ready for retry in the next hour', async () => {
+      const inMs = (ms: number): string => toTimestamp(Date.now() + ms)
+      const letters = [600_000, 7_200_000, -60_000].map((ms) => aLetter({ retryAt: inMs(ms) }))
+      await store.add(letters)
+      const found = await query({ query: { range: { next_retry_at: { lte: 'now+1h' } } } })
+      assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
+    })
+
+    it('have its fields, each of its type', async () => {
+      const path = `/${indices.prefix}-letters/_mapping`
+      type Mapping = Record<string, { mappings: { properties: Record<string, { type: string }> } }>
+      const mapping = await ask<Mapping>(server.url, 'GET', path)
+      const { properties } = Object.values(mapping)[0]!.mappings
+      const types = Object.entries(properties).map(([name, { type }]) => `${name} ${type}`)
+      const wanted =
+        'task_id keyword,repos keyword,error text,failed_at date,retry_count long,max_retries long,retry_policy keyword,next_retry_at date,status keyword,error_category keyword,last_error text,total_attempts long,updated_at date'
+      assert.deepEqual(
+        wanted.split(',').filter((one) => !types.includes(one)),
+        [],
+      )
+      assert.ok(properties['task'] && properties['metadata'])
+    })
+  })
+
+  it('are not kept of a letter that JSON cannot hold, which does not stop others', async () => {
+    const odd = aLetter({ metadata: { big: 1n as unknown as number } })
+    const [good, bad] = await Promise.allSettled([store.add([aLetter()]), store.add([odd])])
+    assert.equal(good.status, 'fulfilled')
+    assert.equal((bad as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
+  })
+
+  it('are found by a part of a word, as every store finds them', async () => {
+    const letters = mixedLetters()
+    await store.add(letters)
+    for (const text of [
+      'REFUSED',
+      '%',
+      '_',
+      'ärger',
+      '\\',
+      '🦊',
+      "'",
+      '',
+      '*',
+      '?',
+      'efu',
+      'econn',
+    ]) {
+      const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
+      const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
+      assert.deepEqual(
+        items.map(({ id }) => id),
+        expected,
+        text,
+      )
+    }
+  })
+
+  it('are found by words of the failure, and of the payload only when that is allowed', async () => {
+    const failure = {
+      name: 'QuotaError',
+      message: 'The disk of customer 17 is full',
+      stack: 'QuotaError: …\n    at writeInvoice (invoices.js:3)',
+      causes: [],
+      at: '2026-01-01T00:00:00.000Z',
+    }
+    const bytes = new TextEncoder().encode('{"invoice":"zebra-4711"}')
+    const payload = { bytes, contentType: 'application/json', size: bytes.length, version: 1 }
+    const letter = aLetter({ failure, payload })
+    const sealed = aLetter({ payload: { ...payload, keyId: 'k1' } })
+    await store.add([letter, sealed, aLetter({ queue: 'mail' })])
+    const search = async (text: string, allowed = false): Promise<string[]> =>
+      (await store.search(text, { payload: allowed })).map(({ id }) => id)
+    assert.deepEqual(await search('disk FULL'), [letter.id])
+    assert.deepEqual(await search('writeInvoice'), [letter.id])
+    assert.deepEqual(await search('disk empty'), [])
+    assert.deepEqual(await search('zebra'), [])
+    assert.deepEqual(await search('zebra', true), [letter.id])
+    assert.deepEqual(await store.search('disk', { among: { queue: 'mail' } }), [])
+    assert.deepEqual(await search('" OR * ) AND ('), [])
+  })
+
+  describe('when one was changed by hand', () => {
+    const edit = (id: string, doc: object): Promise<unknown> =>
+      ask(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
+
+    it.each([
+      ['its letter', { head: '{"letter":{"id":"x","state":"parked"},"waitsFor":[]}' }],
+      ['its letter, which is no JSON any more', { head: '{' }],
+      ['its payload', { payload: 'AAAA' }],
+      ['its history', { history: '[]' }],
+      ['a search field', { status: 'exhausted' }],
+      ['its checksums', { sums: null }],
+    ])('in %s, it is shown as corrupt, and others are not', async (_, doc) => {
+      const [damaged, sound] = [aLetter(), aLetter()]
+      await store.add([damaged, sound])
+      await edit(damaged.id, doc)
+      const [shown, other] = await store.get([damaged.id, sound.id])
+      assert.equal(typeof shown!.corrupt, 'string')
+      assert.equal(shown!.id, damaged.id)
+      assert.deepEqual(other, sound)
+      const { items } = await store.find({ payload: true })
+      assert.equal(items.length, 2)
+      assert.equal(items.filter(({ corrupt }) => corrupt === undefined).length, 1)
+      assert.equal((await store.find({})).items.length, 2)
+    })
+
+    it('it can be parked, stays marked, and can be removed', async () => {
+      const letter = aLetter()
+      await store.add([letter])
+      await edit(letter.id, { payload: 'AAAA' })
+      const [shown] = await store.get([letter.id])
+      const by = { at: letter.updatedAt, actor: 'ada', guard: 'version' } as const
+      const parked = park(shown!, by, { reason: 'malformed' })
+      assert.deepEqual(await store.apply([parked]), ['written'])
+      const [after] = await store.get([letter.id])
+      assert.deepEqual([after!.state, after!.corrupt], ['parked', shown!.corrupt])
+      assert.equal(await store.remove({ ids: [letter.id] }), 1)
+    })
+
+    it('in a field by which it would be claimed, it is claimed as what it is', async () => {
+      const letter = aLetter({ state: 'resolved' })
+      await store.add([letter])
+      await edit(letter.id, { status: 'pending', due_ms: 0, claim_score: 0 })
+      const { letters } = await store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
+      assert.deepEqual(letters, [])
+    })
+  })
+})

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'vitest'
+import { openSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { backend } from '../../servers/servers.ts'
+import { ask, Indices } from './opensearch-bench.ts'
+
+const server = backend('opensearch')
+const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
+
+describe('an address', () => {
+  it('says what is wrong with it', () => {
+    for (const url of ['nonsense', 'opensearch://', 'ftp://host', 'opensearch://host/UPPER'])
+      assert.throws(
+        () => openSearchStore({ url }),
+        (error) => codeOf(error) === 'INVALID_INPUT',
+      )
+    assert.throws(
+      () => openSearchStore({ url: 'opensearch://host/a?shards=3' }),
+      /unknown setting "shards"/,
+    )
+  })
+
+  it('that leads nowhere fails at once, without its password', async () => {
+    const store = openSearchStore({ url: 'opensearch://ada:sesame@127.0.0.1:1/x' })
+    await assert.rejects(store.open(), (error) => {
+      assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
+      assert.doesNotMatch((error as Error).message, /sesame/)
+      assert.equal((error as Error).cause, undefined)
+      return true
+    })
+    await store.close()
+  })
+})
+
+describe.skipIf(server.missing)('opening', () => {
+  const made: Indices[] = []
+  const fresh = (): Indices => {
+    const indices = new Indices(server.url)
+    made.push(indices)
+    return indices
+  }
+  const storeOn = ({ url, prefix }: Indices) => openSearchStore({ url, prefix })
+  const refuses = async (indices: Indices, why: RegExp): Promise<void> => {
+    const store = storeOn(indices)
+    await assert.rejects(store.open(), (error) => {
+      assert.equal(codeOf(error), 'STORE_UNSAFE')
+      assert.match((error as Error).message, why)
+      return true
+    })
+    await store.close()
+  }
+
+  afterEach(async () => {
+    for (const indices of made.splice(0)) await indices.remove()
+  })
+
+  it('makes the indices, from several processes at once', async () => {
+    const indices = fresh()
+    const stores = [1, 2, 3, 4].map(() => storeOn(indices))
+    await Promise.all(stores.map((store) => store.open()))
+    const letter = aLetter()
+    await stores[0]!.add([letter])
+    assert.deepEqual((await stores[3]!.get([letter.id]))[0]!.id, letter.id)
+    await Promise.all(stores.map((store) => store.close()))
+  })
+
+  it('gives all back after a restart: letters, counts, who runs', async () => {
+    const indices = fresh()
+    const first = storeOn(indices)
+    await first.open()
+    const letters = [aLetter({ dedupeKey: 'k' }), aLetter({ state: 'parked' }), aLetter()]
+    await first.add(letters)
+    const { letters: claimed } = await first.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
+    await first.records.put('kind', 'id', { a: 1 })
+    const [whole, totals] = [await first.get(letters.map(({ id }) => id)), await first.totals()]
+    await first.close()
+    const second = storeOn(indices)
+    await second.open()
+    assert.deepEqual(await second.get(letters.map(({ id }) => id)), whole)
+    assert.deepEqual(await second.totals(), totals)
+    assert.equal((await second.get([claimed[0]!.id]))[0]!.lease!.worker, 'w')
+    assert.equal((await second.find({})).items.length, 3)
+    assert.deepEqual((await second.records.get('kind', 'id'))!.value, { a: 1 })
+    const [again] = await second.add([aLetter({ dedupeKey: 'k' })])
+    assert.equal(again!.kind, 'duplicate')
+    await second.close()
+  })
+
+  it('refuses an index of a later version', async () => {
+    const indices = fresh()
+    const mappings = { _meta: { redrive: 99 } }
+    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
+    await refuses(indices, /later version/)
+  })
+
+  it('refuses an index of someone else, and leaves it as it is', async () => {
+    const indices = fresh()
+    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, {})
+    await refuses(indices, /not one of Redrive/)
+  })
+
+  it('refuses an index that may lose what it acknowledged', async () => {
+    const indices = fresh()
+    const settings = { index: { translog: { durability: 'async' } } }
+    const mappings = { _meta: { redrive: 1 } }
+    await ask(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
+    await refuses(indices, /durability/)
+  })
+})

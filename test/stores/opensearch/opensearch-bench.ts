@@ -1,0 +1,91 @@
+import { systemClock, type Clock } from '../../../src/clock.ts'
+import type { Store } from '../../../src/store.ts'
+import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
+import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
+import { freshName } from '../../servers/servers.ts'
+import type { ClosableBench } from '../../contract/run-store-contract.ts'
+
+/** Asks the server directly, past the store. */
+export async function ask<T = unknown>(
+  url: string,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<T> {
+  const answer = await fetch(`${url}${path}`, {
+    method,
+    ...(body
+      ? { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+      : {}),
+  })
+  return (await answer.json()) as T
+}
+
+/** The time of the test, but real pauses: the server may be busy with other tests. */
+export function pausing(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    mono: () => clock.mono(),
+    random: () => clock.random(),
+    id: () => clock.id(),
+    timer: (ms, fire) => systemClock.timer(ms, fire),
+  }
+}
+
+/** Indices of one test file: made once, since that takes long, emptied for every test, and removed at the end. */
+export class Indices {
+  readonly url: string
+  readonly prefix: string
+
+  constructor(url: string) {
+    this.url = url
+    this.prefix = freshName()
+  }
+
+  /** Makes all that was written visible to searches. */
+  async refresh(): Promise<void> {
+    await ask(this.url, 'POST', `/${this.prefix}-*/_refresh`)
+  }
+
+  async count(index: string): Promise<number> {
+    const path = `/${this.prefix}-${index}/_count`
+    return (await ask<{ count: number }>(this.url, 'GET', path)).count
+  }
+
+  async clear(): Promise<void> {
+    // It removes what a search would find, so that all must be searchable first.
+    await this.refresh()
+    const query = { match_all: {} }
+    const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`
+    await ask(this.url, 'POST', path, { query })
+  }
+
+  async remove(): Promise<void> {
+    await ask(this.url, 'DELETE', `/${this.prefix}-*`)
+  }
+
+  async open(clock: FakeClock = fakeClock()): Promise<ClosableBench & { store: OpenSearchStore }> {
+    const opened: Store[] = []
+    const open = async (): Promise<OpenSearchStore> => {
+      const store = openSearchStore({ url: this.url, prefix: this.prefix, clock: pausing(clock) })
+      opened.push(store)
+      await store.open()
+      return store
+    }
+    const store = await open()
+    await this.clear()
+    return {
+      store,
+      now: () => clock.now(),
+      advance: (ms) => clock.advance(ms),
+      another: open,
+      reopen: async () => {
+        await opened.at(-1)?.close()
+        return open()
+      },
+      close: async () => {
+        await Promise.all(opened.map((one) => one.close()))
+      },
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { resolve } from '../../../src/letter/moves.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { postgresStore, type PostgresStore } from '../../../src/stores/postgres/postgres.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import type { PrivateServer } from '../../servers/control.ts'
+import { lacksPrivate, privatePostgres } from '../../servers/private.ts'
+import { missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
+import { openProxy, type Proxy } from './proxy.ts'
+
+const unavailable = { code: 'STORE_UNAVAILABLE' }
+const by = { at: toTimestamp(Date.UTC(2026, 0, 2)), actor: 'w', guard: 'epoch' } as const
+
+describe.skipIf(lacksPrivate.postgres())(
+  'postgresStore on a server that goes away',
+  { timeout: 60_000 },
+  () => {
+    let server: PrivateServer
+    let store: PostgresStore
+
+    beforeAll(async () => {
+      server = await privatePostgres()
+      store = postgresStore({ url: server.url })
+      await store.open()
+    }, 60_000)
+    afterAll(async () => {
+      await store.close()
+      await server.remove()
+    })
+
+    it('says so when it is stopped, and goes on once it is back', async () => {
+      const kept = aLetter()
+      await store.add([kept])
+      await server.kill9()
+      const { items } = await store
+        .find({})
+        .catch((error: { code: string }) => ({ items: error.code }))
+      expect(items).toBe('STORE_UNAVAILABLE')
+      await expect(store.add([aLetter()])).rejects.toMatchObject(unavailable)
+      await expect(store.claim({ worker: 'w', limit: 1, leaseMs: 1000 })).rejects.toMatchObject(
+        unavailable,
+      )
+      await expect(store.renew([{ id: kept.id, epoch: 1 }], 1000)).rejects.toMatchObject(
+        unavailable,
+      )
+      await expect(store.records.put('a', 'b', 1)).rejects.toMatchObject(unavailable)
+      expect(await store.health()).toMatchObject({ ok: false })
+      await server.start()
+      expect(await store.get([kept.id])).toEqual([kept])
+      expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    })
+
+    it('does not wait for ever for one that answers nothing', async () => {
+      await store.add([aLetter()])
+      server.pause()
+      try {
+        const verbs = [
+          store.add([aLetter()]),
+          store.claim({ worker: 'w', limit: 1, leaseMs: 1000 }),
+          store.find({}),
+          store.tally('group'),
+        ]
+        for (const outcome of await Promise.allSettled(verbs))
+          expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable })
+      } finally {
+        server.resume()
+      }
+      expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    })
+  },
+)
+
+describe.skipIf(missing)('postgresStore that loses a connection', () => {
+  let bench: PostgresBench
+  let proxy: Proxy
+  let store: PostgresStore
+
+  beforeEach(async () => {
+    bench = await openPostgresBench()
+    proxy = await openProxy(url)
+    store = await bench.another({ url: proxy.url })
+  })
+  afterEach(async () => {
+    await bench.close()
+    await proxy.close()
+  })
+
+  it.each(['before', 'after'] as const)(
+    'knows what became of a capture that was cut off %s its commit',
+    async (when) => {
+      await store.add([aLetter()])
+      const letter = aLetter({ dedupeKey: 'k' })
+      proxy.cutAt('COMMIT\0', when)
+      expect(await store.add([letter])).toEqual([{ kind: 'added' }])
+      expect((await bench.store.get([letter.id]))[0]).toEqual(letter)
+      const captured = (await bench.store.totals()).find(({ action }) => action === 'capture')
+      expect(captured?.count).toBe(2)
+    },
+  )
+
+  it('does not take the answer of a settle for lost, nor settle twice', async () => {
+    await store.add([aLetter()])
+    proxy.cutAt('COMMIT\0', 'after')
+    const { letters } = await store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
+    expect(letters[0]).toMatchObject({ epoch: 1, retries: 1 })
+    proxy.cutAt('COMMIT\0', 'after')
+    expect(await store.apply([resolve(letters[0]!, by)])).toEqual(['written'])
+    expect(await store.apply([resolve(letters[0]!, by)])).toEqual(['conflict'])
+    const [after] = await bench.store.get([letters[0]!.id])
+    expect(after).toMatchObject({ state: 'resolved', retries: 1 })
+  })
+
+  it('leaves no rejection unhandled when everything is cut at once, at many moments', async () => {
+    for (let round = 0; round < 12; round++) {
+      const verbs = Array.from({ length: 8 }, () => [
+        store.add([aLetter({ lane: 'l' })]),
+        store.claim({ worker: 'w', limit: 3, leaseMs: 60_000 }),
+        store.apply([resolve(aLetter(), by)]),
+        store.renew([{ id: 'nobody', epoch: 1 }], 1000),
+      ]).flat()
+      // One round trip later than the round before: the cut falls into another step each time.
+      for (let n = 0; n < round; n++) await bench.store.records.get('a', 'b')
+      proxy.cutAll()
+      for (const outcome of await Promise.allSettled<unknown>(verbs))
+        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject(unavailable)
+    }
+    const { letters } = await store.claim({ worker: 'w', limit: 3, leaseMs: 60_000 })
+    expect(letters.length).toBeLessThanOrEqual(1)
+  })
+
+  it('begins again what was cut off on the way', async () => {
+    await store.add([aLetter()])
+    proxy.cutAt('INSERT INTO', 'before')
+    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    proxy.cutAt('SELECT', 'after')
+    expect(await store.tally('state')).toEqual(new Map([['pending', 2]]))
+  })
+})

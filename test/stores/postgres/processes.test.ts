@@ -1,0 +1,39 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { aLetter } from '../../../src/testing/index.ts'
+import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
+import { runChild } from './run-child.ts'
+
+describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 }, () => {
+  let bench: PostgresBench
+  const names = ['a', 'b', 'c', 'd']
+
+  beforeEach(async () => (bench = await openPostgresBench()))
+  afterEach(() => bench.close())
+
+  it('makes one letter of one key that eight capture a thousand times', async () => {
+    const crowd = Array.from({ length: 8 }, () => runChild('storm', bench.schema))
+    const kinds = (await Promise.all(crowd)).flat()
+    expect(kinds.length).toBe(1000)
+    expect(kinds.filter((kind) => kind === 'added').length).toBe(1)
+    const { items } = await bench.store.find({})
+    expect(items.map(({ occurrences }) => occurrences)).toEqual([1000])
+    const totals = (await bench.store.totals()).map(({ action, count }) => [action, count])
+    expect(Object.fromEntries(totals)).toEqual({ capture: 1, occur: 999 })
+  })
+
+  it('gives each letter to one of four that drain it', async () => {
+    const letters = Array.from({ length: 400 }, () => aLetter())
+    await bench.store.add(letters)
+    const drained = names.map((name) => runChild('drain', bench.schema, name))
+    const taken = (await Promise.all(drained)).flat()
+    expect(taken.toSorted()).toEqual(letters.map(({ id }) => id))
+    expect(await bench.store.tally('state')).toEqual(new Map([['resolved', 400]]))
+    const [resolved] = (await bench.store.totals()).filter(({ action }) => action === 'resolve')
+    expect(resolved?.count).toBe(400)
+  })
+
+  it('lets the process end by itself though the store was not closed', async () => {
+    await runChild('leave', bench.schema)
+    expect(await bench.store.tally('state')).toEqual(new Map([['pending', 1]]))
+  })
+})
