@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import type { Store } from './store.ts'
+import type { FollowedStore } from './stores/opensearch/opensearch.ts'
 import type { Sight } from './stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from './stores/spool/spool.ts'
 
@@ -20,6 +21,8 @@ const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = 
   postgresql: (rest, clock) => onPostgres(`postgresql:${rest}`, clock),
   redis: (rest, clock) => onRedis(`redis:${rest}`, clock),
   rediss: (rest, clock) => onRedis(`rediss:${rest}`, clock),
+  opensearch: (rest, clock) => onOpenSearch(`opensearch:${rest}`, clock),
+  opensearchs: (rest, clock) => onOpenSearch(`opensearchs:${rest}`, clock),
 }
 
 /** Leases are judged by the server's clock, which all machines share, unless the caller has a clock of its own. */
@@ -32,6 +35,17 @@ async function onPostgres(url: string, clock: Clock): Promise<Store> {
 async function onRedis(url: string, clock: Clock): Promise<Store> {
   const { redisStore } = await needing('redis', () => import('./stores/redis/redis.ts'))
   return redisStore(clock === systemClock ? { url } : { url, clock })
+}
+
+/** Its package is loaded by the driver itself, when it is opened. */
+async function onOpenSearch(url: string, clock: Clock): Promise<Store> {
+  return (await import('./stores/opensearch/opensearch.ts')).openSearchStore({ url, clock })
+}
+
+/** A store whose letters are also found by full text, in an index at an `opensearch://…` URL that follows it. */
+export async function withSearch(store: Store, url: string, clock: Clock): Promise<FollowedStore> {
+  const { follow, openSearchIndex } = await import('./stores/opensearch/opensearch.ts')
+  return follow(store, openSearchIndex({ url, clock }), { clock })
 }
 
 /** Loads a driver whose package is installed only by those who use it. */
@@ -47,7 +61,7 @@ async function needing<T>(name: string, load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A URL to its store, not yet opened: `sqlite:FILE`, `postgres://…`, `redis://…` or `memory:`. */
+/** A URL to its store, not yet opened: `sqlite:FILE`, `postgres://…`, `redis://…`, `opensearch://…` or `memory:`. */
 export async function connect(url: string, clock: Clock): Promise<Store> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   const driver =

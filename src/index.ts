@@ -28,5 +28,5 @@ export {
 export { classify, type Classification, type Rule, type RuleMatch } from './policy/classify.ts'
 export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-policy.ts'
 export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
-export type { Store } from './store.ts'
+export type { SearchOptions, Store } from './store.ts'
 export { systemClock, type Clock } from './clock.ts'

@@ -34,6 +34,8 @@ export interface QueueOptions extends QueuePolicy {
   overflow?: 'reject' | 'evict-resolved'
   /** Larger payloads are refused with TOO_LARGE. 16 MiB unless said. */
   maxPayloadBytes?: number
+  /** An index that follows the store and finds letters by full text, as in `opensearch://localhost:9200`. */
+  search?: string
   /**
    * What becomes of new letters while the store cannot be reached. `spool`: they wait on the local disk. `fail`: they
    * are refused, so that their source is not acknowledged. `memory`: they wait in memory and are lost with the
@@ -127,6 +129,7 @@ const optionsSchema = z.strictObject({
     .min(1)
     .max(1024 ** 3)
     .optional(),
+  search: z.string().min(1).optional(),
   onStoreDown: z.enum(['spool', 'fail', 'memory']).optional(),
   spoolPath: z.string().min(1).optional(),
   spoolMaxBytes: z.int().min(1).optional(),
@@ -157,10 +160,12 @@ export type Settings = Required<
     | 'maxItems'
     | 'onStoreDown'
     | 'spoolPath'
+    | 'search'
   >
 > & {
   onStoreDown?: 'spool' | 'fail' | 'memory'
   spoolPath?: string
+  search?: string
   backoff?: RetryPolicy
   retention?: Retention
   breaker: Partial<BreakerSettings> | false

@@ -4,7 +4,7 @@ import { Door } from './capture/capture.ts'
 import { checkQueueName, type CaptureContext } from './capture/context.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import { systemClock, type Clock } from './clock.ts'
-import { connect, spoolPathOf, withSpool } from './connect.ts'
+import { connect, spoolPathOf, withSearch, withSpool } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
@@ -32,7 +32,7 @@ import {
   type SpoolStatus,
   type Statistics,
 } from './statistics.ts'
-import type { Capacity, Store, StoreHealth } from './store.ts'
+import type { Capacity, SearchOptions, Store, StoreHealth } from './store.ts'
 
 export interface GuardSettings<A> extends QueuePolicy {
   /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
@@ -79,9 +79,10 @@ export class DeadLetterQueue {
     const clock = options.clock ?? systemClock
     const hub = new ObserverHub()
     for (const observer of settings.observers) hub.on('*', observer)
-    const connected = typeof store === 'string' ? await connect(store, clock) : store
     const url = typeof store === 'string' ? store : undefined
-    const opened = await standBy(connected, url, settings, clock, hub)
+    const kept = typeof store === 'string' ? await connect(store, clock) : store
+    const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
+    const opened = await standBy(searched, url, settings, clock, hub)
     await opened.open()
     return new DeadLetterQueue(opened, settings, clock, hub, options.worker)
   }
@@ -228,6 +229,15 @@ export class DeadLetterQueue {
   find(query?: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery = {}): Promise<Page<DeadLetter> | Page<LetterSummary>> {
     return this.#store.find(query)
+  }
+
+  /** Letters that have all these words, best first: with an OpenSearch store, or with the option `search`. */
+  async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
+    if (this.#store.search) return this.#store.search(text, options)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `a ${this.#store.powers.kind} store has no full text: set the option search, as in search: 'opensearch://localhost:9200', or use find({ text })`,
+    )
   }
 
   /** Letters by cause, the most frequent first. */

@@ -24,6 +24,12 @@ export interface Store {
    */
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]>
 
+  /**
+   * Adds within a transaction that the caller has begun on a client of the backend's own package: kept, and workers are woken, when
+   * it commits. Stores without transactions of their callers do not have it.
+   */
+  within?(client: unknown): Pick<Store, 'add'>
+
   /** The letters that exist, whole, in the order asked. Ids that are not there are left out. */
   get(ids: readonly string[]): Promise<DeadLetter[]>
   /** The payload as it was captured, whatever edits came later. */
@@ -32,6 +38,9 @@ export interface Store {
   /** A page of letters that match, by keyset: nothing is skipped or repeated while letters come and go. */
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
+
+  /** Letters that have all these words, best first. Stores without full text do not have it: see `powers.search`. */
+  search?(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 
   /** Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy. */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
@@ -89,6 +98,15 @@ export interface Powers {
   search: 'none' | 'substring' | 'full-text'
   /** Who wakes a watcher: nobody, this process, every process. */
   wakeups: 'none' | 'local' | 'all'
+}
+
+export interface SearchOptions {
+  /** True: look into payloads too. Whoever passes this on decides who may know what is in them. */
+  payload?: boolean
+  /** 50 unless said; 1,000 at most. */
+  limit?: number
+  /** Only among these letters. */
+  among?: LetterFilter
 }
 
 /** How many letters may be kept, archived ones aside. */

@@ -48,9 +48,21 @@ export class Door {
   }
 
   async capture(captured: Captured): Promise<DeadLetter> {
+    const { client } = captured.context
     const letter = this.#letterOf(captured)
-    const [result] = await this.#add([letter])
-    return this.#told(letter, result!)
+    const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
+    return this.#told(letter, result!, client !== undefined)
+  }
+
+  /** The store, or its end of the caller's transaction. */
+  #storeFor(client: unknown): Pick<Store, 'add'> {
+    const { store } = this.#options
+    if (client === undefined) return store
+    if (store.within) return store.within(client)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `a ${store.powers.kind} store cannot join a transaction of yours: leave client out, or use a Postgres store`,
+    )
   }
 
   /**
@@ -65,7 +77,7 @@ export class Door {
       for (let start = 0; start < failures.length; start += chunkSize) {
         const letters = failures
           .slice(start, start + chunkSize)
-          .map((one) => this.#letterOf(read(one)))
+          .map((one) => this.#letterOf(alone(read(one))))
         const chunk = this.#captureChunk(letters, kept)
         // It is awaited in its turn; until then a failure of it must not count as unhandled.
         chunk.catch(() => {})
@@ -86,7 +98,7 @@ export class Door {
 
   /** What of a chunk was kept before one could not be counts as kept. */
   async #captureChunk(letters: DeadLetter[], kept: string[]): Promise<string[]> {
-    const results = await this.#add(letters)
+    const results = await this.#options.store.add(letters, this.#options.capacity)
     const told: string[] = []
     let trouble: unknown
     for (const [index, letter] of letters.entries()) {
@@ -99,10 +111,6 @@ export class Door {
     if (trouble === undefined) return told
     kept.push(...told)
     throw trouble
-  }
-
-  #add(letters: DeadLetter[]): Promise<AddResult[]> {
-    return this.#options.store.add(letters, this.#options.capacity)
   }
 
   #letterOf({ queue, source, payload, thrown, context }: Captured): DeadLetter {
@@ -176,7 +184,7 @@ export class Door {
     this.#options.hub.emit({ type: 'trouble', during: `capture of ${queue}`, error: problem })
   }
 
-  async #told(letter: DeadLetter, result: AddResult): Promise<DeadLetter> {
+  async #told(letter: DeadLetter, result: AddResult, uncommitted = false): Promise<DeadLetter> {
     const { hub, store, capacity } = this.#options
     if (result.kind === 'added') {
       if (result.evicted) hub.emit({ type: 'evicted', count: result.evicted })
@@ -192,6 +200,8 @@ export class Door {
       )
     }
     const [kept] = await store.get([result.of])
+    // What came earlier in the same transaction cannot be seen from outside of it.
+    if (!kept && uncommitted) return { ...letter, id: result.of, occurrences: result.occurrences }
     const first = result.by === 'id' ? await store.original(result.of) : kept?.payload
     if (!kept || !first)
       throw new RedriveError(
@@ -206,6 +216,12 @@ export class Door {
     hub.emit({ type: 'duplicate', letter: kept, occurrences: result.occurrences })
     return kept
   }
+}
+
+/** Many at once take several writes, and no transaction of the caller's lets them overlap. */
+function alone(captured: Captured): Captured {
+  if (captured.context.client === undefined) return captured
+  throw new RedriveError('INVALID_INPUT', 'client works with enqueue, one failure at a time')
 }
 
 /** Small enough that making one does not hold up the event loop. */

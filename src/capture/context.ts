@@ -40,6 +40,11 @@ export interface CaptureContext {
   contentType?: string
   /** Who captured it, for the history. */
   by?: string
+  /**
+   * A client of `pg` on which you have begun a transaction: the letter is kept, and workers hear of it, when that commits.
+   * With a Postgres store only.
+   */
+  client?: unknown
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
