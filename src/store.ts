@@ -84,6 +84,9 @@ export interface Store {
   /** Calls the listener when letters may have become due. A hint: it may come late, twice or never. */
   watch(listener: () => void): () => void
 
+  /** Compares letters with indexes and counts while the store is in use, and on request puts them right. Only where they can come apart. */
+  fsck?(options?: { repair?: boolean }): Promise<DriftReport>
+
   /** What was checked at open and what is wrong now. Never rejects. */
   health(): Promise<StoreHealth>
 }
@@ -214,4 +217,22 @@ export interface StoreHealth {
   /** What was looked at, in words: "journal_mode" → "wal". */
   checks: Record<string, string>
   problems: string[]
+}
+
+/** How far letters, indexes and counts have come apart, by hand or by a fault of the server. */
+export interface DriftReport {
+  /** Letters that were looked at. */
+  letters: number
+  /** Rows that cannot be read. They are shown as corrupt, and never repaired: remove them, or put them back by hand. */
+  unreadable: number
+  /** Places in indexes where a letter is missing or stands wrong. */
+  missing: number
+  /** Entries of indexes, and belongings, without the letter that would account for them. */
+  strays: number
+  /** Counts that are wrong. Undefined: letters kept moving, so the counts could not be checked. */
+  counts: number | undefined
+  /** Some of them in words, for people. */
+  examples: string[]
+  /** Whether what was found has been put right, unreadable rows aside. */
+  repaired: boolean
 }

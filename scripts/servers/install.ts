@@ -1,10 +1,16 @@
 import { findProgram, isRoot, run } from './machine.ts'
 import type { Server } from './server.ts'
 
+/** Programs that some tests use, and are skipped without: to see the order of system calls, and to make certificates. */
+const tools = ['strace', 'openssl']
+
 /** Installs what the servers lack, where we may. Gives, for each that cannot be had, the reason and the cure. */
 export function install(chosen: readonly Server[]): Map<string, string> {
   const lacking = new Map<string, string>()
-  const together = chosen.filter((server) => server.lacks()).flatMap((server) => server.packages)
+  const together = [
+    ...chosen.filter((server) => server.lacks()).flatMap((server) => server.packages),
+    ...tools.filter((tool) => !findProgram(tool)),
+  ]
   const failed = together.length > 0 ? installPackages(together) : undefined
   for (const server of chosen) {
     // A package that is not to be had must not keep the others away.

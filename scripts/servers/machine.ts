@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
-export const root: string = dirname(dirname(import.meta.dirname))
+const root: string = dirname(dirname(import.meta.dirname))
 
 /** Jars and the state file: outside of git, and kept when servers stop. */
 export const home: string = join(root, 'node_modules', '.cache', 'redrive-servers')

@@ -6,7 +6,7 @@ import { digestOf } from './digest.ts'
 import { compareRecords } from './records.ts'
 
 /** Something that is not the same on both sides. */
-export interface Difference {
+interface Difference {
   kind: 'letter' | 'record' | 'count' | 'total'
   /** The id of the letter, or what was counted. */
   name: string
@@ -14,14 +14,14 @@ export interface Difference {
 }
 
 /** The first of many, and how many they are. */
-export interface Some<T> {
+interface Some<T> {
   first: T[]
   count: number
 }
 
 const maxTold = 20
 
-export const some = <T>(): Some<T> => ({ first: [], count: 0 })
+const some = <T>(): Some<T> => ({ first: [], count: 0 })
 
 function tell<T>(all: Some<T>, one: T): void {
   if (all.first.length < maxTold) all.first.push(one)

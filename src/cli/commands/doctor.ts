@@ -11,6 +11,7 @@ const examples = `
 Examples:
   redrive doctor
   redrive doctor --quick           without reading every letter
+  redrive doctor --repair          put indexes and counts right (Redis)
   redrive doctor --json | jq .ok
 
 Exits with 0 when the store is sound and with 1 when it is not; what is marked
@@ -19,6 +20,7 @@ With --json it prints {"ok", "store", "findings": [{"kind", "what", "text"}]}.`
 
 interface DoctorOptions extends GlobalOptions {
   quick?: boolean
+  repair?: boolean
 }
 
 /** kind: fine, worth a look, or broken. */
@@ -33,6 +35,7 @@ export function addDoctor(program: Command): void {
     .command('doctor')
     .description('look over the store: settings, counts, damage, and what is stuck')
     .option('--quick', 'do not read every letter')
+    .option('--repair', 'put right what indexes and counts say, where the store can')
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<DoctorOptions>()
@@ -42,6 +45,7 @@ export function addDoctor(program: Command): void {
 
 async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
   const findings = [
+    ...(await drift(opened, options)),
     ...(await health(opened)),
     ...(options.quick ? [] : await letters(opened)),
     ...(await waiting(opened)),
@@ -81,6 +85,28 @@ async function health({ store }: Opened): Promise<Finding[]> {
   }))
   return [...settings, ...found]
 }
+
+/** Whether letters, indexes and counts agree, in stores where they can come apart. */
+async function drift(
+  { store }: Opened,
+  { quick, repair = false }: DoctorOptions,
+): Promise<Finding[]> {
+  if (!store.fsck) return repair ? [{ kind: 'ok', what: 'repair', text: nothingToRepair }] : []
+  if (quick && !repair) return []
+  const { missing, strays, counts, examples, repaired } = await store.fsck({ repair })
+  const wrong = missing + strays + (counts ?? 0)
+  if (wrong === 0) return [{ kind: 'ok', what: 'indexes', text: 'agree with the letters' }]
+  const found = `${counted(missing, 'gap')}, ${counted(strays, 'stray')}, ${counted(counts ?? 0, 'wrong count')}`
+  const text = repaired ? `${found}: put right` : `${found}: run redrive doctor --repair`
+  return [
+    { kind: repaired ? 'warning' : 'problem', what: 'indexes', text },
+    ...examples
+      .slice(0, maxTold)
+      .map((example): Finding => ({ kind: 'warning', what: 'indexes', text: example })),
+  ]
+}
+
+const nothingToRepair = 'indexes and letters cannot come apart in this store'
 
 /** What waits beside the store, if its spool is where it usually is. */
 async function spool({ url }: Opened): Promise<Finding[]> {

@@ -1,8 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
+import { createClient } from 'redis'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
+import { redisStore } from '../../../src/stores/redis/redis.ts'
+import { redisPlace } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
 import { aFolder, aStoreFile, expectToFit, redrive } from '../run-cli.ts'
 
 const folder = aFolder()
@@ -73,5 +77,31 @@ describe('doctor', () => {
     const { out } = await redrive(['doctor', '--quick', '--store', url])
     expect(out).not.toContain('letters:')
     expect(out).toContain('The store is sound.')
+  })
+})
+
+const redis = backend('redis')
+
+describe.skipIf(redis.missing)('doctor on Redis', () => {
+  it('finds indexes that have come apart from letters, and puts them right', async () => {
+    const place = redisPlace(redis.url)
+    const url = `${redis.url}?prefix=${place.name}`
+    const store = redisStore({ url })
+    await store.open()
+    await store.add([aLetter({ retryAt: soon }), aLetter({ retryAt: soon })])
+    await store.close()
+    const client = createClient({ url: redis.url })
+    await client.connect()
+    for await (const keys of client.scanIterator({ MATCH: `*${place.name}*` }))
+      for (const key of keys) if ((await client.type(key)) === 'zset') await client.zPopMin(key)
+    client.destroy()
+    const asked = await redrive(['doctor', '--store', url])
+    expect(asked.exit).toBe(1)
+    expect(asked.out).toMatch(/BAD {2}indexes: \d+ gaps?, .*: run redrive doctor --repair/)
+    const repaired = await redrive(['doctor', '--repair', '--store', url])
+    expect(repaired.out).toMatch(/look indexes: .*: put right/)
+    const { out, exit } = await redrive(['doctor', '--store', url])
+    expect({ sound: out.includes('The store is sound.'), exit }).toEqual({ sound: true, exit: 0 })
+    await place.clear()
   })
 })

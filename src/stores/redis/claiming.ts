@@ -1,0 +1,85 @@
+import { RedriveError } from '../../errors.ts'
+import { gatherer } from '../../kept/gather.ts'
+import { unpack } from '../../kept/unpack.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { Change } from '../../letter/moves.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { ApplyResult, Claim, ClaimRequest, LeaseRef } from '../../store.ts'
+import { inChunks } from './chunks.ts'
+import { maxScriptItems, weightOf, type Desk } from './desk.ts'
+import { keptOf, textOf, type Fields } from './form.ts'
+import { scripts } from './scripts.ts'
+import { maxBatches, together } from './together.ts'
+import type { Argument, Reply } from './wire.ts'
+import { appliedOf, applyArguments, renewArguments, numberText } from './writing.ts'
+
+/** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
+const maxClaimLetters = 1000
+const maxClaimBytes = 64 * 2 ** 20
+
+const enough = [String(maxClaimLetters), String(maxClaimBytes)]
+
+const limits = { maxBatches, maxWeight: maxScriptItems }
+
+export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<Claim> {
+  checkLease(request.leaseMs)
+  const { worker, leaseMs, queues, except } = request
+  const args = [desk.now(), worker, numberText(leaseMs), numberText(request.limit)]
+  const lists = [queues, except].map((names) =>
+    names ? JSON.stringify(names.map(wellFormed)) : '',
+  )
+  const reply = await desk.moving(scripts.claim, [...args, ...lists, ...enough])
+  const [nextMs, lost, found] = reply as [Buffer | null, number, (Buffer | Fields)[]]
+  desk.witness.strays(lost)
+  const letters: DeadLetter[] = []
+  for (let at = 0; at < found.length; at += 2)
+    letters.push(unpack(keptOf(textOf(found[at]), found[at + 1] as Fields)))
+  if (nextMs === null || letters.length >= request.limit) return { letters }
+  return { letters, nextDueAt: toTimestamp(Number(textOf(nextMs))) }
+}
+
+export type Renew = (leases: readonly LeaseRef[], leaseMs: number) => Promise<boolean[]>
+
+export function renewer(desk: Desk): Renew {
+  const renewing = gatherer<Argument[][], boolean[]>(limits, async (asks) => {
+    const replies = await desk.wire.run(scripts.renew, [desk.now(), ...asks.flat(2)])
+    return together(asks, replies as Reply[], (reply) => reply === 1)
+  })
+  return async (leases, leaseMs) => {
+    checkLease(leaseMs)
+    return inChunks(leases, maxScriptItems, (some) =>
+      renewing.call(
+        some.map((lease) => renewArguments(lease, leaseMs)),
+        some.length,
+      ),
+    )
+  }
+}
+
+export type Apply = (changes: readonly Change[]) => Promise<ApplyResult[]>
+
+export function applier(desk: Desk): Apply {
+  const applying = gatherer<Argument[][], ApplyResult[]>(limits, async (asks) =>
+    together(asks, await desk.moving(scripts.apply, asks.flat(2)), appliedOf),
+  )
+  return (changes) =>
+    inChunks(
+      changes,
+      maxScriptItems,
+      (some) => {
+        const weight = some.reduce((sum, change) => sum + changeWeight(change), 0)
+        return applying.call(some.map(applyArguments), weight)
+      },
+      changeWeight,
+    )
+}
+
+const changeWeight = ({ set }: Change): number => weightOf(set.payload?.bytes.length ?? 0)
+
+const wellFormed = (name: string): string => name.toWellFormed()
+
+/** Looked at before anything is taken: a lease without an end would leave its letters nowhere. */
+function checkLease(leaseMs: number): void {
+  if (leaseMs >= 0) return
+  throw new RedriveError('INVALID_INPUT', `leaseMs must be a number from 0 on, not ${leaseMs}`)
+}

@@ -1,0 +1,50 @@
+import type { Clock } from '../../clock.ts'
+import type { Script } from './scripts.ts'
+import { searcher, type Searcher } from './search.ts'
+import type { Argument, Reply, Wire } from './wire.ts'
+import { witness, type Witness } from './witness.ts'
+
+/** What every verb works with: the way to the server, and what is remembered of it. */
+export interface Desk {
+  readonly wire: Wire
+  /** The hash tag that all keys have. */
+  readonly tag: string
+  readonly search: Searcher
+  readonly witness: Witness
+  /** The time for a script: nothing, where the server's own counts. */
+  now(): string
+  /** Runs a script that moves letters, and takes note of what all of them say first. Answers the rest. */
+  moving(script: Script, args: readonly Argument[]): Promise<Reply[]>
+}
+
+export function deskOf(wire: Wire, tag: string, clock: Clock | undefined, wake: () => void): Desk {
+  const seen = witness()
+  return {
+    wire,
+    tag,
+    search: searcher(wire, tag),
+    witness: seen,
+    now: () => (clock ? String(Math.floor(clock.now())) : ''),
+    async moving(script, args) {
+      const reply = (await wire.run(script, args)) as [number, number, ...Reply[]]
+      const [moves, woke, ...rest] = reply
+      seen.saw(moves)
+      if (woke === 1) wake()
+      return rest
+    },
+  }
+}
+
+/** Letters, changes or leases that go to the server in one script, so that it is never busy with one for long. */
+export const maxScriptItems = 128
+
+/** As many payload bytes as this weigh as much as a letter, so that few large ones fill a script too. */
+const bytesPerItem = 32 * 2 ** 10
+
+/** What a letter or a change with so many payload bytes weighs. */
+export function weightOf(bytes: number): number {
+  return 1 + Math.floor(bytes / bytesPerItem)
+}
+
+/** How often a verb looks again at letters that changed under its hands. */
+export const maxLooks = 5

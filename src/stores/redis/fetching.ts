@@ -1,0 +1,57 @@
+import { crc32 } from 'node:zlib'
+import { isEdited } from '../../kept/rest.ts'
+import { rowOf } from '../../kept/row.ts'
+import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import type { StoredLetter } from '../../store.ts'
+import { inChunks } from './chunks.ts'
+import { maxScriptItems } from './desk.ts'
+import { keptOf, originalOf, textOf, type Fields } from './form.ts'
+import { scripts } from './scripts.ts'
+import type { Wire } from './wire.ts'
+
+export interface Fetched {
+  id: string
+  fields: Fields
+}
+
+/** How much of a letter is read: what lists show, or all of it. */
+export type Extent = 'summary' | 'whole'
+
+/** Letters in the order asked, with whom they wait for, in as many scripts as their bytes make it. */
+export async function fetchLetters(
+  wire: Wire,
+  ids: readonly string[],
+  extent: Extent,
+  maxBytes: number,
+): Promise<Fetched[]> {
+  const all: Fetched[] = []
+  for (let left = ids; left.length > 0;) {
+    const reply = await wire.run(scripts.fetch, [extent, String(maxBytes), ...left])
+    const letters = reply as (Fields | null)[]
+    for (const [at, fields] of letters.entries()) if (fields) all.push({ id: left[at]!, fields })
+    left = left.slice(letters.length)
+  }
+  return all
+}
+
+/** Payload bytes that one script gives, or a little more. */
+const maxFetchBytes = 16 * 2 ** 20
+
+export function fetchAll(wire: Wire, ids: readonly string[]): Promise<Fetched[]> {
+  return inChunks(ids, maxScriptItems, (some) => fetchLetters(wire, some, 'whole', maxFetchBytes))
+}
+
+/** A letter with what only the store knows of it. */
+export function storedOf(id: string, fields: Fields): StoredLetter {
+  const kept = keptOf(id, fields)
+  const letter = unpack(kept)
+  const waitsFor = (fields[6] as Buffer[]).map(textOf)
+  const stored = { letter, ...(waitsFor.length > 0 ? { waitsFor } : {}) }
+  if (!isEdited(rowOf(kept[0]))) return stored
+  const captured = originalOf(id, fields)
+  const original = unpackOriginal(captured)
+  if (original && crc32(original.bytes) === captured[5]) return { ...stored, original }
+  const fault = 'the payload as captured cannot be read'
+  letter.corrupt = letter.corrupt === undefined ? fault : `${letter.corrupt}; ${fault}`
+  return original ? { ...stored, original } : stored
+}

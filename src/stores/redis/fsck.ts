@@ -1,0 +1,183 @@
+import { textOf } from './form.ts'
+import type { DriftReport } from '../../store.ts'
+import { scripts } from './scripts.ts'
+import type { Reply, Wire } from './wire.ts'
+
+/** Letters or entries that one script looks at. */
+const stride = 200
+
+/** How often the counts are taken while letters keep moving. */
+const maxRecounts = 3
+
+const maxExamples = 20
+
+/** Zsets of letters, by what their names begin with. Lanes come first, since they decide who is free to be claimed. */
+const zsets = /^(?:[aisdwgtnork]:|[xy]$)/
+
+/**
+ * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step sees a letter and its
+ * entries at one moment; the counts are compared only when nothing moved while they were taken.
+ */
+export async function checkDrift(wire: Wire, tag: string, repair: boolean): Promise<DriftReport> {
+  const check = new DriftCheck(wire, tag, repair)
+  return check.run()
+}
+
+class DriftCheck {
+  readonly #wire: Wire
+  readonly #tag: string
+  readonly #repair: '0' | '1'
+  readonly #examples: string[] = []
+  #unreadable = 0
+  #missing = 0
+  #strays = 0
+
+  constructor(wire: Wire, tag: string, repair: boolean) {
+    this.#wire = wire
+    this.#tag = tag
+    this.#repair = repair ? '1' : '0'
+  }
+
+  async run(): Promise<DriftReport> {
+    const letters = await this.#letters('lists')
+    const keys = [...(await this.#keys())].sort(lanesFirst)
+    for (const key of keys) await this.#entries(key)
+    await this.#letters('due')
+    await this.#belongings()
+    const counts = await this.#counts()
+    const repaired = this.#repair === '1' && counts !== undefined
+    const found = { unreadable: this.#unreadable, missing: this.#missing, strays: this.#strays }
+    return { letters, ...found, counts, examples: this.#examples, repaired }
+  }
+
+  #tell(example: string): void {
+    if (this.#examples.length < maxExamples) this.#examples.push(example)
+  }
+
+  /** Names behind the tag, a step of the server's own walk at a time. The same one may come twice. */
+  async *#scan(pattern: string): AsyncGenerator<string[]> {
+    const match = `${globbed(this.#tag)}:${pattern}`
+    let cursor = '0'
+    do {
+      const asked = ['SCAN', cursor, 'MATCH', match, 'COUNT', '1000'] as const
+      const [next, keys] = (await this.#wire.ask(...asked)) as [Buffer, Buffer[]]
+      cursor = textOf(next)
+      yield keys.map((key) => textOf(key).slice(this.#tag.length + 1))
+    } while (cursor !== '0')
+  }
+
+  async #letters(what: 'lists' | 'due'): Promise<number> {
+    let looked = 0
+    for await (const names of this.#scan('l:*'))
+      for (let at = 0; at < names.length; at += stride) {
+        const ids = names.slice(at, at + stride).map((name) => name.slice(2))
+        looked += ids.length
+        const reply = await this.#wire.run(scripts.checkLetters, [what, this.#repair, ...ids])
+        const [unreadable, missing] = reply as [Buffer[], Buffer[]]
+        if (what === 'lists') this.#unreadable += unreadable.length
+        if (what === 'lists')
+          for (const id of unreadable) this.#tell(`letter ${textOf(id)} cannot be read`)
+        this.#missing += missing.length / 2
+        for (let n = 0; n < missing.length; n += 2)
+          this.#tell(
+            `letter ${textOf(missing[n])} is not where it should be in ${textOf(missing[n + 1])}`,
+          )
+      }
+    return looked
+  }
+
+  async #keys(): Promise<Set<string>> {
+    const keys = new Set<string>()
+    for await (const names of this.#scan('*'))
+      for (const name of names) if (zsets.test(name)) keys.add(name)
+    return keys
+  }
+
+  /** From the end to the front, so that what is taken out does not move what is still to be looked at. */
+  async #entries(key: string): Promise<void> {
+    const size = Number(await this.#wire.ask('ZCARD', `${this.#tag}:${key}`))
+    for (let end = size; end > 0; end -= stride) {
+      const range = [String(Math.max(0, end - stride)), String(end - 1)]
+      const reply = await this.#wire.run(scripts.checkEntries, [key, ...range, this.#repair])
+      const strays = reply as Buffer[]
+      this.#strays += strays.length
+      for (const stray of strays) this.#tell(`${key} has ${textOf(stray)}, which is no such letter`)
+    }
+  }
+
+  /** Histories and waits of letters that are gone. */
+  async #belongings(): Promise<void> {
+    for (const kind of ['h:*', 'p:*'])
+      for await (const names of this.#scan(kind)) {
+        if (names.length === 0) continue
+        const found = await this.#wire.run(scripts.checkBelongings, [this.#repair, ...names])
+        this.#strays += Number(found)
+      }
+  }
+
+  async #counts(): Promise<number | undefined> {
+    for (let tries = 0; tries < maxRecounts; tries++) {
+      const moves = await this.#moves()
+      const wrong = await this.#wrongCounts()
+      if ((await this.#moves()) !== moves) continue
+      for (const [name, field, n] of wrong)
+        this.#tell(`${name} says something else than ${n} for ${field}`)
+      if (this.#repair === '0' || wrong.length === 0) return wrong.length
+      const set = await this.#wire.run(scripts.setCounts, [moves, ...wrong.flat()])
+      if (set === 1) return wrong.length
+    }
+    return undefined
+  }
+
+  async #moves(): Promise<string> {
+    const moves = await this.#wire.ask('HGET', `${this.#tag}:meta`, 'moves')
+    return moves === null ? '0' : textOf(moves)
+  }
+
+  async #wrongCounts(): Promise<[name: string, field: string, n: string][]> {
+    const expected = await this.#recounted()
+    const wrong: [string, string, string][] = []
+    for (const [name, fields] of expected) {
+      const kept = (await this.#wire.ask('HGETALL', `${this.#tag}:${name}`)) as Buffer[]
+      for (let at = 0; at < kept.length; at += 2) {
+        const field = textOf(kept[at])
+        const n = fields.get(field) ?? 0
+        fields.delete(field)
+        if (String(n) !== textOf(kept[at + 1])) wrong.push([name, field, String(n)])
+      }
+      for (const [field, n] of fields) wrong.push([name, field, String(n)])
+    }
+    return wrong
+  }
+
+  /** By the lists of queues and states: every letter stands in one of them. */
+  async #recounted(): Promise<Map<string, Map<string, number>>> {
+    const sums = new Map(
+      ['cells', 'groups', 'tags', 'states'].map((name) => [name, new Map<string, number>()]),
+    )
+    for (const key of await this.#keys()) {
+      if (!key.startsWith('i:')) continue
+      for (let from = '-', read = stride; read === stride;) {
+        const reply = await this.#wire.run(scripts.recount, [key, from, String(stride)])
+        const [last, count, counted] = reply as [Buffer, number, Reply[]]
+        read = count
+        from = `(${textOf(last)}`
+        for (let at = 0; at < counted.length; at += 3) {
+          const fields = sums.get(textOf(counted[at]))!
+          const field = textOf(counted[at + 1])
+          fields.set(field, (fields.get(field) ?? 0) + Number(counted[at + 2]))
+        }
+      }
+    }
+    return sums
+  }
+}
+
+function lanesFirst(a: string, b: string): number {
+  return Number(b.startsWith('a:')) - Number(a.startsWith('a:'))
+}
+
+/** A name in which no character stands for others. */
+function globbed(name: string): string {
+  return name.replaceAll(/[*?[\]\\^]/g, String.raw`\$&`)
+}

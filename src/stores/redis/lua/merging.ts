@@ -1,0 +1,31 @@
+/**
+ * Several ordered lists read as one. A head is where a list stands; heads are kept in a heap, so that the next of a
+ * thousand lists costs little more than the next of one. `goesFirst` says which of two heads is to be read before.
+ */
+export const merging = String.raw`
+local function sink(heap, n, goesFirst)
+  while true do
+    local first = n
+    for child = 2 * n, 2 * n + 1 do
+      if heap[child] and goesFirst(heap[child], heap[first]) then first = child end
+    end
+    if first == n then return end
+    heap[n], heap[first] = heap[first], heap[n]
+    n = first
+  end
+end
+
+local function heapOf(heads, goesFirst)
+  for n = floor(#heads / 2), 1, -1 do sink(heads, n, goesFirst) end
+  return heads
+end
+
+-- The head of the heap has moved on, or is at its end.
+local function settleHead(heap, ended, goesFirst)
+  if ended then
+    heap[1] = heap[#heap]
+    heap[#heap] = nil
+  end
+  if heap[1] then sink(heap, 1, goesFirst) end
+end
+`

@@ -1,0 +1,69 @@
+import type { Json } from '../../letter/letter.ts'
+import type { DocumentRecord, Records } from '../../store.ts'
+import type { Desk } from './desk.ts'
+import { textOf } from './form.ts'
+import { scripts } from './scripts.ts'
+import type { Wire } from './wire.ts'
+
+type Use = <T>(work: (desk: Desk) => Promise<T>) => Promise<T>
+
+/** Records that one script reads. */
+const strideRecords = 200
+
+/** Records in the server. `use` gives what is needed for it, or fails when the store is not open. */
+export function redisRecords(use: Use): Records {
+  return {
+    get: (kind, id) =>
+      use(async ({ wire, tag }) => {
+        const found = await wire.ask('HGET', `${tag}:R:${kind}`, id)
+        return found === null ? undefined : recordOf(id, textOf(found))
+      }),
+    put: (kind, id, value, expectedVersion) =>
+      use(async (desk) => {
+        const expected = expectedVersion === undefined ? '' : String(expectedVersion)
+        const args = [desk.now(), kind, id, JSON.stringify(value), expected]
+        return (await desk.wire.run(scripts.putRecord, args)) === 1 ? 'written' : 'conflict'
+      }),
+    list: (kind, options = {}) => use(({ wire }) => listed(wire, kind, options)),
+    remove: (kind, id) =>
+      use(async ({ wire }) => (await wire.run(scripts.dropRecord, [kind, id])) === 1),
+    kinds: () =>
+      use(async ({ wire, tag }) => {
+        const kinds = (await wire.ask('SMEMBERS', `${tag}:K`)) as Buffer[]
+        return kinds.map(textOf).sort()
+      }),
+  }
+}
+
+/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+async function listed(
+  wire: Wire,
+  kind: string,
+  options: NonNullable<Parameters<Records['list']>[1]>,
+): Promise<DocumentRecord[]> {
+  const { prefix = '', after, limit = Number.POSITIVE_INFINITY } = options
+  const found: DocumentRecord[] = []
+  let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`
+  while (found.length < limit) {
+    const count = Math.min(strideRecords, limit - found.length)
+    const fields = (await wire.run(scripts.listRecords, [kind, from, String(count)])) as Buffer[]
+    for (let at = 0; at < fields.length; at += 2) {
+      const id = textOf(fields[at])
+      if (!id.startsWith(prefix)) return found
+      if (fields[at + 1] !== null) found.push(recordOf(id, textOf(fields[at + 1])))
+      from = `(${id}`
+    }
+    if (fields.length < 2 * count) break
+  }
+  return found
+}
+
+/** The server sorts by bytes. */
+function isBefore(one: string, other: string): boolean {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
+}
+
+function recordOf(id: string, text: string): DocumentRecord {
+  const [, version, updatedAt, value] = /^(\d+) (\S+) ([\s\S]*)$/.exec(text)!
+  return { id, version: Number(version), updatedAt: updatedAt!, value: JSON.parse(value!) as Json }
+}

@@ -1,0 +1,274 @@
+import type { Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { checkRemoval } from '../../kept/search.ts'
+import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
+import type { Change } from '../../letter/moves.ts'
+import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
+import type {
+  AddResult,
+  ApplyResult,
+  Capacity,
+  Claim,
+  ClaimRequest,
+  KeepResult,
+  LeaseRef,
+  Powers,
+  Records,
+  Store,
+  StoredLetter,
+  StoreHealth,
+  TallyKey,
+  Total,
+  DriftReport,
+} from '../../store.ts'
+import { adder, keepLetters, type Add } from './adding.ts'
+import { addressOf, settingsIn } from './address.ts'
+import { applier, claimLetters, renewer, type Apply, type Renew } from './claiming.ts'
+import { deskOf, type Desk } from './desk.ts'
+import { fetchAll, storedOf } from './fetching.ts'
+import { findLetters, removeLetters, tallyLetters } from './finding.ts'
+import { keptOf, originalOf, textOf } from './form.ts'
+import { checkDrift } from './fsck.ts'
+import { redisRecords } from './records.ts'
+import { checkSchema, inspect, refuseDangers } from './safety.ts'
+import { scripts } from './scripts.ts'
+import { totalFields, totalsIn } from './tally.ts'
+import { wireTo } from './wire.ts'
+
+export interface RedisStoreOptions {
+  /**
+   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
+   * The settings below may also stand in it, behind a question mark.
+   */
+  url: string
+  /** What all keys of the store begin with, in braces: one server can have several stores. `redrive` unless said. */
+  prefix?: string
+  /** Whose time counts. The server's own unless one is given. */
+  clock?: Clock
+  /** Opens also on a server that may lose letters. */
+  allowVolatile?: boolean
+  /** How many replicas must have a write before it is acknowledged. None unless said. */
+  waitReplicas?: number
+  /** How long a call may take. 5 seconds unless said. */
+  timeoutMs?: number
+}
+
+export interface RedisStore extends Store {
+  /** Looks for letters, indexes and counts that have come apart, and puts them right when told to. */
+  fsck(options?: { repair?: boolean }): Promise<DriftReport>
+}
+
+/**
+ * Letters in Redis, for any number of processes. Every verb that writes is one script, so it happens whole or not at all.
+ * All keys have one hash tag: in a cluster a store lives on one node.
+ */
+export function redisStore(options: RedisStoreOptions): RedisStore {
+  return new ScriptedStore({ ...settingsIn(options.url), ...options })
+}
+
+class ScriptedStore implements RedisStore {
+  readonly records: Records
+  readonly #allowVolatile: boolean
+  readonly #desk: Desk
+  readonly #add: Add
+  readonly #apply: Apply
+  readonly #renew: Renew
+  readonly #watchers = new Set<() => void>()
+  #stopListening: (() => void) | undefined
+  #state: 'new' | 'open' | 'closed' = 'new'
+  #closing: Promise<void> | undefined
+  #durable: boolean | undefined
+  readonly #ongoing = new Set<Promise<unknown>>()
+
+  constructor(options: RedisStoreOptions) {
+    checkOptions(options)
+    const { url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
+    this.#allowVolatile = options.allowVolatile === true
+    const tag = `{${prefix}}`
+    const wire = wireTo({ address: addressOf(url), tag, waitReplicas, timeoutMs })
+    this.#desk = deskOf(wire, tag, clock, () => this.#tellWatchers())
+    this.#add = adder(this.#desk)
+    this.#apply = applier(this.#desk)
+    this.#renew = renewer(this.#desk)
+    this.records = redisRecords((work) => this.#do(work))
+  }
+
+  get powers(): Powers {
+    const durable = this.#durable ?? !this.#allowVolatile
+    return { kind: 'redis', durable, shared: true, search: 'substring', wakeups: 'all' }
+  }
+
+  async open(): Promise<void> {
+    if (this.#state === 'closed') this.#use()
+    const { wire, tag } = this.#desk
+    const findings = await inspect(wire)
+    refuseDangers(findings, wire.place(), this.#allowVolatile)
+    await checkSchema(wire, tag)
+    this.#durable = findings.durable
+    if (this.#state !== 'new') return
+    this.#state = 'open'
+    if (this.#watchers.size > 0) this.#listen()
+  }
+
+  close(): Promise<void> {
+    this.#state = 'closed'
+    this.#watchers.clear()
+    return (this.#closing ??= this.#end())
+  }
+
+  async #end(): Promise<void> {
+    this.#stopListening?.()
+    await Promise.allSettled(this.#ongoing)
+    await this.#desk.wire.close()
+  }
+
+  add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
+    return this.#do(() => this.#add(letters, capacity))
+  }
+
+  get(ids: readonly string[]): Promise<DeadLetter[]> {
+    return this.#do(async ({ wire }) => {
+      const found = await fetchAll(wire, ids)
+      return found.map(({ id, fields }) => unpack(keptOf(id, fields)))
+    })
+  }
+
+  original(id: string): Promise<Payload | undefined> {
+    return this.#do(async ({ wire }) => {
+      const [found] = await fetchAll(wire, [id])
+      return found && unpackOriginal(originalOf(id, found.fields))
+    })
+  }
+
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query: LetterQuery): Promise<Page<LetterSummary>>
+  find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
+    return this.#do((desk) => findLetters(desk, query))
+  }
+
+  tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
+    return this.#do((desk) => tallyLetters(desk, by, filter))
+  }
+
+  totals(): Promise<Total[]> {
+    return this.#do(async ({ wire, tag }) =>
+      totalsIn((await wire.ask('HGETALL', `${tag}:totals`)) as Buffer[]),
+    )
+  }
+
+  stored(ids: readonly string[]): Promise<StoredLetter[]> {
+    return this.#do(async ({ wire }) => {
+      const found = await fetchAll(wire, ids)
+      return found.map(({ id, fields }) => storedOf(id, fields))
+    })
+  }
+
+  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+    return this.#do((desk) => keepLetters(desk, letters))
+  }
+
+  keepTotals(totals: readonly Total[]): Promise<void> {
+    return this.#do(async ({ wire }) => {
+      if (totals.length > 0) await wire.run(scripts.keepTotals, totalFields(totals))
+    })
+  }
+
+  claim(request: ClaimRequest): Promise<Claim> {
+    return this.#do((desk) => claimLetters(desk, request))
+  }
+
+  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
+    return this.#do(() => this.#renew(leases, leaseMs))
+  }
+
+  apply(changes: readonly Change[]): Promise<ApplyResult[]> {
+    return this.#do(() => this.#apply(changes))
+  }
+
+  remove(which: LetterFilter): Promise<number> {
+    return this.#do(async (desk) => {
+      checkRemoval(which)
+      return removeLetters(desk, which)
+    })
+  }
+
+  watch(listener: () => void): () => void {
+    // Each watch stands for itself, even when two have one function.
+    const watcher = (): void => listener()
+    this.#watchers.add(watcher)
+    if (this.#state === 'open') this.#listen()
+    return () => {
+      this.#watchers.delete(watcher)
+      if (this.#watchers.size > 0) return
+      this.#stopListening?.()
+      this.#stopListening = undefined
+    }
+  }
+
+  /** Hears what other processes do. Its own doings it knows without. */
+  #listen(): void {
+    const { wire, tag } = this.#desk
+    this.#stopListening ??= wire.listen(`${tag}:wake`, () => this.#tellWatchers())
+  }
+
+  async health(): Promise<StoreHealth> {
+    if (this.#state !== 'open') {
+      const standing = this.#state === 'new' ? 'not open' : 'closed'
+      return { ok: false, checks: {}, problems: [`the store is ${standing}`] }
+    }
+    const { wire, tag, witness, search } = this.#desk
+    try {
+      const { checks, dangers } = await inspect(wire)
+      witness.saw(Number(textOf((await wire.ask('HGET', `${tag}:meta`, 'moves')) ?? 0)))
+      const problems = this.#allowVolatile ? [] : dangers
+      problems.push(...witness.problems(search.strays()))
+      return { ok: problems.length === 0, checks, problems }
+    } catch (error) {
+      return { ok: false, checks: {}, problems: [(error as Error).message] }
+    }
+  }
+
+  fsck(options: { repair?: boolean } = {}): Promise<DriftReport> {
+    return this.#do(({ wire, tag }) => checkDrift(wire, tag, options.repair === true))
+  }
+
+  /** Does a verb while the store is open; closing waits for it. */
+  async #do<T>(work: (desk: Desk) => Promise<T>): Promise<T> {
+    const working = work(this.#use())
+    this.#ongoing.add(working)
+    try {
+      return await working
+    } finally {
+      this.#ongoing.delete(working)
+    }
+  }
+
+  #use(): Desk {
+    if (this.#state === 'open') return this.#desk
+    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
+    throw new RedriveError('CLOSED', `the redis store is ${why}`)
+  }
+
+  #tellWatchers(): void {
+    for (const watcher of this.#watchers) {
+      try {
+        watcher()
+      } catch {
+        // A watcher must not be able to fail a write that has happened.
+      }
+    }
+  }
+}
+
+function checkOptions({ prefix, waitReplicas = 0, timeoutMs = 1 }: RedisStoreOptions): void {
+  if (prefix !== undefined && (prefix === '' || /[{}\s]/.test(prefix)))
+    throw invalid('prefix must be a word without braces or spaces')
+  if (!Number.isInteger(waitReplicas) || waitReplicas < 0)
+    throw invalid(`waitReplicas must be a whole number from 0 on, not ${waitReplicas}`)
+  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, not ${timeoutMs}`)
+}
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

@@ -1,0 +1,121 @@
+import type { LetterFilter, Order } from '../../letter/query.ts'
+import { toMs } from '../../letter/time.ts'
+import { priorities } from '../../kept/codes.ts'
+import type { Place } from '../../kept/search.ts'
+import { listed, wantedStates } from './filter.ts'
+import type { Hint } from './form.ts'
+import type { Wire } from './wire.ts'
+
+/**
+ * Zsets that are read side by side, in groups, each by a script of its own. All of a queue are in one group, so that a
+ * letter, which may change its state meanwhile but never its queue, is neither missed nor seen twice.
+ */
+export interface Stage {
+  groups: string[][]
+  by: 'id' | 'time'
+  /** What a letter in these zsets must have, since it may stand there for another reason. */
+  need?: 'retry' | 'no retry' | 'settled' | 'not settled'
+  /** Only times before this. */
+  before?: number
+}
+
+/** What letters without a time sort by: after all that have one. */
+export const keyless = '~'
+
+/** Zsets that one script reads side by side. */
+const maxGroupKeys = 512
+
+export interface StageAsk {
+  filter: LetterFilter
+  order: Order
+  after?: Place | undefined
+}
+
+/** The zsets to read now, and those to read when they are at their end: in orders by time, letters without one come last. */
+export async function stagesOf(wire: Wire, tag: string, ask: StageAsk): Promise<[Stage, Stage?]> {
+  const { filter, order, after } = ask
+  const queues = await queuesOf(wire, tag, filter)
+  const wanted = wantedStates(filter)
+  const shelves = (kind: string): string[][] =>
+    grouped(queues, (queue) => wanted.map((state) => `${kind}:${state}:${queue}`))
+  if (order === 'newest' || order === 'oldest') {
+    const narrow = await narrowest(wire, tag, filter, shelves('i').flat())
+    return [{ groups: narrow === undefined ? shelves('i') : [[narrow]], by: 'id' }]
+  }
+  const need = order === 'due' ? 'no retry' : 'not settled'
+  const last: Stage = { groups: shelves('i'), by: 'id', need }
+  if (after?.key === keyless) return [last]
+  if (order === 'due') return [{ groups: dueGroups(queues), by: 'time', need: 'retry' }, last]
+  const timed: Stage = { groups: shelves('s'), by: 'time', need: 'settled' }
+  if (filter.settledBefore === undefined) return [timed, last]
+  return [{ ...timed, before: scoreOf(filter.settledBefore) }]
+}
+
+function dueGroups(queues: readonly string[]): string[][] {
+  return grouped(queues, (queue) => [
+    ...priorities.map((_, rank) => `d:${rank}:${queue}`),
+    `w:${queue}`,
+  ])
+}
+
+function grouped(queues: readonly string[], keysOf: (queue: string) => string[]): string[][] {
+  const groups: string[][] = []
+  for (const queue of queues) {
+    const keys = keysOf(queue)
+    const last = groups.at(-1)
+    if (last && last.length + keys.length <= maxGroupKeys) last.push(...keys)
+    else groups.push(keys)
+  }
+  return groups
+}
+
+async function queuesOf(wire: Wire, tag: string, { queue }: LetterFilter): Promise<string[]> {
+  if (queue !== undefined) return [...new Set(listed(queue).map((name) => name.toWellFormed()))]
+  const cells = (await wire.ask('HKEYS', `${tag}:cells`)) as Buffer[]
+  return [...new Set(cells.map((cell) => cell.toString().replace(/^\d+:/, '')))]
+}
+
+/** Zsets by id of what is narrower than a queue or a state. */
+export function narrowKeys({
+  group,
+  tag,
+  lane,
+  tenant,
+  reason,
+  dependent,
+}: LetterFilter): string[] {
+  const named = { g: group, t: tag, n: lane, o: tenant, r: reason }
+  const keys = Object.entries(named).flatMap(([kind, name]) =>
+    name === undefined ? [] : [`${kind}:${name.toWellFormed()}`],
+  )
+  return dependent === true ? [...keys, 'y'] : keys
+}
+
+/** The shortest of the narrower lists, unless those of the queues asked are shorter together. */
+async function narrowest(
+  wire: Wire,
+  tag: string,
+  filter: LetterFilter,
+  shelves: readonly string[],
+): Promise<string | undefined> {
+  const sizesOf = async (keys: readonly string[]): Promise<number[]> =>
+    (await Promise.all(keys.map((key) => wire.ask('ZCARD', `${tag}:${key}`)))).map(Number)
+  const narrow = narrowKeys(filter)
+  const sizes = await sizesOf(narrow)
+  const least = Math.min(...sizes)
+  const best = narrow[sizes.indexOf(least)]
+  if (best === undefined || filter.queue === undefined) return best
+  const together = (await sizesOf(shelves)).reduce((sum, size) => sum + size, 0)
+  return least <= together ? best : undefined
+}
+
+/** A moment as it stands in a zset. */
+export function scoreOf(at: string): number {
+  return toMs(at) || 0
+}
+
+/** What the name of a list says of the letters in it. */
+export function hintOf(key: string): Hint {
+  const [, state, queue] = /^[is]:(\d):([\s\S]*)$/.exec(key) ?? []
+  return state === undefined ? {} : { state: Number(state), queue: queue! }
+}

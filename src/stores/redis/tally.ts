@@ -1,0 +1,122 @@
+import {
+  actions,
+  categories,
+  partsOf,
+  policies,
+  priorities,
+  states,
+  type Cell,
+} from '../../kept/codes.ts'
+import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import type { LetterFilter } from '../../letter/query.ts'
+import type { TallyKey, Total } from '../../store.ts'
+import { rowFilter } from './filter.ts'
+
+/** A field of the counts: a cell, the queue it is of, and in `groups` and `tags` a name. */
+export interface Counted {
+  cell: Cell
+  queue: string
+  name: string
+  count: number
+}
+
+/** The counts as they stand in a hash, field by field. */
+export function countsIn(fields: readonly Buffer[], named: boolean): Counted[] {
+  const counts: Counted[] = []
+  for (let at = 0; at < fields.length; at += 2)
+    counts.push({ ...fieldOf(fields[at]!, named), count: Number(fields[at + 1]!.toString()) })
+  return counts
+}
+
+/** `CODE:QUEUE`, or `CODE:LENGTH:NAMEQUEUE` with the length of the name in bytes. */
+function fieldOf(field: Buffer, named: boolean): Omit<Counted, 'count'> {
+  const colon = field.indexOf(58)
+  const cell = partsOf(Number(field.toString('latin1', 0, colon)))
+  if (!named) return { cell, queue: field.toString('utf8', colon + 1), name: '' }
+  const second = field.indexOf(58, colon + 1)
+  const end = second + 1 + Number(field.toString('latin1', colon + 1, second))
+  return { cell, name: field.toString('utf8', second + 1, end), queue: field.toString('utf8', end) }
+}
+
+export function grow(tally: Map<string, number>, value: string, n: number): void {
+  tally.set(value, (tally.get(value) ?? 0) + n)
+}
+
+/** The counts that pass, added up under what is asked. */
+export function tallyOf(
+  counts: Counted[],
+  by: TallyKey,
+  filter: LetterFilter,
+): Map<string, number> {
+  const passes = cellTest(filter)
+  const tally = new Map<string, number>()
+  for (const counted of counts)
+    if (counted.count > 0 && passes(counted)) grow(tally, valueOf(counted, by), counted.count)
+  return tally
+}
+
+function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
+  const wanted = rowFilter(filter)
+  const among = <T>(list: readonly T[] | undefined, value: T): boolean =>
+    list === undefined || list.includes(value)
+  return ({ cell, queue }) =>
+    among(wanted.queues, queue) &&
+    among(wanted.states, cell.state) &&
+    among(wanted.categories, cell.category) &&
+    among(wanted.priorities, cell.priority) &&
+    among(wanted.policies, cell.policy)
+}
+
+function valueOf({ cell, queue, name }: Counted, by: TallyKey): string {
+  switch (by) {
+    case 'queue':
+      return queue
+    case 'group':
+    case 'tag':
+      return name
+    case 'state':
+      return states[cell.state] ?? 'unknown'
+    case 'category':
+      return categories[cell.category] ?? 'unknown'
+    case 'priority':
+      return priorities[cell.priority] ?? 'unknown'
+    case 'policy':
+      return policies[cell.policy] ?? 'unknown'
+  }
+}
+
+/** What one letter is counted under. */
+export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
+  if (by === 'group') return [letter.fingerprint]
+  if (by === 'tag') return [...new Set(letter.tags)]
+  if (by === 'policy') return [letter.policy.kind]
+  return [letter[by]]
+}
+
+/** `ACTION:PRIORITY:QUEUE` and "COUNT RETRIES MAXRETRIES BACKOFFMS". */
+export function totalsIn(fields: readonly Buffer[]): Total[] {
+  const totals: Total[] = []
+  for (let at = 0; at < fields.length; at += 2) {
+    const [, action, priority, queue] = /^(\d+):(\d):([\s\S]*)$/.exec(fields[at]!.toString())!
+    const [count, retries, maxRetries, backoffMs] = fields[at + 1]!.toString()
+      .split(' ')
+      .map(Number)
+    totals.push({
+      action: actions[Number(action)]!,
+      queue: queue!,
+      priority: priorities[Number(priority)]!,
+      count: count!,
+      retries: retries!,
+      maxRetries: maxRetries!,
+      backoffMs: backoffMs!,
+    })
+  }
+  return totals
+}
+
+export function totalFields(totals: readonly Total[]): string[] {
+  return totals.flatMap(({ action, priority, queue, count, retries, maxRetries, backoffMs }) => [
+    `${actions.indexOf(action)}:${priorities.indexOf(priority)}:${queue.toWellFormed()}`,
+    `${count} ${retries} ${maxRetries} ${backoffMs}`,
+  ])
+}

@@ -1,0 +1,15 @@
+import type { Outcome } from '../../kept/gather.ts'
+import type { Argument, Reply } from './wire.ts'
+
+/** Batches that may be on their way at once: the server works on one while the answers to the other are read. */
+export const maxBatches = 2
+
+/** The answers of a script, back to the calls that they belong to. */
+export function together<R>(
+  asks: readonly Argument[][][],
+  replies: readonly Reply[],
+  read: (reply: Reply) => R,
+): Outcome<R[]>[] {
+  let at = 0
+  return asks.map((ask) => ({ value: replies.slice(at, (at += ask.length)).map(read) }))
+}

@@ -1,0 +1,137 @@
+import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '../../kept/codes.ts'
+import { factsOf } from '../../kept/pack.ts'
+import type { DeadLetter, Patch } from '../../letter/letter.ts'
+import { inHistory, type Change } from '../../letter/moves.ts'
+import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
+import { col } from './columns.ts'
+import { textOf } from './form.ts'
+import { historyOf, packedOf, tagCells, withChecksum, type Cell, type Packed } from './packing.ts'
+import type { Argument, Reply } from './wire.ts'
+
+/** A letter's arguments for the script `add`. */
+export function addArguments(letter: DeadLetter, capacity: Capacity | undefined): Argument[] {
+  const packed = packedOf(letter)
+  return [packed.row, packed.rest, packed.origin, packed.bytes, extrasOf(letter, packed, capacity)]
+}
+
+function extrasOf(letter: DeadLetter, packed: Packed, capacity: Capacity | undefined): string {
+  if (packed.extras === null && !capacity) return ''
+  const { dedupeKey, dependsOn } = packed.extras ?? {}
+  return JSON.stringify({
+    ...historyOf(packed),
+    ...(dependsOn ? { d: dependsOn } : {}),
+    ...(capacity ? { c: [capacity.maxItems, capacity.overflow === 'reject' ? 0 : 1] } : {}),
+    ...(dedupeKey === undefined ? {} : { o: occurrenceOf(letter) }),
+  })
+}
+
+/** What the letter that holds the key takes over, and the line for its history: see `occur` in `letter/moves.ts`. */
+function occurrenceOf(letter: DeadLetter): { f: string; s: string; r: string; h: string } {
+  const { failure, category, severity, recoverability } = letter
+  const entry = {
+    at: letter.deadLetteredAt,
+    actor: letter.history[0]?.actor ?? 'capture',
+    action: 'occur',
+    failure: inHistory({ failure, category }),
+  }
+  return {
+    f: JSON.stringify(failure),
+    s: JSON.stringify(severity),
+    r: JSON.stringify(recoverability),
+    // The script adds where the letter stood, and the brace.
+    h: JSON.stringify(entry).slice(0, -1),
+  }
+}
+
+/** What became of a letter; `crowded` when so many must go first that it takes several steps. */
+export type Added = AddResult | { kind: 'crowded'; excess: number }
+
+export function addedOf(reply: Reply): Added {
+  const [kind, first, second] = reply as [Buffer, (Buffer | number)?, number?]
+  switch (kind.toString()) {
+    case 'a':
+      return first === 0 ? { kind: 'added' } : { kind: 'added', evicted: first as number }
+    case 'i':
+      return { kind: 'duplicate', of: textOf(first), by: 'id', occurrences: second! }
+    case 'k':
+      return { kind: 'duplicate', of: textOf(first), by: 'dedupeKey', occurrences: second! }
+    case 'm':
+      return { kind: 'crowded', excess: first as number }
+    default:
+      return { kind: 'full' }
+  }
+}
+
+type Columns = { [K in keyof Patch]?: (value: NonNullable<Patch[K]> | null) => [number, Cell][] }
+
+/** Fields that have columns. Null takes an optional field away. */
+const columns: Columns = {
+  state: (value) => [[col.state, stateCode(value!)]],
+  priority: (value) => [[col.priority, priorityCode(value!)]],
+  category: (value) => [[col.category, categoryCode(value!)]],
+  fingerprint: (value) => [[col.fingerprint, value!.toWellFormed()]],
+  retries: (value) => [[col.retries, value!]],
+  backoffMs: (value) => [[col.backoffMs, String(value!)]],
+  reason: (value) => [[col.reason, value ?? false]],
+  retryAt: (value) => [[col.retryAt, value ?? false]],
+  settledAt: (value) => [[col.settledAt, value ?? false]],
+  expiresAt: (value) => [[col.expiresAt, value ?? false]],
+  lease: (value) => [
+    [col.worker, value?.worker.toWellFormed() ?? false],
+    [col.leasedUntil, value?.expiresAt ?? false],
+  ],
+}
+
+/** Fields of the rest that a column follows. */
+const followers: Columns = {
+  policy: (value) => [[col.policy, policyCode(value!.kind)]],
+  tags: (value) => [[col.tags, tagCells(value!)]],
+  archivedFrom: (value) => [[col.done, value === 'resolved' ? 1 : 0]],
+}
+
+/** A change's arguments for the script `apply`. */
+export function applyArguments(change: Change): Argument[] {
+  const cells: (number | Cell)[] = []
+  const rest: (string | false)[] = []
+  for (const [field, value] of Object.entries(change.set)) {
+    if (value === undefined || field === 'updatedAt') continue
+    const own = Object.hasOwn(columns, field)
+    const write = (own ? columns : followers)[field as keyof Patch] as
+      | ((value: unknown) => [number, Cell][])
+      | undefined
+    for (const [at, cell] of write?.(value) ?? []) cells.push(at, cell)
+    if (!own) rest.push(field, value === null ? false : restValue(field, value))
+  }
+  const { guard, entry, action, id } = change
+  const held = 'version' in guard ? { v: guard.version } : { e: guard.epoch, ...workerOf(guard) }
+  const said = { i: id, ...held, c: cells, x: rest, h: JSON.stringify(entry), t: entry.at }
+  const { payload } = change.set
+  return [
+    JSON.stringify({ ...said, a: actionCode(action) }),
+    payload ? withChecksum(payload.bytes) : '',
+  ]
+}
+
+function workerOf({ worker }: { worker?: string }): { w?: string } {
+  return worker === undefined ? {} : { w: worker.toWellFormed() }
+}
+
+function restValue(field: string, value: unknown): string {
+  return JSON.stringify(field === 'payload' ? factsOf(value as DeadLetter['payload']) : value)
+}
+
+export function appliedOf(reply: Reply): ApplyResult {
+  const letter = textOf(reply)
+  return letter === 'w' ? 'written' : letter === 'c' ? 'conflict' : 'missing'
+}
+
+/** A lease's arguments for the script `renew`. */
+export function renewArguments({ id, epoch, worker }: LeaseRef, leaseMs: number): Argument[] {
+  // A name may be empty, so one that is given has a mark before it.
+  return [numberText(leaseMs), id, String(epoch), worker === undefined ? '' : `=${worker}`]
+}
+
+/** A number as scripts take it. No length of time and no limit means more than this. */
+export function numberText(ms: number): string {
+  return String(Math.min(ms, 1e15))
+}

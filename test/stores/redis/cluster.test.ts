@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { createClient } from 'redis'
+import { describe, it } from 'vitest'
+import { redisStore } from '../../../src/stores/redis/redis.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { runStoreContract } from '../../contract/run-store-contract.ts'
+import { runStoreModel } from '../../contract/run-store-model.ts'
+import { redisClusterPlace } from '../../servers/places.ts'
+import { cluster, openClusterBench } from './redis-bench.ts'
+
+describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
+  runStoreContract('redisStore', () => openClusterBench())
+  runStoreModel('redisStore', openClusterBench, { numRuns: 20 })
+
+  it('finds the node that owns its slot, whichever it is told', async () => {
+    const places = Array.from({ length: 12 }, () => redisClusterPlace(cluster.url))
+    const owners = new Set<string>()
+    try {
+      for (const { name } of places) {
+        const store = redisStore({ url: cluster.url, prefix: name })
+        await store.open()
+        const letter = aLetter()
+        await store.add([letter])
+        assert.equal((await store.get([letter.id])).length, 1)
+        owners.add((await store.health()).checks['server']!)
+        await store.close()
+      }
+      assert.ok(owners.size > 1, 'prefixes spread over the nodes')
+    } finally {
+      for (const { clear } of places) await clear()
+    }
+  })
+
+  it('keeps everything of a store in one slot', async () => {
+    const bench = await openClusterBench()
+    try {
+      const others = { lane: 'l', tags: ['t'], dedupeKey: 'k', tenant: 'x', dependsOn: ['nobody'] }
+      await bench.store.add([aLetter(others), aLetter({ queue: '{braces}', state: 'parked' })])
+      await bench.store.records.put('kind', 'id', 1)
+      const { server } = (await bench.store.health()).checks
+      const client = createClient({ url: `redis://${server}` })
+      await client.connect()
+      try {
+        const slots = new Set<number>()
+        for await (const keys of client.scanIterator({ MATCH: `*${bench.prefix}*`, COUNT: 1000 }))
+          for (const key of keys) slots.add(await client.clusterKeySlot(key))
+        assert.equal(slots.size, 1)
+      } finally {
+        client.destroy()
+      }
+    } finally {
+      await bench.close()
+    }
+  })
+})

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { createClient } from 'redis'
+import { afterEach, beforeEach, describe, it } from 'vitest'
+import { states } from '../../../src/letter/letter.ts'
+import { park } from '../../../src/letter/moves.ts'
+import { redisStore, type RedisStore } from '../../../src/stores/redis/redis.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { redisPlace, type Place } from '../../servers/places.ts'
+import { single } from './redis-bench.ts'
+
+const plain = () => createClient({ url: single.url })
+
+describe.skipIf(single.missing !== undefined)('fsck', () => {
+  let place: Place
+  let store: RedisStore
+  let client: ReturnType<typeof plain>
+  let tag: string
+
+  beforeEach(async () => {
+    place = redisPlace(single.url)
+    tag = `{${place.name}}`
+    store = redisStore({ url: single.url, prefix: place.name })
+    client = plain()
+    await client.connect()
+    await store.open()
+  })
+
+  afterEach(async () => {
+    await store.close()
+    client.destroy()
+    await place.clear()
+  })
+
+  const found = async (): Promise<string[]> => {
+    const page = await store.find({ order: 'oldest' })
+    return page.items.map(({ id }) => id)
+  }
+
+  /** Everything is as it should be, by a fresh look. */
+  const sound = async (): Promise<void> => {
+    const { examples, letters: _, ...report } = await store.fsck()
+    assert.deepEqual({ examples, ...report }, { ...nothing, repaired: false })
+  }
+
+  const nothing = { unreadable: 0, missing: 0, strays: 0, counts: 0, examples: [] as string[] }
+
+  const mixed = () => [
+    aLetter({ lane: 'l', tags: ['a', 'b'], dedupeKey: 'k', tenant: 't' }),
+    aLetter({ lane: 'l', dependsOn: ['nobody'] }),
+    aLetter({ state: 'parked', reason: 'operator', settledAt: '2026-01-01T00:00:00.000Z' }),
+    aLetter({ state: 'resolved', expiresAt: '2027-01-01T00:00:00.000Z' }),
+    aLetter({ state: 'archived', archivedFrom: 'pending' }),
+  ]
+
+  it('finds nothing in a store that was left alone', async () => {
+    await store.add(mixed())
+    await store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
+    await sound()
+    assert.equal((await store.fsck()).letters, 5)
+  })
+
+  it('finds nothing, since nothing is left, of letters that were removed', async () => {
+    await store.add(mixed())
+    await store.add([aLetter({ dedupeKey: 'k' })])
+    await store.remove({ state: [...states] })
+    await store.records.put('kind', 'id', 1)
+    await store.records.remove('kind', 'id')
+    await store.claim({ worker: 'w', limit: 1, leaseMs: 100 })
+    const keys: string[] = []
+    for await (const some of client.scanIterator({ MATCH: `${tag}:*`, COUNT: 1000 }))
+      keys.push(...some)
+    assert.deepEqual(keys.sort(), [`${tag}:meta`, `${tag}:totals`])
+  })
+
+  it('finds entries of a letter that was deleted by hand, which lists pass over', async () => {
+    const [gone, ...others] = mixed()
+    await store.add([gone!, ...others])
+    await client.unlink(`${tag}:l:${gone!.id}`)
+    assert.deepEqual(
+      await found(),
+      others.slice(0, 3).map(({ id }) => id),
+    )
+    assert.deepEqual(await store.get([gone!.id]), [])
+    assert.deepEqual((await store.claim({ worker: 'w', limit: 9, leaseMs: 100 })).letters, [])
+    const { ok, problems } = await store.health()
+    assert.equal(ok, false)
+    assert.match(problems.join(), /doctor --repair/)
+    const report = await store.fsck()
+    assert.ok(report.strays > 0)
+    assert.ok(report.counts! > 0)
+    assert.equal((await store.fsck({ repair: true })).repaired, true)
+    await sound()
+    assert.deepEqual(await store.tally('queue'), new Map([['orders', 3]]))
+  })
+
+  it('frees the lane of a letter that was deleted by hand', async () => {
+    const [head, next] = [aLetter({ lane: 'l' }), aLetter({ lane: 'l' })]
+    await store.add([head, next])
+    await client.unlink(`${tag}:l:${head.id}`)
+    await store.fsck({ repair: true })
+    const { letters } = await store.claim({ worker: 'w', limit: 9, leaseMs: 100 })
+    assert.deepEqual(
+      letters.map(({ id }) => id),
+      [next.id],
+    )
+    await sound()
+  })
+
+  it('finds letters that were taken out of indexes by hand, and puts them back', async () => {
+    const letters = mixed()
+    await store.add(letters)
+    const keys: string[] = []
+    for await (const some of client.scanIterator({ MATCH: `${tag}:*`, COUNT: 1000 }))
+      keys.push(...some.filter((key) => /:(?:[aisdwgtnork]:|[xyq]$)/.test(key.slice(tag.length))))
+    assert.ok(keys.length > 15)
+    await client.unlink(keys)
+    assert.deepEqual(await found(), [])
+    const report = await store.fsck({ repair: true })
+    assert.ok(report.missing > 15, `${report.missing} places`)
+    await sound()
+    assert.equal((await found()).length, 4)
+    const { letters: claimed } = await store.claim({ worker: 'w', limit: 9, leaseMs: 100 })
+    assert.deepEqual(
+      claimed.map(({ id }) => id),
+      [letters[0]!.id],
+    )
+  })
+
+  it('finds counts that were changed by hand', async () => {
+    await store.add(mixed())
+    const cells = await client.hKeys(`${tag}:cells`)
+    await client.hIncrBy(`${tag}:cells`, cells[0]!, 5)
+    await client.hSet(`${tag}:cells`, '7:nowhere', '3')
+    await client.hDel(`${tag}:states`, '0')
+    assert.equal((await store.fsck()).counts, 3)
+    assert.equal((await store.fsck({ repair: true })).counts, 3)
+    await sound()
+  })
+
+  it('shows a row that was changed by hand as corrupt, and no other', async () => {
+    const letters = [aLetter(), aLetter(), aLetter()]
+    await store.add(letters)
+    const key = `${tag}:l:${letters[1]!.id}`
+    const row = await client.hGet(key, 'r')
+    await client.hSet(key, 'r', row!.replace('"orders"', '"ordres"'))
+    const corrupt = (await store.find({ order: 'oldest' })).items.map((one) => one.corrupt)
+    assert.deepEqual(corrupt, [undefined, 'the row does not match its checksum', undefined])
+    const [seen] = await store.get([letters[1]!.id])
+    const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const
+    assert.deepEqual(await store.apply([park(seen!, by, { reason: 'operator' })]), ['written'])
+    assert.match((await store.get([letters[1]!.id]))[0]!.corrupt!, /checksum/, 'still')
+  })
+
+  it.each([
+    ['the row', 'r', 'nonsense'],
+    ['the rest', 'x', '12345678{"occurrences":1\n'],
+    ['the origin', 'o', '00000000{'],
+    ['the bytes', 'b', 'xxxxx'],
+  ])('bears nonsense in place of %s', async (_what, field, nonsense) => {
+    const letters = [aLetter(), aLetter({ dedupeKey: 'k' }), aLetter()]
+    await store.add(letters)
+    const bad = letters[1]!
+    await client.hSet(`${tag}:l:${bad.id}`, field, nonsense)
+    assert.deepEqual(
+      await found(),
+      letters.map(({ id }) => id),
+    )
+    const got = await store.get(letters.map(({ id }) => id))
+    assert.deepEqual(
+      got.map(({ corrupt }) => corrupt !== undefined),
+      [false, true, false],
+    )
+    const { letters: claimed } = await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
+    const others = claimed.filter(({ id }) => id !== bad.id)
+    assert.equal(others.length, 2)
+    assert.equal((await store.fsck()).unreadable, field === 'r' ? 1 : 0)
+    if (field === 'r') assert.equal(await store.remove({ ids: [bad.id] }), 1)
+    await store.add([aLetter({ dedupeKey: 'k' })])
+  })
+
+  it('bears a key of another kind in place of a letter', async () => {
+    const letters = [aLetter(), aLetter({ lane: 'l' })]
+    await store.add(letters)
+    const [bad, good] = letters.map(({ id }) => id)
+    await client.unlink(`${tag}:l:${bad}`)
+    await client.set(`${tag}:l:${bad}`, 'nonsense')
+    assert.deepEqual(await found(), [bad, good])
+    assert.match((await store.get([bad!]))[0]!.corrupt!, /cannot be read/)
+    assert.deepEqual((await store.add([letters[0]!]))[0]!.kind, 'duplicate')
+    const { letters: claimed } = await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
+    assert.deepEqual(
+      claimed.map(({ id }) => id),
+      [good],
+    )
+    assert.equal((await store.fsck()).unreadable, 1)
+    assert.equal(await store.remove({ ids: [bad!] }), 1)
+    assert.equal((await store.fsck({ repair: true })).repaired, true)
+    await sound()
+  })
+
+  it.each(['r', 'x', 'o', 'b'])('bears that field %s is gone', async (field) => {
+    const letters = [aLetter(), aLetter()]
+    await store.add(letters)
+    await client.hDel(`${tag}:l:${letters[0]!.id}`, field)
+    const [first, second] = await store.get(letters.map(({ id }) => id))
+    assert.notEqual(first!.corrupt, undefined)
+    assert.equal(second!.corrupt, undefined)
+    await found()
+    await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
+    await store.fsck({ repair: true })
+  })
+})

@@ -1,0 +1,7 @@
+import { describe } from 'vitest'
+import { runStoreContract } from '../../contract/run-store-contract.ts'
+import { openServerTimeBench, single } from './redis-bench.ts'
+
+describe.skipIf(single.missing !== undefined)('with the time of the server', () => {
+  runStoreContract('redisStore', openServerTimeBench)
+})
