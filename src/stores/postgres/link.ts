@@ -5,7 +5,6 @@ import {
   type ClientConfig,
   type CustomTypesConfig,
   type PoolClient,
-  type QueryResult,
 } from 'pg'
 import { sleep, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
@@ -64,7 +63,6 @@ const quickMs = 1000
 const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs};
 SET LOCAL idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET LOCAL jit = off;`
 const durably = 'SET LOCAL synchronous_commit = on;'
-const number = 'SELECT txid_current()'
 
 /** Numbers come as numbers, also the long ones: what is kept in them is far below 2^53. Bytes own their buffer. */
 const bytesIn = pgTypes.getTypeParser(pgTypes.builtins.BYTEA, 'text') as (text: string) => Buffer
@@ -78,11 +76,8 @@ const types: CustomTypesConfig = {
 
 /** The commit was sent, and no answer came. */
 class LostCommit extends Error {
-  readonly txid: string | undefined
-
-  constructor(txid: string | undefined, cause: unknown) {
+  constructor(cause: unknown) {
     super('the connection was lost while a commit was on its way', { cause })
-    this.txid = txid
   }
 }
 
@@ -116,7 +111,7 @@ class PostgresLink implements Link {
   readonly #config: ClientConfig
   readonly #clock: Clock
   readonly #pools: Record<Side, Pool>
-  #begin = begin + number
+  #begin = begin
 
   constructor(address: Address, clock: Clock) {
     this.place = address.place
@@ -147,7 +142,7 @@ class PostgresLink implements Link {
   }
 
   commitDurably(): void {
-    this.#begin = begin + durably + number
+    this.#begin = begin + durably
   }
 
   qualified(sql: string): string {
@@ -170,7 +165,8 @@ class PostgresLink implements Link {
 
   /**
    * What collides with another transaction is begun afresh, a few times. What is cut off before the commit was sent has not
-   * happened, and is done once more. What is cut off after it is asked about.
+   * happened, and is done once more. What is cut off after it is done once more where that is harmless, and else nobody knows.
+   * (The server could be asked by the number of the transaction, but it gives numbers out again after a crash.)
    */
   async transaction<T>(
     side: Side,
@@ -180,23 +176,21 @@ class PostgresLink implements Link {
     const startMs = this.#clock.mono()
     let cutOff = 0
     for (let tries = 1; ; tries++) {
-      const done: { value?: T } = {}
       try {
-        return await this.#attempt(side, work, done)
+        return await this.#attempt(side, work)
       } catch (error) {
         const quick = this.#clock.mono() - startMs < quickMs
         if (isCollision(error)) {
           if (tries >= maxTries) throw troubleOf(error, this.place)
           await sleep(this.#clock, this.#clock.random() * 5 * 2 ** tries)
         } else if (error instanceof LostCommit) {
-          if (!repeatable && (await this.#happened(error))) return done.value!
-          if (++cutOff > 1 || !quick) throw troubleOf(error.cause, this.place)
+          if (!repeatable || ++cutOff > 1 || !quick) throw this.#unknown(error)
         } else if (!isLost(error) || ++cutOff > 1 || !quick) throw troubleOf(error, this.place)
       }
     }
   }
 
-  async #attempt<T>(side: Side, work: (tx: Tx) => Promise<T>, done: { value?: T }): Promise<T> {
+  async #attempt<T>(side: Side, work: (tx: Tx) => Promise<T>): Promise<T> {
     const client = await this.#pools[side].connect()
     const sent: Promise<unknown>[] = []
     const send = <R>(answer: Promise<R>): Promise<R> => {
@@ -207,37 +201,33 @@ class PostgresLink implements Link {
     }
     let committing = false
     let broken = false
-    const begun = send(client.query(this.#begin) as Promise<unknown>)
+    void send(client.query(this.#begin))
     try {
       const tx: Tx = {
         rows: (sql, values) => send(rowsOf(client, this.qualified(sql), values)),
       }
-      done.value = await work(tx)
+      const value = await work(tx)
       committing = true
       const committed = send(client.query('COMMIT'))
       await Promise.all(sent)
       if ((await committed).command !== 'COMMIT') throw new Error('the server rolled back')
-      return done.value
+      return value
     } catch (error) {
       await Promise.allSettled(sent)
       broken = isLost(error) || !(await rolledBack(client))
-      if (committing && isLost(error)) throw new LostCommit(await txidOf(begun), error)
+      if (committing && isLost(error)) throw new LostCommit(error)
       throw error
     } finally {
       client.release(broken)
     }
   }
 
-  /** Asks another connection how a transaction ended whose commit was not answered. */
-  async #happened({ txid, cause }: LostCommit): Promise<boolean> {
-    for (let tries = txid === undefined ? 5 : 0; tries < 5; tries++) {
-      const rows = await this.read('SELECT txid_status($1::bigint)', [txid]).catch(() => [])
-      const status = rows[0]?.[0]
-      if (status === 'committed' || status === 'aborted') return status === 'committed'
-      await sleep(this.#clock, 50 * 2 ** tries)
-    }
-    const message = `${this.place}: the connection was lost while a commit was on its way; what was sent may or may not be kept`
-    throw new RedriveError('STORE_UNAVAILABLE', message, { cause })
+  #unknown({ message, cause }: LostCommit): RedriveError {
+    return new RedriveError(
+      'STORE_UNAVAILABLE',
+      `${this.place}: ${message}; what was sent may or may not be kept, and repeating it is harmless`,
+      { cause },
+    )
   }
 
   async close(): Promise<void> {
@@ -251,15 +241,5 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
     return true
   } catch {
     return false
-  }
-}
-
-/** `begin` is several statements, and its last answer has the number of the transaction. */
-async function txidOf(begun: Promise<unknown>): Promise<string | undefined> {
-  try {
-    const results = (await begun) as QueryResult<{ txid_current: string }>[]
-    return results.at(-1)?.rows[0]?.txid_current
-  } catch {
-    return undefined
   }
 }

@@ -43,6 +43,7 @@ export function giveBack(line: Line): void {
 const portCount = 3
 
 class ThreadLine implements Line {
+  readonly #worker: Worker
   readonly #ports: MessagePort[]
   readonly #bell: Int32Array
   #listener: LineListener | null = null
@@ -61,6 +62,7 @@ class ThreadLine implements Line {
     })
     this.#ports = channels.map(({ port1 }) => port1)
     this.#bell = new Int32Array(bell)
+    this.#worker = worker
     worker.unref()
     for (const port of this.#ports) {
       port.on('message', (report: Report) => this.#listener?.hear(report))
@@ -78,9 +80,12 @@ class ThreadLine implements Line {
     Atomics.notify(this.#bell, 0)
   }
 
+  /** The thread itself too: should it die, its end must still be heard, or its callers would wait for ever. */
   hold(held: boolean): void {
-    if (held) this.#ports[0]!.ref()
-    else this.#ports[0]!.unref()
+    for (const handle of [this.#worker, this.#ports[0]!]) {
+      if (held) handle.ref()
+      else handle.unref()
+    }
   }
 
   listen(listener: LineListener | null): void {

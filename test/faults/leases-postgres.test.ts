@@ -1,0 +1,4 @@
+import { backends } from './backends.ts'
+import { testLeases } from './leases.ts'
+
+testLeases(backends.postgres)

@@ -1,0 +1,4 @@
+import { backends } from './backends.ts'
+import { testNetwork } from './network.ts'
+
+testNetwork(backends.opensearch)

@@ -1,0 +1,173 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { resolve } from '../../src/letter/moves.ts'
+import type { Store } from '../../src/store.ts'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
+import { aLetter } from '../../src/testing/index.ts'
+import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+let path: string
+let opened: Store[]
+
+beforeEach(async () => {
+  directory = await temporaryDirectory()
+  path = join(directory.path, 'letters.db')
+  opened = []
+})
+afterEach(async () => {
+  await Promise.all(opened.map((store) => store.close()))
+  await directory.clear()
+})
+
+async function open(at = path): Promise<Store> {
+  const store = sqliteStore({ path: at })
+  opened.push(store)
+  await store.open()
+  return store
+}
+
+const counted = async (store: Store): Promise<number> =>
+  [...(await store.tally('state')).values()].reduce((sum, n) => sum + n, 0)
+
+/** All ids that the store lists. Each letter is whole, and as many are counted as are there. */
+async function wholeIds(store: Store): Promise<string[]> {
+  const { items } = await store.find({ order: 'oldest', limit: 1000, payload: true })
+  expect(items.filter(({ corrupt }) => corrupt !== undefined)).toEqual([])
+  expect(await counted(store)).toBe(items.length)
+  return items.map(({ id }) => id)
+}
+
+describe('a SQLite file that others lay hands on', () => {
+  it('is written to no more once another file stands in its place, and that one is left alone', async () => {
+    const store = await open()
+    await store.add([aLetter()])
+    const other = join(directory.path, 'other.db')
+    writeFileSync(other, 'mine')
+    renameSync(other, path)
+    expect((await store.health()).problems).toEqual([expect.stringContaining('replaced')])
+    await expect(store.add([aLetter()])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await store.close()
+    expect(readFileSync(path, 'utf8')).toBe('mine')
+  })
+
+  it.each([
+    ['may not be read by this process', 0o600, 0o755],
+    ['stands in a folder that may not be written to', 0o444, 0o755],
+  ])('is refused when it %s', async (_, fileMode, folderMode) => {
+    await (await open()).close()
+    const before = readFileSync(path)
+    chmodSync(path, fileMode)
+    chmodSync(directory.path, folderMode)
+    const script = join(import.meta.dirname, 'acting.ts')
+    // Root may do anything, so the process is somebody else.
+    const somebody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+    if (process.getuid?.() !== 0) chmodSync(path, 0o400)
+    const env = { ...process.env, NODE_COMPILE_CACHE: '' }
+    const run = promisify(execFile)(process.execPath, [script, path], { ...somebody, env })
+    expect((await run).stdout).toMatch(/^refused open 1 STORE_UNAVAILABLE\nrefused open 2/)
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+})
+
+describe('a backup of a SQLite file', () => {
+  it('that is made while letters come in has all that was acknowledged before, whole and counted', async () => {
+    const store = await open()
+    const before = Array.from({ length: 300 }, () => aLetter())
+    await store.add(before)
+    const source = new DatabaseSync(path)
+    const copy = join(directory.path, 'copy.db')
+    const progress = { isDone: false }
+    const copying = backup(source, copy, { rate: 10 }).finally(() => {
+      progress.isDone = true
+    })
+    let during = 0
+    for (; !progress.isDone; during += 1) await store.add([aLetter()])
+    await copying
+    source.close()
+    expect(during).toBeGreaterThan(0)
+    const ids = await wholeIds(await open(copy))
+    expect(ids).toEqual(expect.arrayContaining(before.map(({ id }) => id)))
+    expect(await counted(store)).toBe(300 + during)
+  })
+
+  it('that is put back under a running worker lets it settle nothing, and fences its lease', async () => {
+    const old = await open()
+    const letter = aLetter()
+    await old.add([letter])
+    const copy = join(directory.path, 'copy.db')
+    const source = new DatabaseSync(path)
+    await backup(source, copy)
+    source.close()
+    const [held] = (await old.claim({ worker: 'old', limit: 1, leaseMs: 60_000 })).letters
+    renameSync(copy, path)
+    for (const rest of ['-wal', '-shm']) rmSync(path + rest)
+
+    const fresh = await open()
+    const [again] = (await fresh.claim({ worker: 'new', limit: 1, leaseMs: 60_000 })).letters
+    expect(again).toMatchObject({ id: letter.id, epoch: held!.epoch })
+    const late = resolve(held!, { at: held!.updatedAt, actor: 'old', guard: 'epoch' })
+    await old.health()
+    await expect(old.apply([late])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await fresh.apply([late]), 'the same epoch, of another worker').toEqual(['conflict'])
+    const result = resolve(again!, { at: again!.updatedAt, actor: 'new', guard: 'epoch' })
+    expect(await fresh.apply([result])).toEqual(['written'])
+  })
+})
+
+describe('a damaged SQLite file', () => {
+  it('has all letters up to the damaged place of its WAL, whole and counted', async () => {
+    const store = await open()
+    const letters = Array.from({ length: 30 }, () => aLetter())
+    for (const letter of letters) await store.add([letter])
+    const damaged = join(directory.path, 'damaged.db')
+    copyFileSync(path, damaged)
+    const wal = readFileSync(`${path}-wal`)
+    const middle = Math.floor(wal.length / 2)
+    wal[middle] = wal[middle]! ^ 1
+    writeFileSync(`${damaged}-wal`, wal)
+    const ids = await wholeIds(await open(damaged))
+    expect(ids.length).toBeGreaterThan(0)
+    expect(ids.length).toBeLessThan(30)
+    expect(ids).toEqual(letters.slice(0, ids.length).map(({ id }) => id))
+  })
+
+  it('answers or says that it is damaged, whichever page is overwritten', async () => {
+    const store = await open()
+    await store.add(Array.from({ length: 40 }, () => aLetter()))
+    await store.close()
+    const sound = readFileSync(path)
+    const pageBytes = 8192
+    const noticed: number[] = []
+    for (let page = 1; page < sound.length / pageBytes; page++) {
+      const damaged = Buffer.from(sound)
+      damaged.fill(0x5a, page * pageBytes, (page + 1) * pageBytes)
+      const place = join(directory.path, `page-${page}.db`)
+      writeFileSync(place, damaged)
+      const store = sqliteStore({ path: place })
+      const answers = await Promise.allSettled([
+        store.open(),
+        store.open().then(() => store.find({ order: 'oldest', limit: 100, payload: true })),
+        store.open().then(() => store.claim({ worker: 'w', limit: 100, leaseMs: 1000 })),
+        store.open().then(() => store.add([aLetter()])),
+        store.open().then(() => store.tally('state')),
+      ])
+      await store.close()
+      rmSync(place)
+      const refusals = answers.flatMap((answer) =>
+        answer.status === 'rejected' ? [answer.reason as unknown] : [],
+      )
+      for (const reason of refusals) expect(reason).toBeInstanceOf(RedriveError)
+      const list = answers[1]
+      const whole =
+        list.status === 'fulfilled' && list.value.items.filter(({ corrupt }) => !corrupt).length
+      if (refusals.length > 0 || whole !== 40) noticed.push(page)
+    }
+    expect(noticed.length).toBeGreaterThan(5)
+  })
+})
