@@ -13,11 +13,15 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   workers,
 }
 
-const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${Object.keys(workloads).join('|')}…] [--quick] [--json FILE]`
+const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${Object.keys(workloads).join('|')}…] [--quick] [--rounds N] [--json FILE]`
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean' }, json: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean' },
+    rounds: { type: 'string' },
+    json: { type: 'string' },
+  },
 })
 const strangers = positionals.filter((word) => !isStore(word) && !(word in workloads))
 if (strangers.length > 0) {
@@ -25,6 +29,8 @@ if (strangers.length > 0) {
   process.exit(2)
 }
 
+const usual = values.quick ? quickSizes : fullSizes
+const sizes = values.rounds ? { ...usual, rounds: Number(values.rounds) } : usual
 const kinds = positionals.filter(isStore)
 const chosen = positionals.filter((word) => word in workloads)
 const results: Result[] = []
@@ -34,7 +40,6 @@ for (const kind of kinds.length > 0 ? kinds : (['sqlite'] as const))
 console.log(table(results))
 if (values.json) {
   const machine = { node: process.version, cores: availableParallelism(), cpu: cpus()[0]?.model }
-  const sizes = values.quick ? quickSizes : fullSizes
   await writeFile(values.json, `${JSON.stringify({ machine, sizes, results }, null, 2)}\n`)
 }
 
@@ -43,7 +48,7 @@ function isStore(word: string): word is StoreKind {
 }
 
 async function measured(kind: StoreKind, names: string[]): Promise<Result[]> {
-  const bench = await openBench(kind, values.quick ? quickSizes : fullSizes)
+  const bench = await openBench(kind, sizes)
   try {
     const found: Result[] = []
     for (const name of names) {

@@ -138,7 +138,7 @@ export const rows: readonly Row[] = [
     'W8',
     'settings with the seed’s names and bounds, from YAML and environment; a wrong value is refused with the allowed ones',
   ),
-  later(
+  row(
     'W9',
     'OpenSearch store: the seed’s index fields with explicit mapping, its three example queries work; reload after restart; fallback by spool',
   ),
