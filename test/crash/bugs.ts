@@ -12,6 +12,7 @@ export const bugNames = [
   'rescuer-by-id',
   'attempts-on-failure',
   'ack-before-commit',
+  'lease-by-own-clock',
 ] as const
 export type BugName = (typeof bugNames)[number]
 
@@ -90,6 +91,8 @@ export const bugs: Record<BugName, Bug> = {
         },
       }),
   },
+  /** Made where the store is opened: it is given the wrong clock of its process. */
+  'lease-by-own-clock': { shows: ['overlap'], plant: (store) => store },
 }
 
 export function planted(name: BugName, store: Store): Store {

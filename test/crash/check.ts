@@ -8,7 +8,7 @@ if (ledgers === undefined || store === undefined || leaseMs === undefined) {
   process.stderr.write('usage: node check.ts LEDGERS STORE LEASE_MS\n')
   process.exit(2)
 }
-const raw = dumpRaw(store)
+const raw = await dumpRaw(store)
 const api = await dumpApi(store)
 const judgement = judge({ lines: readLedgers(ledgers), raw, api, leaseMs: Number(leaseMs) })
 process.stdout.write(JSON.stringify(judgement))

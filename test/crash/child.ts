@@ -1,9 +1,13 @@
 import { flushCompileCache } from 'node:module'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock, type Clock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
+import type { QueueOptions } from '../../src/options.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import { planted, type BugName } from './bugs.ts'
+import { chance } from './chance.ts'
 import { openLedger, type Ledger } from './ledger.ts'
+import { codeOf } from './witness.ts'
 
 /** What a child is told when it is spawned, as JSON in its only argument. */
 export interface ChildSettings {
@@ -13,6 +17,8 @@ export interface ChildSettings {
   seed: number
   leaseMs: number
   bug?: BugName
+  /** The store has a clock of its own, so this process may have a wrong one. */
+  skewed?: boolean
   /** A producer that captures only what it is asked for. */
   onDemand?: boolean
   /** The name of the child that had this slot before. */
@@ -26,10 +32,43 @@ export function beChild(): { settings: ChildSettings; ledger: Ledger } {
   return { settings, ledger: openLedger(settings.dir, settings.name) }
 }
 
-/** The store of the run, with the planted bug if one is asked for. */
-export async function storeFor({ store, bug }: ChildSettings): Promise<Store> {
-  const connected = await connect(store, systemClock)
-  return bug ? planted(bug, connected) : connected
+/** From an hour behind to a second ahead: further ahead would only make the end of the run longer. */
+const skewsMs = [0, -3_600_000, -5000, 1000] as const
+
+function clockFor({ seed, skewed, bug }: ChildSettings): Clock {
+  const wrong = skewed || bug === 'lease-by-own-clock'
+  const skewMs = wrong ? chance(seed).pick(skewsMs) : 0
+  return { ...systemClock, now: () => systemClock.now() + skewMs }
+}
+
+const reopenMs = 100
+
+/**
+ * Opens the queue on the store of the run, with the planted bug if one is asked for. While the store cannot be reached
+ * it begins again, as whoever looks after a process would let it.
+ */
+export async function openQueue(
+  settings: ChildSettings,
+  ledger: Ledger,
+  options: QueueOptions,
+  wrapped: (store: Store) => Store = (store) => store,
+): Promise<{ store: Store; dlq: DeadLetterQueue }> {
+  const clock = clockFor(settings)
+  const storeClock = settings.bug === 'lease-by-own-clock' ? clock : systemClock
+  for (;;) {
+    const connected = await connect(settings.store, storeClock)
+    const store = wrapped(settings.bug ? planted(settings.bug, connected) : connected)
+    try {
+      const dlq = await DeadLetterQueue.open(store, { ...options, clock, worker: settings.name })
+      return { store, dlq }
+    } catch (error) {
+      const code = codeOf(error)
+      ledger.write({ e: 'open.fail', code })
+      if (code !== 'STORE_UNAVAILABLE') throw error
+      await store.close()
+      await pause(reopenMs)
+    }
+  }
 }
 
 /**

@@ -1,20 +1,30 @@
 import { describe, expect, it } from 'vitest'
+import { lacksPrivate } from '../servers/private.ts'
 import { crash } from './crash.ts'
 import { verdictOf } from './verdict.ts'
 
+const stores = [
+  { store: 'sqlite', seconds: 5, minKills: 2, lacking: undefined },
+  { store: 'postgres', seconds: 6, minKills: 1, lacking: lacksPrivate.postgres() },
+  { store: 'redis', seconds: 6, minKills: 1, lacking: lacksPrivate.redis() },
+] as const
+
 describe('crash', () => {
-  it(
-    'keeps every promise while workers and producers are killed and paused',
-    { timeout: 240_000 },
-    async () => {
-      const settings = { seconds: 5, workers: 4, producers: 1, leaseMs: 350, seed: 7, keep: false }
-      const result = await crash({ ...settings, latePauses: 3 })
-      const verdict = verdictOf(result, { minKills: 2, latePauses: 3 })
-      expect(verdict.problems, verdict.examples.join('\n')).toEqual([])
-      expect(verdict.captured).toBeGreaterThan(0)
-      expect(verdict.resolved + verdict.exhausted + verdict.parked).toBeGreaterThanOrEqual(
-        verdict.captured,
-      )
-    },
-  )
+  for (const { store, seconds, minKills, lacking } of stores)
+    it.skipIf(lacking)(
+      `keeps every promise of ${store} under faults${lacking ? ` (${lacking})` : ''}`,
+      { timeout: 240_000 },
+      async () => {
+        const size = { seconds, workers: 4, producers: 1, leaseMs: 350, seed: 7, latePauses: 3 }
+        const own = store === 'sqlite' ? {} : { store }
+        const result = await crash({ ...size, ...own, keep: false })
+        const demands = { minKills, latePauses: 3, minRestarts: 1, minCuts: 3 }
+        const verdict = verdictOf(result, demands)
+        expect(verdict.problems, verdict.examples.join('\n')).toEqual([])
+        expect(verdict.captured).toBeGreaterThan(0)
+        expect(verdict.resolved + verdict.exhausted + verdict.parked).toBeGreaterThanOrEqual(
+          verdict.captured,
+        )
+      },
+    )
 })

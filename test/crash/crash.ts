@@ -4,17 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BugName } from './bugs.ts'
-import { chance } from './chance.ts'
+import { chance, seedFor } from './chance.ts'
 import { pause } from './child.ts'
-import { Crew, stderrFile } from './crew.ts'
-import { unsettledRows } from './dump.ts'
+import { Crew, crewSize, stderrFile } from './crew.ts'
+import { watchOver } from './dump.ts'
 import type { Judgement } from './judge.ts'
 import { killAround } from './killer.ts'
-import { openLedger } from './ledger.ts'
+import { openLedger, type Ledger } from './ledger.ts'
 import { pauseLate } from './pauser.ts'
+import { phaseAt, type Phase } from './phases.ts'
+import { setScene, type FaultKind, type Scene } from './scene.ts'
+import { cutAround, strikeServer } from './storm.ts'
 
 export interface CrashSettings {
-  /** `sqlite:FILE`; a new file in a temporary folder unless said. */
+  /** `sqlite:FILE`, `postgres` or `redis` for a server of its own, or a server's URL; a new file unless said. */
   store?: string
   seconds: number
   workers: number
@@ -32,19 +35,26 @@ export interface CrashResult extends Judgement {
   seconds: number
   drain_ms: number
   seed: number
+  store: Scene['kind']
+  /** The kinds of fault that could be made on this store. */
+  faults: FaultKind[]
   bug?: BugName
   /** Where the evidence is, if it was kept. */
   evidence?: string
 }
 
-/** No progress for so long means stuck: far beyond lease + sweep + backoff, even on a busy machine. */
-const standstillMs = 12_000
+/**
+ * No progress for so long means stuck: far beyond lease + sweep + backoff, even on a busy machine, and beyond the time
+ * in which a server notices that the holder of a lock is gone.
+ */
+const standstillMs = 30_000
 const longestDrainMs = 300_000
 /** How much longer than the killer the targeted pauses may go on, when the machine was too busy to see enough. */
 const overtimeMs = 90_000
 /** A planted bug shows early or not at all, and some of them never let a run come to its end. */
 const patienceWithBugMs = 15_000
-const dismissMs = 10_000
+/** How long a process may take to end when it is asked to, once everything works. */
+const dismissMs = 20_000
 const bootMs = 60_000
 
 /** One run: faults for a while, then everybody healed and drained, then the offline checker over the evidence. */
@@ -52,16 +62,21 @@ export async function crash(settings: CrashSettings): Promise<CrashResult> {
   const dir = mkdtempSync(join(tmpdir(), 'redrive-crash-'))
   const ledgers = join(dir, 'ledgers')
   mkdirSync(ledgers)
-  const store = settings.store ?? `sqlite:${join(dir, 'letters.db')}`
+  const { seconds, seed, bug, keep } = settings
   try {
-    const drainMs = await play(settings, ledgers, store)
-    const judgement = await check(ledgers, store, settings.leaseMs)
-    if (judgement.unexpected_exits > 0) judgement.examples.push(...lastWords(ledgers))
-    const { seconds, seed, bug, keep } = settings
-    const about = { ...(bug ? { bug } : {}), ...(keep ? { evidence: dir } : {}) }
-    return { ...judgement, seconds, drain_ms: drainMs, seed, ...about }
+    const scene = await setScene(settings.store, dir, crewSize(settings))
+    try {
+      const drainMs = await play(settings, ledgers, scene)
+      const judgement = await check(ledgers, scene.url, settings.leaseMs)
+      if (judgement.unexpected_exits > 0) judgement.examples.push(...lastWords(ledgers))
+      const { kind: store, faults } = scene
+      const about = { store, faults, ...(bug ? { bug } : {}), ...(keep ? { evidence: dir } : {}) }
+      return { ...judgement, seconds, drain_ms: drainMs, seed, ...about }
+    } finally {
+      await scene.end(keep)
+    }
   } finally {
-    if (!settings.keep) rmSync(dir, { recursive: true, force: true })
+    if (!keep) rmSync(dir, { recursive: true, force: true })
   }
 }
 
@@ -71,10 +86,11 @@ function lastWords(dir: string): string[] {
   return [...new Set(text.split('\n').filter((line) => /^\w*Error\b/.test(line)))].slice(-5)
 }
 
-async function play(settings: CrashSettings, dir: string, store: string): Promise<number> {
-  const { seconds, leaseMs, seed, latePauses, bug } = settings
+async function play(settings: CrashSettings, dir: string, scene: Scene): Promise<number> {
+  const { bug } = settings
   const ledger = openLedger(dir, 'parent')
-  const crew = new Crew({ ...settings, dir, store }, ledger)
+  const skewed = scene.kind !== 'sqlite'
+  const crew = new Crew({ ...settings, dir, urlFor: scene.urlFor, skewed }, ledger)
   const abandon = (): void => crew.abandon()
   const interrupted = (): void => process.exit(130)
   process.once('exit', abandon)
@@ -82,16 +98,12 @@ async function play(settings: CrashSettings, dir: string, store: string): Promis
   try {
     await everybodyReady(crew)
     ledger.write({ e: 'phase', name: 'chaos' })
-    const untilMs = performance.now() + seconds * 1000
-    await Promise.all([
-      killAround({ crew, dice: chance(seed), leaseMs, untilMs }),
-      pauseLate(crew, latePauses, untilMs + (bug ? patienceWithBugMs : overtimeMs)),
-    ])
+    await makeFaults(settings, scene, crew, ledger)
     ledger.write({ e: 'phase', name: 'heal' })
     crew.wakeAll()
     const healedMs = performance.now()
     await Promise.all([crew.dismiss('producer', dismissMs), crew.dismiss('feeder', dismissMs)])
-    await drained(store, bug ? patienceWithBugMs : longestDrainMs)
+    await drained(scene.url, bug ? patienceWithBugMs : longestDrainMs)
     const drainMs = Math.round(performance.now() - healedMs)
     await crew.dismiss('worker', dismissMs)
     ledger.write({ e: 'phase', name: 'frozen' })
@@ -101,6 +113,26 @@ async function play(settings: CrashSettings, dir: string, store: string): Promis
     process.off('exit', abandon)
     process.off('SIGINT', interrupted)
   }
+}
+
+/** Everything that goes wrong, until its time is up. */
+async function makeFaults(
+  { seconds, leaseMs, seed, latePauses, bug }: CrashSettings,
+  { links, server }: Scene,
+  crew: Crew,
+  ledger: Ledger,
+): Promise<void> {
+  const startMs = performance.now()
+  const untilMs = startMs + seconds * 1000
+  const phase = (): Phase => phaseAt(performance.now() - startMs, links.length > 0)
+  const common = { leaseMs, untilMs, phase }
+  const storm = { ...common, links, ledger, ...(server ? { server } : {}) }
+  await Promise.all([
+    killAround({ ...common, crew, dice: chance(seed) }),
+    cutAround({ ...storm, dice: chance(seedFor(seed, 'cuts')) }),
+    strikeServer({ ...storm, dice: chance(seedFor(seed, 'server')) }),
+    pauseLate(crew, latePauses, untilMs + (bug ? patienceWithBugMs : overtimeMs)),
+  ])
 }
 
 async function everybodyReady(crew: Crew): Promise<void> {
@@ -114,16 +146,21 @@ async function everybodyReady(crew: Crew): Promise<void> {
 
 /** Until nothing is left to do, or nothing moves any more. The checker tells which. */
 async function drained(store: string, withinMs: number): Promise<void> {
-  const startedMs = performance.now()
-  let fewest = Infinity
-  let movedMs = startedMs
-  while (performance.now() - startedMs < withinMs) {
-    const left = unsettledRows(store)
-    if (left === 0) return
-    if (left < fewest) movedMs = performance.now()
-    fewest = Math.min(fewest, left)
-    if (performance.now() - movedMs > standstillMs) return
-    await pause(100)
+  const view = await watchOver(store)
+  try {
+    const startedMs = performance.now()
+    let fewest = Infinity
+    let movedMs = startedMs
+    while (performance.now() - startedMs < withinMs) {
+      const left = await view.unsettled()
+      if (left === 0) return
+      if (left < fewest) movedMs = performance.now()
+      fewest = Math.min(fewest, left)
+      if (performance.now() - movedMs > standstillMs) return
+      await pause(100)
+    }
+  } finally {
+    await view.close()
   }
 }
 

@@ -36,9 +36,16 @@ interface Entry extends Member {
   cancelPause: () => void
 }
 
-export type CrewSettings = Omit<ChildSettings, 'name' | 'previous' | 'onDemand'> & {
+export type CrewSettings = Omit<ChildSettings, 'name' | 'previous' | 'onDemand' | 'store'> & {
   workers: number
   producers: number
+  /** The way of a process to the store, by its number; whoever takes its place goes the same way. */
+  urlFor: (process: number) => string
+}
+
+/** How many processes there are at once. */
+export function crewSize({ workers, producers }: { workers: number; producers: number }): number {
+  return workers + producers + 1
 }
 
 /** Sees lines of one letter as they are written, from when it was made. */
@@ -155,13 +162,16 @@ export class Crew {
     }
   }
 
-  /** Ends the members of a role, politely first, and fills their slots no more. */
+  /** Ends the members of a role, politely first, and fills their slots no more. Who does not end in time hangs. */
   async dismiss(role: Role, withinMs: number): Promise<void> {
     this.#kept.delete(role)
     const those = (): Entry[] =>
       [...this.#entries.values()].filter((member) => member.role === role)
     for (const member of those()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
-    const rude = setTimeout(() => those().forEach((member) => this.kill(member)), withinMs)
+    const rude = setTimeout(
+      () => those().forEach((member) => this.#signal(member, 'SIGKILL', 'hung')),
+      withinMs,
+    )
     while (those().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
     clearTimeout(rude)
   }
@@ -176,7 +186,7 @@ export class Crew {
   #signal(
     member: Member,
     signal: NodeJS.Signals,
-    e: 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss',
+    e: 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung',
   ): Entry | undefined {
     const entry = this.#entries.get(member.name)
     if (!entry) return undefined
@@ -186,17 +196,24 @@ export class Crew {
     return entry
   }
 
+  #number(role: Role, slot: number): number {
+    const { workers, producers } = this.#settings
+    const first = { worker: 0, producer: workers, feeder: workers + producers }
+    return first[role] + slot
+  }
+
   #spawn(role: Role, slot: number, previous?: string): void {
     if (++this.#incarnation > maxIncarnations) throw new Error('too many processes')
-    const { dir, store, seed, leaseMs, bug } = this.#settings
+    const { dir, urlFor, seed, leaseMs, bug, skewed } = this.#settings
     const name = `${role}-${slot}.${this.#incarnation}`
     const settings: ChildSettings = {
       dir,
-      store,
+      store: urlFor(this.#number(role, slot)),
       name,
       leaseMs,
       seed: seedFor(seed, name),
       ...(bug ? { bug } : {}),
+      ...(skewed ? { skewed } : {}),
       ...(role === 'feeder' ? { onDemand: true } : {}),
       ...(previous === undefined ? {} : { previous }),
     }

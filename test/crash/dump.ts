@@ -1,109 +1,39 @@
-import { DatabaseSync } from 'node:sqlite'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
-import type { Action, DeadLetter, Reason, State } from '../../src/letter/letter.ts'
+import type { DeadLetter } from '../../src/letter/letter.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import type { Dump } from './judge.ts'
 import { shaOf } from './plan.ts'
+import { dumpTables } from './raw-postgres.ts'
+import { dumpKeys } from './raw-redis.ts'
+import { dumpFile, unsettledRows } from './raw-sqlite.ts'
 import type { Stored } from './rules.ts'
 
-/** How states stand in the file. Written down here again, since this side must not ask the product. */
-const states: State[] = ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived']
-
-function openFile(url: string): DatabaseSync {
-  return new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true, timeout: 5000 })
+/** Looks on while letters come to rest. */
+interface View {
+  unsettled: () => Promise<number>
+  close: () => Promise<void>
 }
 
-/** How many letters are not at rest, straight from the file. */
-export function unsettledRows(url: string): number {
-  const db = openFile(url)
-  try {
-    return db.prepare('SELECT count(*) AS n FROM letters WHERE state < 2').get()?.['n'] as number
-  } finally {
-    db.close()
+export async function watchOver(url: string): Promise<View> {
+  if (isFile(url))
+    return { unsettled: async () => unsettledRows(url), close: () => Promise.resolve() }
+  const store = await connect(url, systemClock)
+  await store.open()
+  const unsettled = async (): Promise<number> => {
+    const { pending = 0, retrying = 0 } = Object.fromEntries(await store.tally('state'))
+    return pending + retrying
   }
+  return { unsettled, close: () => store.close() }
 }
 
-interface Row {
-  seq: number
-  id: string
-  state: number
-  reason: string | null
-  epoch: number
-  retries: number
-  rest: string
-  origin: string | null
-  bytes: Uint8Array | null
-}
+const isFile = (url: string): boolean => url.startsWith('sqlite:')
 
-/** The store as it lies in the file, read with plain SQL. */
-export function dumpRaw(url: string): Dump {
-  const db = openFile(url)
-  try {
-    const rows = db
-      .prepare(
-        `SELECT seq, id, state, reason, epoch, retries, rest, origin, bytes
-         FROM letters LEFT JOIN bodies USING (seq) ORDER BY id`,
-      )
-      .all() as unknown as Row[]
-    const history = db.prepare('SELECT entry FROM history WHERE seq = ? ORDER BY n')
-    const letters = rows.map((row) =>
-      storedOf(
-        row,
-        history.all(row.seq).map(({ entry }) => String(entry)),
-      ),
-    )
-    const byState: Dump['byState'] = {}
-    for (const { state, n } of db
-      .prepare('SELECT state, count(*) AS n FROM letters GROUP BY 1')
-      .all())
-      byState[states[Number(state)]!] = Number(n)
-    const queues = db.prepare(
-      'SELECT name, count(*) AS n FROM letters JOIN queues ON queues.id = queue GROUP BY 1',
-    )
-    const byQueue = Object.fromEntries(queues.all().map(({ name, n }) => [String(name), Number(n)]))
-    return { letters, byState, byQueue, problems: problemsIn(db) }
-  } finally {
-    db.close()
-  }
-}
-
-/** The first entry of the history lies with what never changes, the others beside it. */
-function storedOf(row: Row, later: string[]): Stored {
-  const { entry } = JSON.parse(row.origin ?? '{}') as { entry?: { action: Action } }
-  const entries = later.map((text) => JSON.parse(text) as { action: Action })
-  const { maxRetries } = JSON.parse(row.rest) as { maxRetries: number }
-  return {
-    id: row.id,
-    state: states[row.state]!,
-    ...(row.reason === null ? {} : { reason: row.reason as Reason }),
-    epoch: row.epoch,
-    retries: row.retries,
-    maxRetries,
-    sha: row.bytes ? shaOf(row.bytes) : 'no body',
-    actions: [...(entry ? [entry] : []), ...entries].map(({ action }) => action),
-  }
-}
-
-/** Rows without their other half, and what the file says about itself. */
-function problemsIn(db: DatabaseSync): string[] {
-  const count = (sql: string): number => Number(db.prepare(sql).get()?.['n'])
-  const orphans = {
-    bodies: count('SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM letters)'),
-    'history lines': count(
-      'SELECT count(*) AS n FROM history WHERE seq NOT IN (SELECT seq FROM letters)',
-    ),
-  }
-  const left = Object.entries(orphans).filter(([, n]) => n > 0)
-  const integrity = db
-    .prepare('PRAGMA integrity_check')
-    .all()
-    .map((row) => String(row['integrity_check']))
-  return [
-    ...left.map(([what, n]) => `${n} ${what} without a letter`),
-    ...integrity.filter((line) => line !== 'ok').map((line) => `integrity check: ${line}`),
-  ]
+/** The store as it lies there, past the product: straight from the file, the tables or the keys. */
+export async function dumpRaw(url: string): Promise<Dump> {
+  if (isFile(url)) return dumpFile(url)
+  return url.startsWith('postgres') ? dumpTables(url) : dumpKeys(url)
 }
 
 /** The store as the product tells it: every letter from its listing, and the counts that it keeps. */

@@ -1,5 +1,7 @@
 import type { Line, LineOf } from './ledger.ts'
 import type { Life } from './life.ts'
+import type { Stored } from './rules.ts'
+import { cutKinds, type CutKind } from './storm.ts'
 
 /** Targeted pauses: a worker stood still until another one had settled its letter, and then went on. */
 export interface LatePauses {
@@ -10,7 +12,7 @@ export interface LatePauses {
   waited: number
   /** …and were told to stop. */
   aborted: number
-  /** Resumed, but the process died before it answered. */
+  /** Resumed, but the process died before it answered, or nobody knows what its answer came to. */
   unanswered: number
 }
 
@@ -25,7 +27,8 @@ export function latePauses(lines: readonly Line[], lives: readonly Life[]): Late
     const accepted =
       life?.settles.some((settle) => same(settle) && settle.result === 'written') ?? false
     const rejected = life?.lost.some((lost) => same(lost) && lost.p === line.of) ?? false
-    if (!accepted && !rejected && ended(line.of, lines)) {
+    const unknown = life?.settles.some((settle) => same(settle) && settle.result === 'unknown')
+    if (!accepted && !rejected && (unknown || ended(line.of, lines))) {
       totals.unanswered++
       continue
     }
@@ -37,6 +40,39 @@ export function latePauses(lines: readonly Line[], lives: readonly Life[]): Late
     if (life?.ends.some((end) => same(end) && end.aborted)) totals.aborted++
   }
   return totals
+}
+
+/** What was asked and never answered, and how much of it was found done in the end. */
+export interface Unknown {
+  captures: number
+  captures_kept: number
+  settles: number
+}
+
+/** Letters by what their producer last knew, and settles one by one. */
+export function unknowns(lives: readonly Life[], stored: readonly Stored[]): Unknown {
+  const kept = new Set(stored.map(({ id }) => id))
+  const captures = lives.filter(({ sha, captured }) => sha !== undefined && !captured)
+  return {
+    captures: captures.length,
+    captures_kept: captures.filter(({ id }) => kept.has(id)).length,
+    settles: lives.reduce(
+      (sum, { settles }) => sum + settles.filter(({ result }) => result === 'unknown').length,
+      0,
+    ),
+  }
+}
+
+export function serverFaults(lines: readonly Line[]): {
+  server_restarts: number
+  server_freezes: number
+  cuts: Record<CutKind, number>
+} {
+  const cuts = Object.fromEntries(cutKinds.map((kind) => [kind, 0])) as Record<CutKind, number>
+  for (const line of lines) if (line.e === 'cut') cuts[line.kind] += line.links.length
+  const blows = lines.filter((line) => line.e === 'server.down').map(({ kind }) => kind)
+  const freezes = blows.filter((kind) => kind === 'freeze').length
+  return { server_restarts: blows.length - freezes, server_freezes: freezes, cuts }
 }
 
 /** Whether the process died unasked, or by the killer, before the run was frozen. */

@@ -161,6 +161,62 @@ describe('judge', () => {
     expect(violations(judged([tried(0)], []))).toEqual([])
   })
 
+  it('tells what was never answered, and how much of it was done', () => {
+    const away: Line[] = [1, 2].map((n) =>
+      at(n, 'producer', { e: 'capture.fail', id, code: 'STORE_UNAVAILABLE' }),
+    )
+    const unsure = at(21, 'a', { e: 'apply.fail', n: 20, code: 'STORE_UNAVAILABLE' })
+    const lines = [tried(0), ...away, claimed(10, 'a', 1), asked(20, 'a', 1, 'resolve'), unsure]
+    const kept = judged(lines, [resolved])
+    expect(violations(kept)).toEqual([])
+    expect(kept.unknown).toEqual({ captures: 1, captures_kept: 1, settles: 1 })
+    const gone = judged([tried(0), ...away], [])
+    expect(violations(gone)).toEqual([])
+    expect(gone.unknown).toEqual({ captures: 1, captures_kept: 0, settles: 0 })
+  })
+
+  it('takes one result that was asked for twice for one', () => {
+    const lines = [
+      ...captured(0),
+      claimed(10, 'a', 1),
+      asked(20, 'a', 1, 'resolve'),
+      ...settled(30, 'a', 1, 'resolve', 'conflict'),
+      at(32, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
+    ]
+    expect(violations(judged(lines, [resolved]))).toEqual([])
+  })
+
+  it('takes a late result whose answer was lost for neither refused nor accepted', () => {
+    const lines = [
+      ...captured(0),
+      claimed(10, 'a', 1),
+      at(13, 'a', { e: 'self.stop', id, epoch: 1, point: 'settle' }),
+      ...run(120, 'b', 2),
+      at(150, 'parent', { e: 'late.resume', of: 'a', id, epoch: 1 }),
+      asked(160, 'a', 1, 'resolve'),
+    ]
+    const judgement = judged(lines, [{ ...resolved, epoch: 2, retries: 2 }])
+    expect(violations(judgement)).toEqual([])
+    expect(judgement.a6).toMatchObject({ pauses: 0, unanswered: 1 })
+  })
+
+  it('counts what was done to the server and to the links', () => {
+    const lines = [
+      at(1, 'parent', { e: 'cut', kind: 'half_open', links: [0, 3] }),
+      at(2, 'parent', { e: 'cut', kind: 'reset', links: [1] }),
+      at(3, 'parent', { e: 'server.down', kind: 'kill9' }),
+      at(4, 'parent', { e: 'server.up' }),
+      at(5, 'parent', { e: 'server.down', kind: 'freeze' }),
+      at(6, 'worker', { e: 'open.fail', code: 'STORE_UNAVAILABLE' }),
+    ]
+    expect(judged(lines, [])).toMatchObject({
+      cuts: { half_open: 2, replies_lost: 0, reset: 1 },
+      server_restarts: 1,
+      server_freezes: 1,
+      failed_opens: 1,
+    })
+  })
+
   it('accepts poison that was parked after exactly its limit', () => {
     const judgement = judged(crashLoop, [parked])
     expect(violations(judgement)).toEqual([])
@@ -213,6 +269,21 @@ describe('violations', () => {
           renewals: [{ id, epoch: 1, kept: true }],
         }),
         ...run(120, 'b', 2),
+      ],
+      [{ ...resolved, epoch: 2, retries: 2 }],
+      ['overlap'],
+    ],
+    [
+      'overlap: claimed while a lease held, by a store that thinks it is later',
+      [
+        ...captured(0),
+        claimed(10, 'a', 1),
+        at(61, 'b', {
+          e: 'claim.ok',
+          since: { t: 60, w: 60 },
+          claims: [{ id, epoch: 2, retries: 2, expiresMs: 5000 }],
+        }),
+        ...settled(70, 'b', 2),
       ],
       [{ ...resolved, epoch: 2, retries: 2 }],
       ['overlap'],
@@ -342,10 +413,45 @@ describe('violations', () => {
       ['history_drift'],
     ],
     [
+      'history_drift: a result that was told and left no trace',
+      [
+        ...captured(0),
+        claimed(10, 'a', 1),
+        asked(20, 'a', 1, 'resolve'),
+        at(30, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
+      ],
+      [{ ...resolved, actions: ['capture'] }],
+      ['history_drift'],
+    ],
+    [
+      'dup_settle: a result that was told, and another that was written',
+      [
+        ...captured(0),
+        claimed(10, 'a', 1),
+        asked(20, 'a', 1, 'resolve'),
+        at(30, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
+        ...run(120, 'b', 2),
+      ],
+      [{ ...resolved, epoch: 2, retries: 2 }],
+      ['dup_settle', 'history_drift'],
+    ],
+    [
+      'odd_errors: a call that failed for another reason than an absent store',
+      [...base, at(50, 'a', { e: 'apply.fail', n: 9, code: 'TypeError: no such thing' })],
+      [resolved],
+      ['odd_errors'],
+    ],
+    [
       'unexpected_exits: a process that died by itself',
       [...base, at(50, 'parent', { e: 'exit', of: 'a', code: 1, signal: null, asked: false })],
       [resolved],
       ['unexpected_exits'],
+    ],
+    [
+      'hung_exits: a process that did not end when it was asked to',
+      [...base, at(50, 'parent', { e: 'hung', of: 'a' })],
+      [resolved],
+      ['hung_exits'],
     ],
   ]
 

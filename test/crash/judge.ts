@@ -1,8 +1,18 @@
 import type { State } from '../../src/letter/letter.ts'
-import { latePauses, recoveries, reruns, staleRejections, type LatePauses } from './figures.ts'
+import {
+  latePauses,
+  recoveries,
+  reruns,
+  serverFaults,
+  staleRejections,
+  unknowns,
+  type LatePauses,
+  type Unknown,
+} from './figures.ts'
 import type { Line, LineOf } from './ledger.ts'
 import { livesOf, type Life } from './life.ts'
 import { rules, type Stored } from './rules.ts'
+import type { CutKind } from './storm.ts'
 
 /** The store after the run, as read by one way in. */
 export interface Dump {
@@ -16,7 +26,7 @@ export interface Dump {
 
 export interface Evidence {
   lines: readonly Line[]
-  /** Straight from the file. */
+  /** As it lies there. */
   raw: Dump
   /** Through the product. */
   api: Dump
@@ -36,7 +46,9 @@ export const violationKinds = [
   'count_drift',
   'wrong_end',
   'history_drift',
+  'odd_errors',
   'unexpected_exits',
+  'hung_exits',
 ] as const
 export type ViolationKind = (typeof violationKinds)[number]
 
@@ -44,8 +56,17 @@ export interface Figures {
   kills: number
   pauses: number
   restarts: number
+  /** Sudden ends of the server, and how often it stood still. */
+  server_restarts: number
+  server_freezes: number
+  cuts: Record<CutKind, number>
+  /** How often a process found the store away when it started. */
+  failed_opens: number
+  /** Captures, settles and housekeeping that rejected. */
+  failed_calls: number
   self_kills: number
   captured: number
+  unknown: Unknown
   resolved: number
   exhausted: number
   parked: number
@@ -79,7 +100,9 @@ export function judge(evidence: Evidence): Judgement {
       if (what !== undefined) found.get(kind)!.push(`${life.id} ${what}`)
     }
   found.get('index_drift')!.push(...indexDrift(evidence))
+  found.get('odd_errors')!.push(...oddErrors(evidence.lines))
   found.get('unexpected_exits')!.push(...unexpectedExits(evidence.lines))
+  found.get('hung_exits')!.push(...hungExits(evidence.lines))
   const counts = Object.fromEntries([...found].map(([kind, those]) => [kind, those.length]))
   const examples = [...found].flatMap(([kind, those]) =>
     those.slice(0, 5).map((what) => `${kind}: ${what}`),
@@ -129,6 +152,27 @@ function unexpectedExits(lines: readonly Line[]): string[] {
     .map(({ of, code, signal }) => `${of} ended by itself with ${signal ?? code}`)
 }
 
+/** When everything works again, a process that is asked to end must be able to. */
+function hungExits(lines: readonly Line[]): string[] {
+  return lines.flatMap((line) =>
+    line.e === 'hung' ? [`${line.of} was asked to end and had to be killed`] : [],
+  )
+}
+
+/** What a store may answer when it cannot do what it is asked to; anything else comes from a mistake of ours. */
+const expectedCodes = ['STORE_UNAVAILABLE', 'CLOSED']
+
+function oddErrors(lines: readonly Line[]): string[] {
+  const odd = lines.flatMap((line) =>
+    'code' in line && typeof line.code === 'string' && !expectedCodes.includes(line.code)
+      ? [
+          `${line.p} ${line.e}: ${line.e === 'trouble' ? `${line.during}: ${line.error}` : line.code}`,
+        ]
+      : [],
+  )
+  return [...new Set(odd)]
+}
+
 function figures({ lines, raw }: Evidence, lives: Life[]): Figures {
   const count = (event: Line['e']): number => lines.filter(({ e }) => e === event).length
   const inState = (state: State): number =>
@@ -138,8 +182,12 @@ function figures({ lines, raw }: Evidence, lives: Life[]): Figures {
     kills: count('kill'),
     pauses: count('pause'),
     restarts: count('restart'),
+    ...serverFaults(lines),
+    failed_opens: count('open.fail'),
+    failed_calls: count('capture.fail') + count('apply.fail') + count('trouble'),
     self_kills: count('self.kill'),
     captured: lives.filter(({ captured }) => captured).length,
+    unknown: unknowns(lives, raw.letters),
     resolved: inState('resolved'),
     exhausted: inState('exhausted'),
     parked: inState('parked'),

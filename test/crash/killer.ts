@@ -1,27 +1,28 @@
 import type { Chance } from './chance.ts'
 import { pause } from './child.ts'
 import type { Crew, Member } from './crew.ts'
-
-/** Faults come for a while, then there is quiet for a while, so that both kinds of time are seen. */
-const chaosMs = 5000
-const quietMs = 1000
+import type { Phase } from './phases.ts'
 
 /** Somebody must be left to do the work, or nothing would ever be at stake. */
 const workersLeft = 1
+
+/** How much rarer its faults are while the server has its own. */
+const restraint = 10
 
 export interface KillerSettings {
   crew: Crew
   dice: Chance
   leaseMs: number
   untilMs: number
+  phase: () => Phase
 }
 
 /** Kills 70 %, pauses 20 %, restarts 10 %: one random member every 40 to 160 ms, as long as enough are at work. */
-export async function killAround({ crew, dice, leaseMs, untilMs }: KillerSettings): Promise<void> {
-  const startedMs = performance.now()
+export async function killAround(settings: KillerSettings): Promise<void> {
+  const { crew, dice, leaseMs, untilMs, phase } = settings
   while (performance.now() < untilMs) {
-    await pause(dice.between(40, 160))
-    if ((performance.now() - startedMs) % (chaosMs + quietMs) > chaosMs) continue
+    await pause(dice.between(40, 160) * (phase() === 'server' ? restraint : 1))
+    if (phase() === 'quiet') continue
     const victim = choose(crew.members(), dice)
     if (victim === undefined) continue
     const roll = dice.next()

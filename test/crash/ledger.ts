@@ -10,7 +10,9 @@ import {
 import { join } from 'node:path'
 import type { Action } from '../../src/letter/letter.ts'
 import type { ApplyResult } from '../../src/store.ts'
+import type { Told } from './life.ts'
 import type { Plan } from './plan.ts'
+import type { BlowKind, CutKind } from './storm.ts'
 
 /**
  * What each process saw, written by itself: one file per process, one synchronous write per line, so that a
@@ -19,6 +21,7 @@ import type { Plan } from './plan.ts'
  */
 export type Fact =
   | { e: 'ready' }
+  | { e: 'open.fail'; code: string }
   | { e: 'capture.try'; id: string; sha: string; plan: Plan }
   | { e: 'capture.ok'; id: string }
   | { e: 'capture.fail'; id: string; code: string }
@@ -29,14 +32,18 @@ export type Fact =
   | { e: 'apply.fail'; n: number; code: string }
   | { e: 'run.start'; id: string; epoch: number; attempt: number }
   | { e: 'run.end'; id: string; epoch: number; ok: boolean; aborted: boolean }
-  | { e: 'settled'; id: string; epoch: number; as: string }
+  | { e: 'settled'; id: string; epoch: number; as: Told }
   | { e: 'lease.lost'; id: string; epoch: number }
   | { e: 'self.kill'; id: string; epoch: number; how: string }
   | { e: 'self.stop'; id: string; epoch: number; point: StopPoint }
-  | { e: 'trouble'; during: string; error: string }
-  | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss'; of: string }
+  | { e: 'trouble'; during: string; code: string; error: string }
+  | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung'; of: string }
   | { e: 'exit'; of: string; code: number | null; signal: string | null; asked: boolean }
   | { e: 'late.resume'; of: string; id: string; epoch: number }
+  /** Links by the number of their process. */
+  | { e: 'cut'; kind: CutKind; links: number[] }
+  | { e: 'server.down'; kind: BlowKind }
+  | { e: 'server.up' }
   | { e: 'phase'; name: 'chaos' | 'heal' | 'frozen' }
 
 export interface ClaimFact {

@@ -1,3 +1,4 @@
+import type { Action } from '../../src/letter/letter.ts'
 import type { ApplyResult } from '../../src/store.ts'
 import type { ChangeFact, ClaimFact, Line, LineOf, Moment } from './ledger.ts'
 import type { Plan } from './plan.ts'
@@ -15,6 +16,8 @@ export interface Life {
   starts: { epoch: number; t: number; p: string }[]
   ends: { epoch: number; ok: boolean; aborted: boolean; t: number }[]
   lost: { epoch: number; t: number; p: string }[]
+  /** Results that a queue told its observers of. */
+  told: { epoch: number; action: Action }[]
 }
 
 export interface Claimed extends ClaimFact {
@@ -34,6 +37,17 @@ export interface Settle extends ChangeFact {
 }
 
 export const terminalActions = ['resolve', 'exhaust', 'park']
+
+/** What was done when an event of this name is told. */
+const actionOf = {
+  resolved: 'resolve',
+  rescheduled: 'reschedule',
+  exhausted: 'exhaust',
+  parked: 'park',
+  released: 'release',
+} as const satisfies Record<string, Action>
+
+export type Told = keyof typeof actionOf
 
 export function livesOf(lines: readonly Line[]): Map<string, Life> {
   const lives = new Map<string, Life>()
@@ -59,6 +73,7 @@ function emptyLife(id: string): Life {
     starts: [],
     ends: [],
     lost: [],
+    told: [],
   }
 }
 
@@ -106,6 +121,9 @@ function tell(line: Line, of: (id: string) => Life, answers: Answers): void {
       return
     case 'run.end':
       of(line.id).ends.push({ epoch: line.epoch, ok: line.ok, aborted: line.aborted, t })
+      return
+    case 'settled':
+      of(line.id).told.push({ epoch: line.epoch, action: actionOf[line.as] })
       return
     case 'lease.lost':
       of(line.id).lost.push({ epoch: line.epoch, t, p })

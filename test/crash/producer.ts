@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { DeadLetterQueue } from '../../src/queue.ts'
 import { chance } from './chance.ts'
-import { beChild, pause, ready, storeFor } from './child.ts'
+import { beChild, openQueue, pause, ready } from './child.ts'
 import { ledgerPath, parseLines, type StopPoint } from './ledger.ts'
 import { bytesOf, makePlan, pauserPlan, shaOf, type Plan } from './plan.ts'
 import { codeOf } from './witness.ts'
@@ -23,13 +22,12 @@ export interface PauserRequest {
 const stopping = new AbortController()
 const { settings, ledger } = beChild()
 const dice = chance(settings.seed)
-const store = await storeFor(settings)
-const dlq = await DeadLetterQueue.open(store, {
-  worker: settings.name,
+const { store, dlq } = await openQueue(settings, ledger, {
   backoff: { kind: 'fixed', delayMs: 20 },
 })
 
 const maxTries = 5
+const betweenTriesMs = 100
 const maxPending = 200
 
 async function capture(
@@ -50,6 +48,8 @@ async function capture(
       return
     } catch (failed) {
       ledger.write({ e: 'capture.fail', id, code: codeOf(failed) })
+      if (stopping.signal.aborted) return
+      await pause(betweenTriesMs * tried)
     }
   }
 }

@@ -29,6 +29,14 @@ const slackMs = 2
 const written = (life: Life): Settle[] => life.settles.filter(({ result }) => result === 'written')
 const maybeWritten = (life: Life): Settle[] =>
   life.settles.filter(({ result }) => result === 'written' || result === 'unknown')
+/** What was answered as written, or what a queue told its observers after it had looked: each result once. */
+function accepted(life: Life): { epoch?: number; action: Action }[] {
+  const answered = written(life)
+  const looked = life.told.filter(
+    ({ epoch, action }) => !answered.some((one) => one.epoch === epoch && one.action === action),
+  )
+  return [...answered, ...looked]
+}
 const isTerminal = ({ action }: { action: Action }): boolean => terminalActions.includes(action)
 
 const lost: Rule = (life, stored) => {
@@ -40,16 +48,28 @@ const lost: Rule = (life, stored) => {
 const ghost: Rule = (life, stored) =>
   stored && life.sha === undefined ? 'is in the store and nobody tried to capture it' : undefined
 
-/** When the lease of a claim ended at the latest, by what is known: renewals move the end, from when they were asked for. */
+/** The renewals of a claim that were kept. */
+function renewalsOf(claim: Claimed, life: Life): Life['renewals'] {
+  return life.renewals.filter(({ epoch, kept }) => kept && epoch === claim.epoch)
+}
+
+/** When the lease of a claim ended by the store's time: renewals move the end, from when they were asked for. */
 function leaseEnd(claim: Claimed, life: Life, leaseMs: number): number {
-  const renewed = life.renewals.filter(({ epoch, kept }) => kept && epoch === claim.epoch)
-  return Math.max(claim.expiresMs, ...renewed.map(({ since }) => since.w + leaseMs))
+  const renewed = renewalsOf(claim, life).map(({ since }) => since.w + leaseMs)
+  return Math.max(claim.expiresMs, ...renewed)
+}
+
+/** Until when it held at least, by a clock that nobody can set: it cannot have begun before it was asked for. */
+function heldUntil(claim: Claimed, life: Life, leaseMs: number): number {
+  const asked = [claim, ...renewalsOf(claim, life)].map(({ since }) => since.t)
+  return Math.max(...asked) + leaseMs
 }
 
 /**
  * No two leases of a letter hold at once. By the store's own time, which is the end of a claim less its length,
- * each one must lie behind the end of the one before; or the one before was given up by a settle, which must
- * have been on its way before the claim was answered.
+ * each one must lie behind the end of the one before; and whatever that time says, no claim may be answered while the one
+ * before must still hold. Or the one before was given up by a settle, which must have been on its way before the claim was
+ * answered.
  */
 const overlap: Rule = (life, _stored, { leaseMs }) => {
   const claims = [...life.claims].sort((a, b) => a.epoch - b.epoch)
@@ -62,9 +82,12 @@ const overlap: Rule = (life, _stored, { leaseMs }) => {
     const given = maybeWritten(life).some(
       ({ epoch, tried }) => epoch === before.epoch && tried.t <= next.t,
     )
-    const early = leaseEnd(before, life, leaseMs) - startMs - slackMs
-    if (!given && early > 0)
-      return `${next.p} claimed epoch ${next.epoch} ${early} ms before the lease of ${before.p} ended`
+    const early = Math.max(
+      leaseEnd(before, life, leaseMs) - startMs,
+      heldUntil(before, life, leaseMs) - next.t,
+    )
+    if (!given && early > slackMs)
+      return `${next.p} claimed epoch ${next.epoch} ${Math.ceil(early)} ms before the lease of ${before.p} ended`
   }
   const epochs = life.starts.map(({ epoch }) => epoch)
   return new Set(epochs).size < epochs.length ? 'ran twice under one epoch' : undefined
@@ -91,10 +114,10 @@ const staleAccepted: Rule = (life) => {
 }
 
 const dupSettle: Rule = (life, stored) => {
-  const accepted = written(life)
-  const epochs = accepted.map(({ epoch }) => epoch)
+  const results = accepted(life)
+  const epochs = results.map(({ epoch }) => epoch)
   if (new Set(epochs).size < epochs.length) return 'two results of one epoch were accepted'
-  if (accepted.filter(isTerminal).length > 1) return 'two final results were accepted'
+  if (results.filter(isTerminal).length > 1) return 'two final results were accepted'
   const ends = stored?.actions.filter((action) => terminalActions.includes(action)).length ?? 0
   return ends > 1 ? `its history has ${ends} final results` : undefined
 }
@@ -182,7 +205,7 @@ const historyDrift: Rule = (life, stored) => {
   if (!stored) return undefined
   for (const action of ['resolve', 'exhaust', 'park', 'reschedule', 'release'] as const) {
     const inHistory = stored.actions.filter((one) => one === action).length
-    const least = written(life).filter((settle) => settle.action === action).length
+    const least = accepted(life).filter((result) => result.action === action).length
     const most = maybeWritten(life).filter((settle) => settle.action === action).length
     if (inHistory < least || inHistory > most)
       return `its history has ${inHistory} × ${action}, the ledgers have ${least} to ${most}`

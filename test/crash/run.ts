@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { lacksPrivate } from '../servers/private.ts'
 import { bugNames, type BugName } from './bugs.ts'
 import { crash, type CrashSettings } from './crash.ts'
 import { found, inWords, verdictOf, type Demands, type Verdict } from './verdict.ts'
@@ -7,13 +8,15 @@ import { found, inWords, verdictOf, type Demands, type Verdict } from './verdict
 const usage = `npm run crash -- [options]
 
   --store sqlite:FILE   a file that does not exist yet (a temporary one unless said)
+  --store postgres      a server of its own, which is also restarted; likewise redis
+  --store postgres://…  a server that runs, in a schema of its own; it is never restarted. redis://… likewise
   --seconds N           how long faults are injected (60)
   --workers N           processes that run letters (5)
   --producers N         processes that capture (2)
   --lease MS            length of a lease (350)
   --seed N              decides the choices of killer and producers (1)
-  --a6 N                targeted pauses: late results to see refused (one per 3 s)
-  --min-kills N         kills that the run must reach (one per second)
+  --a6 N                targeted pauses: late results to see refused (one per 3 s, or per 6 s on a server)
+  --min-kills N         kills that the run must reach (one per second, or per 3 s on a server)
   --bug NAME            plants a bug, which must be caught: ${bugNames.join(', ')}
   --bugs                each of them in turn
   --json FILE           writes the verdict
@@ -55,7 +58,9 @@ function read(args: string[]): Request {
   }
   const planted = values.bug !== undefined || values.bugs
   const seconds = count('seconds', values.seconds ?? (planted ? '20' : '60'), 1)
-  const latePauses = count('a6', values.a6 ?? String(Math.floor(seconds / 3)), 0)
+  const onServer = /^(postgres|redis)/.test(values.store ?? '')
+  const usualPauses = Math.floor(seconds / (onServer ? 6 : 3))
+  const latePauses = count('a6', values.a6 ?? String(usualPauses), 0)
   const settings: CrashSettings = {
     seconds,
     latePauses,
@@ -67,19 +72,34 @@ function read(args: string[]): Request {
     ...(values.store === undefined ? {} : { store: newStore(values.store, values.bugs) }),
     ...(values.bug === undefined ? {} : { bug: bugNamed(values.bug) }),
   }
+  const usualKills = /^(postgres|redis)/.test(values.store ?? '')
+    ? Math.floor(seconds / 3)
+    : seconds
   const demands = {
-    minKills: count('min-kills', values['min-kills'] ?? String(seconds), 0),
+    minKills: count('min-kills', values['min-kills'] ?? String(usualKills), 0),
     latePauses,
+    minRestarts: Math.floor(seconds / 15),
+    minCuts: Math.floor(seconds / 3),
   }
   return { settings, demands, json: values.json, everyBug: values.bugs }
 }
 
-function newStore(url: string, everyBug: boolean): string {
-  if (everyBug) throw new UsageError('--bugs makes a new store for each bug: leave --store out')
-  if (!url.startsWith('sqlite:')) throw new UsageError(`--store must be sqlite:FILE, got ${url}`)
-  if (existsSync(url.slice('sqlite:'.length)))
-    throw new UsageError(`${url} exists already: name a new file`)
-  return url
+function newStore(store: string, everyBug: boolean): string {
+  if (store === 'postgres' || store === 'redis') {
+    const lacking = lacksPrivate[store]()
+    if (lacking) throw new UsageError(lacking)
+    return store
+  }
+  if (/^(postgres(ql)?|rediss?):/.test(store)) return store
+  if (everyBug)
+    throw new UsageError(
+      '--bugs makes a new store for each bug: name a server, or leave --store out',
+    )
+  if (!store.startsWith('sqlite:'))
+    throw new UsageError('--store must be sqlite:FILE, postgres, redis, postgres://… or redis://…')
+  if (existsSync(store.slice('sqlite:'.length)))
+    throw new UsageError(`${store} exists already: name a new file`)
+  return store
 }
 
 function bugNamed(name: string): BugName {

@@ -13,6 +13,9 @@ export interface Verdict extends CrashResult {
 export interface Demands {
   minKills: number
   latePauses: number
+  /** Where these faults are possible. */
+  minRestarts: number
+  minCuts: number
 }
 
 /**
@@ -30,9 +33,13 @@ export function verdictOf(result: CrashResult, demands: Demands): Verdict {
       ...result,
     }
   }
-  const { a6, kills } = result
+  const { a6, kills, faults, server_restarts: restarts } = result
   const problems: string[] = found(result).map((kind) => `${kind}: ${result[kind]}`)
   if (kills < demands.minKills) problems.push(`only ${kills} kills of ${demands.minKills}`)
+  if (faults.includes('restarts') && restarts < demands.minRestarts)
+    problems.push(`only ${restarts} server restarts of ${demands.minRestarts}`)
+  if (faults.includes('cuts') && allCuts(result) < demands.minCuts)
+    problems.push(`only ${allCuts(result)} cuts of ${demands.minCuts}`)
   if (a6.pauses < demands.latePauses)
     problems.push(`only ${a6.pauses} late results of ${demands.latePauses}`)
   if (a6.rejected < a6.pauses)
@@ -46,15 +53,31 @@ export function found(result: CrashResult): ViolationKind[] {
   return violationKinds.filter((kind) => result[kind] > 0)
 }
 
+function allCuts({ cuts }: CrashResult): number {
+  return Object.values(cuts).reduce((sum, n) => sum + n, 0)
+}
+
 /** The verdict for people. */
 export function inWords(verdict: Verdict): string {
   const { a6 } = verdict
   const row = (name: string, value: string | number): string => `  ${name.padEnd(18)}${value}\n`
   const violations = violationKinds.map((kind) => row(kind, verdict[kind])).join('')
+  const { server_restarts: restarts, server_freezes: freezes, unknown } = verdict
+  const cuts = Object.entries(verdict.cuts).map(([kind, n]) => `${n} ${kind.replace('_', '-')}`)
+  const server =
+    row('server', `${restarts} restarts, ${freezes} freezes`) +
+    row('cut links', cuts.join(', ')) +
+    row('store was away', `for ${verdict.failed_opens} opens and ${verdict.failed_calls} calls`)
   const seen =
+    row('store', `${verdict.store}; faults of ${verdict.faults.join(', ')}`) +
     row('kill -9', `${verdict.kills}, and ${verdict.self_kills} by letters themselves`) +
     row('pauses, restarts', `${verdict.pauses}, ${verdict.restarts}`) +
+    (verdict.faults.includes('cuts') ? server : '') +
     row('captured', verdict.captured) +
+    row(
+      'never answered',
+      `${unknown.captures} captures, ${unknown.captures_kept} of them kept; ${unknown.settles} settles`,
+    ) +
     row(
       'ended',
       `${verdict.resolved} resolved, ${verdict.exhausted} exhausted, ${verdict.parked} parked`,

@@ -64,28 +64,36 @@ export function witness(
   return { store: overlaid(inner, watched), whenQuiet }
 }
 
-/** The store, its records too, with the calls counted that are under way. */
+/** The store, its records too, with the calls counted that are under way. New ones wait while quiet is wanted. */
 function counted(store: Store): { inner: Store; whenQuiet: Witness['whenQuiet'] } {
   const underway = new Set<Promise<unknown>>()
+  /** Resolves once nobody wants quiet. */
+  let quiet = Promise.resolve()
+  const called = (call: () => Promise<unknown>): Promise<unknown> => {
+    const ended = call().finally(() => underway.delete(ended))
+    underway.add(ended)
+    return ended
+  }
   const counting = <T extends object>(verbs: T): T =>
     new Proxy(verbs, {
       get(target, key) {
         const value: unknown = Reflect.get(target, key, target)
         if (key === 'records') return counting(value as Store['records'])
         if (typeof value !== 'function') return value
-        return (...args: unknown[]): unknown => {
-          const returned: unknown = Reflect.apply(value, target, args)
-          if (!(returned instanceof Promise)) return returned
-          const ended = returned.finally(() => underway.delete(ended))
-          underway.add(ended)
-          return ended
+        const call = (...args: unknown[]): unknown => Reflect.apply(value, target, args)
+        if (key === 'watch') return call
+        return async (...args: unknown[]): Promise<unknown> => {
+          await quiet
+          return called(() => call(...args) as Promise<unknown>)
         }
       },
     })
-  const whenQuiet = async (act: () => void): Promise<void> => {
+  const inTurn = async (before: Promise<void>, act: () => void): Promise<void> => {
+    await before
     while (underway.size > 0) await pause(1)
     act()
   }
+  const whenQuiet = (act: () => void): Promise<void> => (quiet = inTurn(quiet, act))
   return { inner: counting(store), whenQuiet }
 }
 

@@ -1,14 +1,15 @@
-import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Run } from '../../src/redelivery/run.ts'
-import { beChild, pause, ready, storeFor } from './child.ts'
+import { beChild, openQueue, pause, ready } from './child.ts'
 import type { ChangeFact, StopPoint } from './ledger.ts'
 import type { Plan } from './plan.ts'
-import { witness } from './witness.ts'
+import { codeOf, witness, type Witness } from './witness.ts'
 
 /** A worker of the crash test: a queue with one handler that does to its process what the letter says. */
 
 const { settings, ledger } = beChild()
 const { leaseMs } = settings
+
+let whenQuiet: Witness['whenQuiet']
 
 /** Letters whose first result is held back here, before it reaches the store. */
 const stopBeforeSettle = new Set<string>()
@@ -78,9 +79,7 @@ async function handler(run: Run): Promise<void> {
   if (!ok) throw Object.assign(new Error('connection reset by peer'), { code: 'ECONNRESET' })
 }
 
-const { store, whenQuiet } = witness(await storeFor(settings), ledger, beforeApply)
-const dlq = await DeadLetterQueue.open(store, {
-  worker: settings.name,
+const options = {
   leaseMs,
   pollMs: 50,
   sweepMs: 200,
@@ -88,6 +87,11 @@ const dlq = await DeadLetterQueue.open(store, {
   maxConcurrent: 4,
   backoff: { kind: 'fixed', delayMs: 20 },
   breaker: false,
+} as const
+const { dlq } = await openQueue(settings, ledger, options, (store) => {
+  const witnessed = witness(store, ledger, beforeApply)
+  whenQuiet = witnessed.whenQuiet
+  return witnessed.store
 })
 for (const type of ['resolved', 'rescheduled', 'exhausted', 'parked', 'released'] as const)
   dlq.on(type, ({ letter }) =>
@@ -95,7 +99,7 @@ for (const type of ['resolved', 'rescheduled', 'exhausted', 'parked', 'released'
   )
 dlq.on('lease-lost', ({ letter: { id, epoch } }) => ledger.write({ e: 'lease.lost', id, epoch }))
 dlq.on('trouble', ({ during, error }) =>
-  ledger.write({ e: 'trouble', during, error: String(error) }),
+  ledger.write({ e: 'trouble', during, code: codeOf(error), error: String(error) }),
 )
 dlq.handle('work', handler)
 dlq.start()
