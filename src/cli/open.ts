@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { connect } from '../connect.ts'
 import { RedriveError } from '../errors.ts'
@@ -28,6 +29,25 @@ function storeUrl(options: GlobalOptions): string {
 /** The file of a store that is a file. */
 export function fileOf(url: string): string | undefined {
   return /^sqlite:(?:\/\/(?=\/))?(.+)$/is.exec(url)?.[1]
+}
+
+/** What a store is called from now on: its file by the whole path, or its URL without secrets. */
+export function nameOf(url: string): string {
+  const file = fileOf(url)
+  if (file !== undefined) return `sqlite:${resolve(file)}`
+  if (!URL.canParse(url)) return url
+  const parsed = new URL(url)
+  parsed.username = ''
+  parsed.password = ''
+  const keys = Array.from(parsed.searchParams.keys())
+  for (const key of keys.filter((name) => /pass|secret|token|key/i.test(name)))
+    parsed.searchParams.delete(key)
+  return parsed.href
+}
+
+/** A store as it is shown: a file as it was given, a server without secrets. */
+export function shown(url: string): string {
+  return fileOf(url) === undefined ? nameOf(url) : url
 }
 
 /**

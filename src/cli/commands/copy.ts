@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { copyStore, type CopyProgress, type CopyReport } from '../../copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
-import { fileOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, cut, json, line, lineWidth, table } from '../print.ts'
 import { progressLine } from '../progress-line.ts'
 import { liveWorkers } from '../workers.ts'
@@ -50,20 +49,6 @@ function mustExist(url: string): void {
   const file = fileOf(url)
   if (file !== undefined && !existsSync(file))
     throw new RedriveError('STORE_UNAVAILABLE', `there is no store file ${file}`)
-}
-
-/** What a store is called from now on: its file by the whole path, or its URL without secrets. */
-export function nameOf(url: string): string {
-  const file = fileOf(url)
-  if (file !== undefined) return `sqlite:${resolve(file)}`
-  if (!URL.canParse(url)) return url
-  const parsed = new URL(url)
-  parsed.username = ''
-  parsed.password = ''
-  const keys = Array.from(parsed.searchParams.keys())
-  for (const key of keys.filter((name) => /pass|secret|token|key/i.test(name)))
-    parsed.searchParams.delete(key)
-  return parsed.href
 }
 
 async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {

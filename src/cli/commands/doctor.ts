@@ -3,7 +3,7 @@ import { lookAtSpool } from '../../connect.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { takeCensus } from '../census.ts'
-import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { shown, withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, fromNow, json, line, paint, span, type Style } from '../print.ts'
 import { liveWorkers } from '../workers.ts'
 
@@ -53,8 +53,8 @@ async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)
-    process.stdout.write(`${json({ ok: problems === 0, store: opened.url, findings }, 2)}\n`)
-  else print(opened.url, findings, problems)
+    process.stdout.write(`${json({ ok: problems === 0, store: shown(opened.url), findings }, 2)}\n`)
+  else print(shown(opened.url), findings, problems)
   if (problems > 0) process.exitCode = 1
 }
 

@@ -8,7 +8,7 @@ import { logObserver, type LoggerLike } from '../../observers/log.ts'
 import { exponential } from '../../policy/backoff.ts'
 import { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
-import { fileOf } from '../open.ts'
+import { fileOf, shown } from '../open.ts'
 import { counted, json, line } from '../print.ts'
 import { traffic } from './traffic.ts'
 import { liveView, logView, type View, type ViewOptions } from './view.ts'
@@ -76,7 +76,7 @@ async function mustBeOurs(store: Store, ours: readonly string[], url: string): P
   await store.close()
   throw new RedriveError(
     'INVALID_INPUT',
-    `${url} holds letters of ${line(foreign)}, which are not the demo's: give it a store of its own with --store`,
+    `${shown(url)} holds letters of ${line(foreign)}, which are not the demo's: give it a store of its own with --store`,
   )
 }
 
@@ -84,7 +84,7 @@ function viewFor(view: ViewOptions, options: DemoOptions): View {
   if (options.json) return jsonView(view)
   if (process.stdout.isTTY) return liveView(view)
   process.stdout.write(
-    `redrive demo on ${options.url}: letters move within seconds here, by default within minutes\n`,
+    `redrive demo on ${shown(options.url)}: letters move within seconds here, by default within minutes\n`,
   )
   return logView(view)
 }

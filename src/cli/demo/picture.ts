@@ -1,3 +1,4 @@
+import { shown } from '../open.ts'
 import type { Clock } from '../../clock.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
@@ -31,7 +32,7 @@ export async function picture(options: PictureOptions): Promise<string[]> {
   const width = lineWidth()
   const above = [
     cut(
-      `redrive demo  ${line(url)}  for ${span(nowMs - startedMs)}${paused ? '  PAUSED' : ''}`,
+      `redrive demo  ${line(shown(url))}  for ${span(nowMs - startedMs)}${paused ? '  PAUSED' : ''}`,
       width,
     ),
     '',
