@@ -1,12 +1,14 @@
 import { DeadLetterQueue } from '../../src/index.ts'
-import { drainConcurrency } from './drain.ts'
 
-/* A worker process that drains the store it is given, and tells which letters it ran. */
+/*
+ * A worker process that drains the store it is given, and tells which letters it ran. It runs few at a time, so that one alone
+ * does not use up the machine.
+ */
 
 export type Order = 'start' | 'stop'
 export type Told = { kind: 'ready' } | { kind: 'ran'; ids: string[] }
 
-const queue = await DeadLetterQueue.open(process.argv[2]!, { maxConcurrent: drainConcurrency })
+const queue = await DeadLetterQueue.open(process.argv[2]!, { maxConcurrent: 8 })
 let ran: string[] = []
 
 queue.handle('charge-card', async ({ letter }) => {

@@ -43,6 +43,7 @@ import { pair, type Kept } from './kept.ts'
 import { Lists } from './lists.ts'
 import { memoryRecords } from './records.ts'
 import { Totals } from './totals.ts'
+import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 /** How many letters are written, at the most, before the event loop gets its turn. */
 const lettersPerTurn = 50
@@ -76,7 +77,7 @@ class MemoryStore implements Store {
   readonly #holds = new Holds()
   /** Open letters by queue and dedupe key. A restored letter may come to share a key with a newer one. */
   readonly #keys = new Map<string, Kept[]>()
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers: Watchers = watchers()
   /** Letters that count against a capacity: all but the archived. */
   #occupied = 0
   /** Whether the verb at work has made a letter due. */
@@ -226,10 +227,7 @@ class MemoryStore implements Store {
   }
 
   watch(listener: () => void): () => void {
-    // Each watch stands for itself, even when two have one function.
-    const watcher = (): void => listener()
-    this.#watchers.add(watcher)
-    return () => void this.#watchers.delete(watcher)
+    return this.#watchers.add(listener)
   }
 
   async health(): Promise<StoreHealth> {
@@ -354,7 +352,6 @@ class MemoryStore implements Store {
     if (dueMs !== undefined && dueMs <= this.#clock.now()) this.#stirred = true
   }
 
-  /** Tells watchers, once the verb is done, if it made a letter due. What they throw is theirs. */
   /** Nothing here waits for a disk, so busy callers would never let the event loop turn. After so many letters, all wait for it. */
   #turn(letters: number): Promise<void> | undefined {
     this.#unturned += letters
@@ -368,16 +365,11 @@ class MemoryStore implements Store {
     this.#turning = undefined
   }
 
+  /** Tells watchers, once the verb is done, if it made a letter due. */
   #wake(): void {
     if (!this.#stirred) return
     this.#stirred = false
-    for (const watcher of this.#watchers) {
-      try {
-        watcher()
-      } catch {
-        // A watcher must not be able to fail a write that has happened.
-      }
-    }
+    this.#watchers.tell()
   }
 
   #check(): void {

@@ -40,6 +40,7 @@ import { Shelf, type Stamped } from './shelf.ts'
 import { Totals } from './totals.ts'
 import { recover } from './waits.ts'
 import { Wire } from './wire.ts'
+import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 export { follow, type FollowedStore, type FollowOptions } from './follower.ts'
 export { openSearchIndex, type SearchIndex, type SearchIndexOptions } from './search-index.ts'
@@ -86,7 +87,7 @@ class DocumentStore implements OpenSearchStore {
   /** Claims of one process would only get in each other's way, and so would letters that share what room is left. */
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers: Watchers = watchers()
   readonly #ongoing = new Set<Promise<unknown>>()
   #state: 'new' | 'open' | 'closed' = 'new'
   #closing: Promise<void> | undefined
@@ -103,7 +104,7 @@ class DocumentStore implements OpenSearchStore {
       lanes: shelf('books'),
       totals: new Totals(shelf('books'), clock),
       clock,
-      wake: () => this.#tellWatchers(),
+      wake: () => this.#watchers.tell(),
     }
     this.#records = shelf('records')
     this.#adds = gatherer({ maxBatches: 2, maxWeight: 500 }, async (asks) => {
@@ -229,10 +230,7 @@ class DocumentStore implements OpenSearchStore {
   }
 
   watch(listener: () => void): () => void {
-    // Each watch stands for itself, even when two have one function.
-    const watcher = (): void => listener()
-    this.#watchers.add(watcher)
-    return () => void this.#watchers.delete(watcher)
+    return this.#watchers.add(listener)
   }
 
   async health(): Promise<StoreHealth> {
@@ -264,15 +262,5 @@ class DocumentStore implements OpenSearchStore {
     if (this.#state === 'open') return
     const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
     throw new RedriveError('CLOSED', `the opensearch store is ${why}`)
-  }
-
-  #tellWatchers(): void {
-    for (const watcher of this.#watchers) {
-      try {
-        watcher()
-      } catch {
-        // A watcher must not be able to fail a write that has happened.
-      }
-    }
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../clock.ts'
 import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import type { Link } from './link.ts'
 import { listen, type Listener } from './listener.ts'
+import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 /** Wakes watchers, here and in other processes. */
 export interface Waking {
@@ -23,7 +24,7 @@ class ChannelWaking implements Waking {
   readonly #link: Link
   readonly #clock: Clock
   readonly #self: string
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers: Watchers = watchers()
   readonly #notices: Gatherer<null, null>
   #listener: Listener | undefined
 
@@ -41,21 +42,19 @@ class ChannelWaking implements Waking {
   }
 
   watch(listener: () => void): () => void {
-    // Each watch stands for itself, even when two have one function.
-    const watcher = (): void => listener()
-    this.#watchers.add(watcher)
+    const leave = this.#watchers.add(listener)
     this.#listener ??= listen({
       link: this.#link,
       clock: this.#clock,
       channel: this.channel,
       self: this.#self,
-      hear: () => this.#tell(),
+      hear: () => this.#watchers.tell(),
     })
-    return () => void this.#watchers.delete(watcher)
+    return leave
   }
 
   wake(): void {
-    this.#tell()
+    this.#watchers.tell()
     void this.#notices.call(null)
   }
 
@@ -67,15 +66,5 @@ class ChannelWaking implements Waking {
     this.#watchers.clear()
     await this.#listener?.stop()
     await this.#notices.idle()
-  }
-
-  #tell(): void {
-    for (const watcher of this.#watchers) {
-      try {
-        watcher()
-      } catch {
-        // A watcher must not be able to fail a write that has happened.
-      }
-    }
   }
 }

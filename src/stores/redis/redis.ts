@@ -35,6 +35,7 @@ import { checkSchema, inspect, refuseDangers } from './safety.ts'
 import { scripts } from './scripts.ts'
 import { totalFields, totalsIn } from './tally.ts'
 import { wireTo } from './wire.ts'
+import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 export interface RedisStoreOptions {
   /**
@@ -74,7 +75,7 @@ class ScriptedStore implements RedisStore {
   readonly #add: Add
   readonly #apply: Apply
   readonly #renew: Renew
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers: Watchers = watchers()
   #stopListening: (() => void) | undefined
   #state: 'new' | 'open' | 'closed' = 'new'
   #closing: Promise<void> | undefined
@@ -87,7 +88,7 @@ class ScriptedStore implements RedisStore {
     this.#allowVolatile = options.allowVolatile === true
     const tag = `{${prefix}}`
     const wire = wireTo({ address: addressOf(url), tag, waitReplicas, timeoutMs })
-    this.#desk = deskOf(wire, tag, clock, () => this.#tellWatchers())
+    this.#desk = deskOf(wire, tag, clock, () => this.#watchers.tell())
     this.#add = adder(this.#desk)
     this.#apply = applier(this.#desk)
     this.#renew = renewer(this.#desk)
@@ -194,12 +195,10 @@ class ScriptedStore implements RedisStore {
   }
 
   watch(listener: () => void): () => void {
-    // Each watch stands for itself, even when two have one function.
-    const watcher = (): void => listener()
-    this.#watchers.add(watcher)
+    const leave = this.#watchers.add(listener)
     if (this.#state === 'open') this.#listen()
     return () => {
-      this.#watchers.delete(watcher)
+      leave()
       if (this.#watchers.size > 0) return
       this.#stopListening?.()
       this.#stopListening = undefined
@@ -209,7 +208,7 @@ class ScriptedStore implements RedisStore {
   /** Hears what other processes do. Its own doings it knows without. */
   #listen(): void {
     const { wire, tag } = this.#desk
-    this.#stopListening ??= wire.listen(`${tag}:wake`, () => this.#tellWatchers())
+    this.#stopListening ??= wire.listen(`${tag}:wake`, () => this.#watchers.tell())
   }
 
   async health(): Promise<StoreHealth> {
@@ -248,16 +247,6 @@ class ScriptedStore implements RedisStore {
     if (this.#state === 'open') return this.#desk
     const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
     throw new RedriveError('CLOSED', `the redis store is ${why}`)
-  }
-
-  #tellWatchers(): void {
-    for (const watcher of this.#watchers) {
-      try {
-        watcher()
-      } catch {
-        // A watcher must not be able to fail a write that has happened.
-      }
-    }
   }
 }
 

@@ -27,6 +27,7 @@ import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { sqliteThread, type Thread } from './thread.ts'
 import { unpack, unpackOriginal, unpackSummary } from '../../kept/unpack.ts'
+import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 export interface SqliteStoreOptions {
   /** The file. It is made when it is not there, readable by its owner only. */
@@ -62,7 +63,7 @@ class SqliteStore implements Store {
   }
   readonly records: Records
   readonly #thread: Thread
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers: Watchers = watchers()
   #state: 'new' | 'open' | 'closed' = 'new'
   #closing: Promise<void> | undefined
   /** What takes several calls, and so may be between two of them when the store is closed. */
@@ -70,7 +71,7 @@ class SqliteStore implements Store {
 
   constructor(options: SqliteStoreOptions) {
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
-    const wake = (): void => this.#tellWatchers()
+    const wake = (): void => this.#watchers.tell()
     this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)
     this.records = sqliteRecords(() => this.#use())
   }
@@ -183,10 +184,7 @@ class SqliteStore implements Store {
   }
 
   watch(listener: () => void): () => void {
-    // Each watch stands for itself, even when two have one function.
-    const watcher = (): void => listener()
-    this.#watchers.add(watcher)
-    return () => void this.#watchers.delete(watcher)
+    return this.#watchers.add(listener)
   }
 
   async health(): Promise<StoreHealth> {
@@ -219,16 +217,6 @@ class SqliteStore implements Store {
     if (this.#state === 'open') return this.#thread
     const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
     throw new RedriveError('CLOSED', `the sqlite store is ${why}`)
-  }
-
-  #tellWatchers(): void {
-    for (const watcher of this.#watchers) {
-      try {
-        watcher()
-      } catch {
-        // A watcher must not be able to fail a write that has happened.
-      }
-    }
   }
 }
 
