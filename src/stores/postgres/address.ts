@@ -7,6 +7,8 @@ export interface Address {
   schema: string
   allowUnsafe: boolean
   poolSize: number
+  /** What the schema must be made by, undefined where it goes with what is there. */
+  partitions: 'month' | undefined
   /** For people: without user and password. */
   place: string
 }
@@ -16,6 +18,7 @@ export interface AddressOptions {
   schema?: string | undefined
   allowUnsafe?: boolean | undefined
   poolSize?: number | undefined
+  partitions?: 'month' | undefined
 }
 
 const defaultPoolSize = 10
@@ -32,6 +35,7 @@ export function addressOf(options: AddressOptions): Address {
   const schema = options.schema ?? take('schema') ?? 'redrive'
   const unsafe = take('allowUnsafe')
   const size = take('poolSize')
+  const partitions = take('partitions')
   const poolSize = options.poolSize ?? (size === undefined ? defaultPoolSize : Number(size))
   if (!schemaName.test(schema))
     throw invalid('schema must begin with a letter and have up to 48 letters, digits and _')
@@ -39,11 +43,13 @@ export function addressOf(options: AddressOptions): Address {
     throw invalid('allowUnsafe must be true or false')
   if (!Number.isInteger(poolSize) || poolSize < 2 || poolSize > 500)
     throw invalid('poolSize must be a whole number from 2 to 500')
+  if (partitions !== undefined && partitions !== 'month') throw invalid('partitions must be month')
   const host = url.hostname === '' ? 'local socket' : url.host
   return {
     url: url.href,
     schema,
     poolSize,
+    partitions: options.partitions ?? partitions,
     allowUnsafe: options.allowUnsafe ?? unsafe === 'true',
     place: `postgres ${host}${url.pathname}`,
   }

@@ -26,9 +26,10 @@ const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /**
- * How far claims look past letters that another claim is just taking: as many heads as are wanted at first, then four
- * times as many, and so on.
+ * How far claims look past letters that other claims are just taking: at first for some more heads than are wanted, so that a few
+ * workers that claim at the same moment need not ask twice, then four times as far, and so on.
  */
+const spareHeads = 64
 const widenings = [1, 4, 16, 64]
 
 /** Which queues, by number: $1 the queues asked or null, $2 those left out. */
@@ -61,7 +62,7 @@ const claimDue = `WITH t AS MATERIALIZED (SELECT ${nowMs('$3')} AS ms),
     FROM t WHERE u.id = ANY (ARRAY(SELECT id FROM due))
     RETURNING u.*)
   SELECT ${entryColumns('l')}, c.n, due.old_state, due.old_worker, due.old_until, ${bodyColumns('whole')}
-  FROM (SELECT count(*)::int AS n FROM heads) AS c LEFT JOIN (due JOIN l ON l.id = due.id) ON true ${bodyTables('whole')}
+  FROM (SELECT count(*)::int AS n FROM heads) AS c LEFT JOIN (due JOIN l ON l.id = due.id) ON true ${bodyTables('whole', 'ARRAY(SELECT id FROM due)')}
   ORDER BY due.score, due.id`
 
 const nextDue = `SELECT min(h.due_at) FROM ${ranges} CROSS JOIN LATERAL (
@@ -97,7 +98,7 @@ export async function claimIn(
   const taken: Taken[] = []
   for (const widening of limit > 0 ? widenings : []) {
     const left = limit - taken.length
-    const heads = left * widening
+    const heads = (left + spareHeads) * widening
     const rows = await tx.rows(claimDue, [
       ...queues,
       books.now(),

@@ -17,17 +17,23 @@ import type { Link, Tx } from './link.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
 
-/** What is to be added to one row of the counters. */
-interface Delta {
-  kind: number
-  queue: number
-  name: string
-  code: number
+interface Sums {
   n: number
   retries: number
   maxRetries: number
   backoffMs: number
 }
+
+/** What is to be added to one row of the counters. */
+interface Delta extends Sums {
+  kind: number
+  queue: number
+  name: string
+  code: number
+}
+
+/** What a letter is counted under, its tags aside. */
+type Counting = Omit<Cell, 'queue'> & Pick<Row, 'fingerprint'>
 
 const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot, n, retries, max_retries, backoff_ms)
   SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
@@ -40,21 +46,31 @@ const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot,
 export class Deltas {
   readonly #deltas = new Map<string, Delta>()
 
-  /** Takes note of a letter that came (+1) or went (-1). */
-  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
+  /** Takes note of letters that came (+) or went (-). */
+  count(queue: number, row: Counting, tags: readonly string[], n: number): void {
     const cell = cellOf(queue, row)
     this.#delta(cell, counter.cell, '').n += n
     this.#delta(cell, counter.group, row.fingerprint).n += n
-    for (const tag of tags) this.#delta(cell, counter.tag, tag).n += n
+    for (const tag of tags) this.tag(queue, row, tag, n)
+  }
+
+  tag(queue: number, row: Omit<Cell, 'queue'>, tag: string, n: number): void {
+    this.#delta(cellOf(queue, row), counter.tag, tag).n += n
   }
 
   /** Takes note of what happened to a letter, which now stands like this. */
   total(queue: number, action: number, row: Row): void {
-    const delta = this.#delta(queue * codesPerQueue + action * 4 + row.priority, counter.total, '')
-    delta.n += 1
-    delta.retries += row.retries
-    delta.maxRetries = Math.max(delta.maxRetries, row.retries)
-    delta.backoffMs += row.backoffMs
+    const { priority, retries, backoffMs } = row
+    this.totals(queue, action, priority, { n: 1, retries, maxRetries: retries, backoffMs })
+  }
+
+  /** Takes note of what happened to letters of one priority. */
+  totals(queue: number, action: number, priority: number, sums: Sums): void {
+    const delta = this.#delta(queue * codesPerQueue + action * 4 + priority, counter.total, '')
+    delta.n += sums.n
+    delta.retries += sums.retries
+    delta.maxRetries = Math.max(delta.maxRetries, sums.maxRetries)
+    delta.backoffMs += sums.backoffMs
   }
 
   #delta(key: number, kind: number, name: string): Delta {

@@ -2,6 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import type { Link, Tx } from './link.ts'
 import { lock } from './locks.ts'
+import { firstParts, inParts, partitionsOf } from './partitions.ts'
 import { migrations, schemaVersion } from './schema.ts'
 
 /** The server as we find it. */
@@ -58,8 +59,12 @@ export async function inspect(link: Link): Promise<Server> {
   return { checks, problems }
 }
 
-/** Creates or migrates what is needed, and refuses a server whose settings would break a promise. */
-export async function prepare(link: Link, { allowUnsafe, schema }: Address): Promise<void> {
+/**
+ * Creates or migrates what is needed, and refuses a server whose settings would break a promise. Answers whether letters are
+ * kept by month.
+ */
+export async function prepare(link: Link, address: Address, nowMs: number): Promise<boolean> {
+  const { allowUnsafe, schema, partitions } = address
   const { checks, problems } = await inspect(link)
   if (problems.length > 0 && !allowUnsafe)
     throw new RedriveError(
@@ -68,11 +73,19 @@ export async function prepare(link: Link, { allowUnsafe, schema }: Address): Pro
     )
   if (checks['synchronous_commit']!.startsWith('on,')) link.commitDurably()
   const found = await versionOf((sql, values) => link.read(sql, values), link, schema)
-  if (found === schemaVersion) return
-  await link.transaction('cold', (tx) => migrate(tx, link, schema))
+  if (found !== schemaVersion)
+    await link.transaction('cold', (tx) => migrate(tx, link, address, nowMs))
+  const byMonth = (await partitionsOf((sql) => link.read(sql))) === 'month'
+  if (partitions && !byMonth)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `${link.place}: the schema ${schema} was made without partitions: leave the option out, or copy the letters into a schema that is made with it`,
+    )
+  return byMonth
 }
 
-async function migrate(tx: Tx, link: Link, schema: string): Promise<void> {
+async function migrate(tx: Tx, link: Link, address: Address, nowMs: number): Promise<void> {
+  const { schema, partitions } = address
   await lock(tx, link, ['migration'])
   const made = await tx.rows('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
   // Not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to create.
@@ -81,9 +94,11 @@ async function migrate(tx: Tx, link: Link, schema: string): Promise<void> {
   const found = await versionOf((sql, values) => tx.rows(sql, values), link, schema)
   if (found === schemaVersion) return
   if (found === 0) await tx.rows('CREATE TABLE @meta (key text PRIMARY KEY, value text NOT NULL)')
+  const byMonth = found === 0 && partitions === 'month'
   for (const migration of migrations.slice(found))
     for (const statement of migration.split(';'))
-      if (statement.trim() !== '') await tx.rows(statement)
+      if (statement.trim() !== '') await tx.rows(byMonth ? inParts(statement) : statement)
+  for (const statement of byMonth ? firstParts(nowMs) : []) await tx.rows(statement)
   const set = `INSERT INTO @meta VALUES ('schema', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
   await tx.rows(set, [String(schemaVersion)])
 }

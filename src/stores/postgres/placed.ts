@@ -50,10 +50,11 @@ const set = columns
   .map(([column]) =>
     column === 'rest' ? 'rest = coalesce(u.rest, l.rest)' : `${column} = u.${column}`,
   )
+/** The ids are named twice: where letters are kept by month, the plan then has their months alone. */
 const update = `UPDATE @letters l SET ${set.join(', ')}
   FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
     AS u(${columns.map(([column]) => column).join(', ')})
-  WHERE l.id = u.id`
+  WHERE l.id = u.id AND l.id = ANY($1::text[])`
 
 /** Writes rows that are locked. */
 export function updateLetters(tx: Tx, all: readonly Placed[]): void {

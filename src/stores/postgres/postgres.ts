@@ -32,10 +32,12 @@ import { applyIn, renewIn, type Renewal } from './apply.ts'
 import type { Books } from './books.ts'
 import { claimIn, queuesOf } from './claim.ts'
 import { drawSlot, readTotals, writeTotals } from './counters.ts'
+import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
 import { keep, stored } from './keep.ts'
 import { openLink, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
 import { inspect, prepare, troubleWith } from './opening.ts'
+import { monthKeeper } from './partitions.ts'
 import { queueNames } from './queue-names.ts'
 import { lettersById } from './reading.ts'
 import { postgresRecords } from './records.ts'
@@ -47,8 +49,10 @@ import { inParts, together } from './together.ts'
 import { troubleOf } from './trouble.ts'
 import { waking, type Waking } from './waking.ts'
 
+export type { DroppedMonths } from './drop-months.ts'
+
 export interface PostgresStoreOptions {
-  /** `postgres://user@host:5432/database`. What `schema`, `allowUnsafe` and `poolSize` are can also be said in it, as `?schema=…`. */
+  /** `postgres://user@host:5432/database`. What `schema`, `allowUnsafe`, `poolSize` and `partitions` are can also be said in it, as `?schema=…`. */
   url: string
   /** Where the tables are: `redrive` unless said. */
   schema?: string
@@ -56,17 +60,24 @@ export interface PostgresStoreOptions {
   poolSize?: number
   /** Opens also where the server's settings would break a promise. */
   allowUnsafe?: boolean
+  /** Keeps the letters of each month in tables of their own, for `dropBefore`. Decided when the schema is made; a schema made without is refused. */
+  partitions?: 'month'
   /** For tests: leases and due times are judged by it. Unless it is given, by the server's clock. */
   clock?: Clock
 }
 
-/** A store on Postgres can also write within a transaction of its caller. */
+/** A store on Postgres can also write within a transaction of its caller, and drop whole months. */
 export interface PostgresStore extends Store {
   /**
    * Captures that belong to a transaction which the caller has begun on this connection of `pg`: they are kept, and workers
    * are woken, when it commits.
    */
   within(client: Connection): Pick<Store, 'add'>
+  /**
+   * Where letters are kept by month (`partitions`): removes the months before this one, like `2026-01`, in which every letter is
+   * resolved or archived. A month with other letters stays, and so does the present one. Each letter counts as removed.
+   */
+  dropBefore(month: string): Promise<DroppedMonths>
 }
 
 /** Letters, changes or ids that go in one transaction. */
@@ -95,6 +106,7 @@ class SharedStore implements PostgresStore {
   readonly #adds: Gatherer<Wanted[], AddResult[]>
   readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
   readonly #renewals: Gatherer<Renewal[], boolean[]>
+  #keepMonths: (() => Promise<void>) | undefined
   #state: 'new' | 'open' | 'closed' = 'new'
   #closing: Promise<void> | undefined
   readonly #ongoing = new Set<Promise<unknown>>()
@@ -127,7 +139,10 @@ class SharedStore implements PostgresStore {
   async open(): Promise<void> {
     if (this.#state === 'closed') throw this.#refusal()
     this.#books.queues.forget()
-    await this.#track(prepare(this.#link, this.#address))
+    const now = (): number => this.#books.clock.now()
+    const byMonth = await this.#track(prepare(this.#link, this.#address, now()))
+    this.#keepMonths = byMonth ? monthKeeper(this.#link, now) : undefined
+    await this.#track(this.#keepMonths?.() ?? Promise.resolve())
     if (this.#state === 'new') this.#state = 'open'
   }
 
@@ -145,6 +160,8 @@ class SharedStore implements PostgresStore {
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
+      // Nobody waits for it: months are made long before they are needed.
+      if (this.#keepMonths) void this.#track(this.#keepMonths())
       const wanted = letters.map((letter) => ({ packed: pack(letter), capacity }))
       return inParts(wanted, maxItems, (some) => this.#adds.call([...some], weightOf(some)))
     })
@@ -306,6 +323,10 @@ class SharedStore implements PostgresStore {
       ])
       return gone.reduce((sum, count) => sum + count, 0)
     })
+  }
+
+  dropBefore(month: string): Promise<DroppedMonths> {
+    return this.#use((books) => dropBefore(books, month))
   }
 
   watch(listener: () => void): () => void {

@@ -21,7 +21,7 @@ export async function lettersById(
   extent: Extent,
 ): Promise<Map<string, KeptLetter>> {
   const found = new Map<string, KeptLetter>()
-  const sql = `SELECT ${entryColumns('l')}, ${bodyColumns(extent)} FROM @letters l ${bodyTables(extent)}
+  const sql = `SELECT ${entryColumns('l')}, ${bodyColumns(extent)} FROM @letters l ${bodyTables(extent, '$1::text[]')}
     WHERE l.id = ANY($1::text[])`
   for (let start = 0; start < ids.length; start += maxIds) {
     const rows = await link.read(sql, [ids.slice(start, start + maxIds).map(toText)])

@@ -114,11 +114,14 @@ export function bodyColumns(extent: Extent): string {
     e.bytes, e.bytes_crc`
 }
 
-/** What `bodyColumns` reads from, after letters. */
-export function bodyTables(extent: Extent): string {
-  const bodies = 'LEFT JOIN @bodies b ON b.id = l.id'
+/**
+ * What `bodyColumns` reads from, after letters. `ids` is the list of their ids, in SQL: where letters are kept by month, the others are
+ * not looked at.
+ */
+export function bodyTables(extent: Extent, ids: string): string {
+  const bodies = `LEFT JOIN @bodies b ON b.id = l.id AND b.id = ANY(${ids})`
   return extent === 'whole'
-    ? `${bodies} LEFT JOIN @edits e ON e.id = l.id AND left(l.rest, 11) = '{"payload":'`
+    ? `${bodies} LEFT JOIN @edits e ON e.id = l.id AND e.id = ANY(${ids}) AND left(l.rest, 11) = '{"payload":'`
     : bodies
 }
 

@@ -15,10 +15,10 @@ export const maxHistory = 50
 const addTags =
   'INSERT INTO @tags SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING'
 const dropTags = `DELETE FROM @tags t USING unnest($1::text[], $2::text[]) AS u(tag, id)
-  WHERE t.tag = u.tag AND t.id = u.id`
+  WHERE t.tag = u.tag AND t.id = u.id AND t.id = ANY($2::text[])`
 const addLines = 'INSERT INTO @history SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])'
 const dropLines = `DELETE FROM @history h USING unnest($1::text[], $2::bigint[]) AS u(id, last)
-  WHERE h.id = u.id AND h.n BETWEEN 1 AND u.last`
+  WHERE h.id = u.id AND h.id = ANY($1::text[]) AND h.n BETWEEN 1 AND u.last`
 
 /** Says later whether something became free to be claimed at once. Boxed, so that whoever awaits the sending does not wait for it. */
 export interface Sent {

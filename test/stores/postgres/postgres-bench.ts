@@ -39,11 +39,21 @@ async function putBack(place: Place): Promise<void> {
 /** A store in a schema of its own. Time is the server's, unless a clock is given. */
 export async function openPostgresBench(clock?: FakeClock): Promise<PostgresBench> {
   const place = spare.pop() ?? postgresPlace(url)
+  return benchAt(place, () => putBack(place), clock)
+}
+
+/** A store in a schema of its own that is given, and of what becomes of it. */
+export async function benchAt(
+  place: Place,
+  leave: () => Promise<void>,
+  clock?: FakeClock,
+  given: Partial<PostgresStoreOptions> = {},
+): Promise<PostgresBench> {
   const schema = place.name
   const opened: PostgresStore[] = []
   const open = async (options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> => {
     const time: { clock?: Clock } = clock ? { clock } : {}
-    const store = postgresStore({ url, schema, ...time, ...options })
+    const store = postgresStore({ url, schema, ...time, ...given, ...options })
     opened.push(store)
     await store.open()
     return store
@@ -62,7 +72,7 @@ export async function openPostgresBench(clock?: FakeClock): Promise<PostgresBenc
     ask: (sql, values) => ask(sql.replaceAll('@', `"${schema}".`), values),
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
-      await putBack(place)
+      await leave()
     },
   }
 }
