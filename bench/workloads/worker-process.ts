@@ -1,8 +1,11 @@
+import { setTimeout } from 'node:timers/promises'
 import { DeadLetterQueue } from '../../src/index.ts'
 
+const runMs = 25
+
 /*
- * A worker process that drains the store it is given, and tells which letters it ran. It runs few at a time, so that one alone
- * does not use up the machine.
+ * A worker process that drains the store it is given, and tells which letters it ran. Each run takes
+ * a while, as real ones do, so that one worker alone does not use up the machine.
  */
 
 export type Order = 'start' | 'stop'
@@ -12,6 +15,7 @@ const queue = await DeadLetterQueue.open(process.argv[2]!, { maxConcurrent: 8 })
 let ran: string[] = []
 
 queue.handle('charge-card', async ({ letter }) => {
+  await setTimeout(runMs)
   if (ran.push(letter.id) === 1) setImmediate(tell)
 })
 

@@ -17,7 +17,7 @@ export async function workers(bench: Bench): Promise<Result[]> {
   let twice = 0
   for (const crew of crews) {
     await bench.clear()
-    const count = crew === crews.at(-1) ? sizes.drain : sizes.concurrent
+    const count = crew === crews.at(-1) ? sizes.drain : sizes.growth
     const queue = await bench.open('workers')
     await addDue(queue, count, 'charge-card')
     await queue.close()
