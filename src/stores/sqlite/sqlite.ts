@@ -125,11 +125,11 @@ class SqliteStore implements Store {
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return new Map(await this.#use().call('tally', { by, filter }))
+    return new Map(await this.#use().call('tally', { by, filter }, 0))
   }
 
   async totals(): Promise<Total[]> {
-    return this.#use().call('totals', null)
+    return this.#use().call('totals', null, 0)
   }
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {

@@ -103,10 +103,13 @@ class SqliteThread implements Thread {
 
   /**
    * What waits, but no more than half of all calls that are out: while the thread writes one half, the callers of the
-   * other hear their answers and come with the next. If all went at once, thread and callers would take turns.
+   * other hear their answers and come with the next. If all went at once, thread and callers would take turns. Looks at
+   * counts weigh nothing, and go together.
    */
   #gather(): Call[] {
-    const most = Math.min(this.#queue.length, Math.ceil(this.#waiting.size / 2))
+    const light = this.#queue.every((queued) => queued.weight === 0)
+    const share = light ? 1 : 0.5
+    const most = Math.min(this.#queue.length, Math.ceil(this.#waiting.size * share))
     let weight = 0
     let count = 0
     while (count < most && weight < maxBatchWeight) weight += this.#queue[count++]!.weight
