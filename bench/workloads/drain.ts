@@ -48,6 +48,28 @@ export async function drainRate(bench: Bench, count: number): Promise<number> {
   return rate(count, tookMs)
 }
 
+/** Puts letters there that are due, and will be put off for a day when they fail. */
+export async function addFailing(
+  queue: DeadLetterQueue,
+  count: number,
+  type: string,
+): Promise<void> {
+  const failures = Array.from({ length: count }, (_, n) => ({
+    operation: operation(n, type),
+    error: failure(n),
+    context: { policy: fixed(86_400_000) },
+  }))
+  const ids = await queue.enqueueAll(failures)
+  await Promise.all(ids.map((id) => queue.retry(id)))
+}
+
+/** Claims, fails and puts off until so many are put off. */
+export async function failAll(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
+  let n = 0
+  queue.handle(type, () => Promise.reject(failure(n++)))
+  await workUntil(queue, 'rescheduled', count)
+}
+
 /** Runs a second that fail and are put off by a backoff, which is so short that the same letters come again. */
 export async function failRate(bench: Bench, count: number): Promise<number> {
   const options = { maxConcurrent: drainConcurrency, maxRetries: 1000, breaker: false as const }
