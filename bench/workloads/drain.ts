@@ -60,7 +60,8 @@ export async function addFailing(
     context: { policy: fixed(86_400_000) },
   }))
   const ids = await queue.enqueueAll(failures)
-  await Promise.all(ids.map((id) => queue.retry(id)))
+  for (let start = 0; start < ids.length; start += drainConcurrency)
+    await Promise.all(ids.slice(start, start + drainConcurrency).map((id) => queue.retry(id)))
 }
 
 /** Claims, fails and puts off until so many are put off. */
