@@ -1,11 +1,13 @@
 // The whole test: types, lint, format, unused code, packaging, then every test, with real servers where there are any.
-// Ends with a table of the servers and one plain line of counts.
+// Ends with a table of the servers and tools that there were, and one plain line of counts.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { lacksStrace } from '../test/faults/strace.ts'
 import { start, stop } from './servers/fleet.ts'
+import { findProgram } from './servers/machine.ts'
 import { servers } from './servers/table.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -77,14 +79,25 @@ if (!green && counts.numFailedTests === 0)
 const started = outcomes.filter((outcome) => outcome.started).map(({ name }) => name)
 if (started.length > 0) await stop(started)
 
-/** Where nobody reads the table, a server that is missing must be heard. */
+const openssl = findProgram('openssl')
+
+/** What tests need beyond Node: where it was, or why it was missing. */
+const needs = [
+  ...servers.map(({ name, variable }) => {
+    if (process.env[variable]) return { name, where: `the one in ${variable}` }
+    const { url, missing } = outcomes.find((outcome) => outcome.name === name)
+    return { name, where: url, missing }
+  }),
+  { name: 'strace', where: findProgram('strace'), missing: lacksStrace() },
+  { name: 'openssl', where: openssl, missing: openssl ? undefined : 'it is not installed' },
+]
+
+/** Where nobody reads the table, what is missing must be heard. */
 const required = process.env.CI === 'true' || process.env.REDRIVE_REQUIRE_BACKENDS === '1'
-const width = Math.max(...servers.map(({ name }) => name.length))
-for (const { name, variable } of servers) {
-  const outcome = outcomes.find((outcome) => outcome.name === name)
-  const missing = process.env[variable] ? undefined : outcome?.missing
-  const where = process.env[variable] ? `the server in ${variable}` : outcome?.url
-  console.log(`${name.padEnd(width)}  ${missing ? `not tested: ${missing}` : `tested on ${where}`}`)
+const width = Math.max(...needs.map(({ name }) => name.length))
+for (const { name, where, missing } of needs) {
+  const standing = missing ? `missing, its tests were skipped: ${missing}` : `there: ${where}`
+  console.log(`${name.padEnd(width)}  ${standing}`)
   if (missing && required) failed.push(`${name} is missing`)
 }
 

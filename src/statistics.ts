@@ -6,7 +6,9 @@ import {
   type Priority,
   type State,
 } from './letter/letter.ts'
-import type { Store, Total } from './store.ts'
+import type { SpoolStatus, Store, Total } from './store.ts'
+
+export type { SpoolStatus } from './store.ts'
 
 /** How things stand, and what happened since the store was made. */
 export interface Statistics {
@@ -43,22 +45,6 @@ export interface Lifetime {
   restored: number
   removed: number
   evicted: number
-}
-
-/** How things stand with the letters that wait because the store could not be reached. */
-export interface SpoolStatus {
-  /** Letters that wait. */
-  letters: number
-  bytes: number
-  /** When the oldest of them was captured. */
-  oldestAt: string | null
-  /** Letters that waited and have come to the store, since this process opened it. */
-  drained: number
-  /** What was set aside: ends of journals cut short, damage, letters that the store refused, journals that cannot be read. */
-  torn: number
-  damaged: number
-  refused: number
-  unreadable: number
 }
 
 export interface Processor {

@@ -219,6 +219,25 @@ export interface StoreHealth {
   problems: string[]
 }
 
+/** How things stand with the letters that wait because the store could not be reached. */
+export interface SpoolStatus {
+  /** Letters that wait. */
+  letters: number
+  bytes: number
+  /** When the oldest of them was captured. */
+  oldestAt: Timestamp | null
+  /** Letters that waited and have come to the store, since this process opened it. */
+  drained: number
+  /** Put aside, because the store cannot be given it: ends of journals that were cut short. Nobody was told that they are kept. */
+  torn: number
+  /** Stretches of a journal that are no longer what was written. */
+  damaged: number
+  /** Letters that the store will never take. */
+  refused: number
+  /** Journals that could not be read, or that a newer version wrote. They stay where they are. */
+  unreadable: number
+}
+
 /** How far letters, indexes and counts have come apart, by hand or by a fault of the server. */
 export interface DriftReport {
   /** Letters that were looked at. */

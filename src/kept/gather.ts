@@ -90,3 +90,9 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
+
+/** What came of all, back to the calls that asked for it. */
+export function shareOut<R>(results: readonly R[], asks: readonly { length: number }[]): R[][] {
+  let start = 0
+  return asks.map(({ length }) => results.slice(start, (start += length)))
+}

@@ -76,7 +76,8 @@ export interface Judged {
   fingerprint: string
 }
 
-const maxHistory = 50
+/** How many entries a history keeps. */
+export const maxHistory = 50
 
 /** Appends an entry; past the bound the oldest but the first goes, and is counted. */
 export function appendHistory(

@@ -7,6 +7,7 @@ import {
   type Json,
   type State,
 } from '../letter/letter.ts'
+import { maxHistory } from '../letter/moves.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import {
   categoryOf,
@@ -18,8 +19,6 @@ import {
   type Item,
   type Status,
 } from './item.ts'
-
-const maxHistory = 50
 
 /** The history of an item; past the bound the oldest but the first are left out, and counted. */
 export function readHistory(item: Item): Pick<DeadLetter, 'history' | 'historyOmitted'> {

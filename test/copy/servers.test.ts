@@ -35,4 +35,4 @@ const pairs: [from: Place, to: Place, missing: string | undefined][] = [
   [redis, opensearch, redisServer.missing ?? searchServer.missing],
   [opensearch, sqlite, searchServer.missing],
 ]
-for (const [from, to, missing] of pairs) if (missing === undefined) runCopy(from, to)
+for (const [from, to, missing] of pairs) runCopy(from, to, missing)

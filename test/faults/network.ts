@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
@@ -6,9 +6,10 @@ import { resolve, type Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
 import { aLetter } from '../../src/testing/index.ts'
-import { connected, opened, type FaultBackend, type Ground } from './backends.ts'
+import type { FaultBackend } from './backends.ts'
 import { happened, outcomeOf, persist } from './outcome.ts'
-import { createProxy, type Mode, type Proxy } from './proxy.ts'
+import type { Mode, Proxy } from './proxy.ts'
+import { witnessed } from './witnessed.ts'
 
 /** A letter of a queue of its own, so that tests on one server do not see each other. */
 const fresh = (overrides: Partial<DeadLetter> = {}): DeadLetter =>
@@ -26,49 +27,27 @@ const claimOf = ({ queue }: DeadLetter, worker: string, leaseMs = 60_000) => ({
 const cuts: Mode[] = ['reset', 'refuse', 'truncate', 'garbage', 'blackhole', 'drop requests']
 
 /** What holds on a network that breaks in the ways that networks do. */
-export function testNetwork({ name, lacks, begin }: FaultBackend): void {
+export function testNetwork(backend: FaultBackend): void {
+  const { name, lacks } = backend
   describe.skipIf(lacks)(`a network between us and ${name}`, { concurrent: true }, () => {
-    let ground: Ground
-    /** Past the proxy: what the server really has. */
-    let witness: Store
+    const server = witnessed(backend)
 
-    beforeAll(async () => {
-      ground = await begin()
-      witness = await opened(ground.url)
-    }, 60_000)
-    afterAll(async () => {
-      await witness?.close()
-      await ground?.clear()
-    })
-
-    /** A store behind a proxy, not yet opened. */
-    async function behind(work: (store: Store, proxy: Proxy) => Promise<void>): Promise<void> {
-      const proxy = await createProxy(ground.url)
-      const store = await connected(proxy.through(ground.url))
-      try {
-        await work(store, proxy)
-      } finally {
-        await proxy.set('reset')
-        await store.close()
-        proxy.close()
-      }
-    }
-    /** The same, opened. */
+    /** A store behind a proxy, opened. */
     const within = (work: (store: Store, proxy: Proxy) => Promise<void>): Promise<void> =>
-      behind(async (store, proxy) => {
+      server.behind(async (store, proxy) => {
         await store.open()
         await work(store, proxy)
       })
 
     async function expectKeptOnce(letter: DeadLetter): Promise<void> {
-      expect(await witness.get([letter.id])).toEqual([letter])
+      expect(await server.witness.get([letter.id])).toEqual([letter])
       const { queue } = letter
-      expect(await witness.tally('queue', { queue })).toEqual(new Map([[queue, 1]]))
-      expect(await happened(witness, 'capture', queue)).toBe(1)
+      expect(await server.witness.tally('queue', { queue })).toEqual(new Map([[queue, 1]]))
+      expect(await happened(server.witness, 'capture', queue)).toBe(1)
     }
 
     it('that leads nowhere at first is told at open, and the store opens once it leads somewhere', () =>
-      behind(async (store, proxy) => {
+      server.behind(async (store, proxy) => {
         await proxy.set('refuse')
         await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect((await store.health()).ok).toBe(false)
@@ -97,7 +76,8 @@ export function testNetwork({ name, lacks, begin }: FaultBackend): void {
       within(async (store, proxy) => {
         const letter = fresh({ dedupeKey: 'key' })
         await proxy.set('drop replies')
-        await outcomeOf(store.add([letter]))
+        const { error } = await outcomeOf(store.add([letter]))
+        expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         await proxy.set('pass')
         await persist(() => store.add([letter]))
         await expectKeptOnce(letter)
@@ -110,14 +90,15 @@ export function testNetwork({ name, lacks, begin }: FaultBackend): void {
         const [held] = (await store.claim(claimOf(letter, 'w'))).letters
         const change = settled(held!)
         await proxy.set('drop replies')
-        await outcomeOf(store.apply([change]))
+        const { error } = await outcomeOf(store.apply([change]))
+        expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         await proxy.set('pass')
         const { value } = await persist(() => store.apply([change]))
         expect(value[0]).toMatch(/written|conflict/)
-        const [kept] = await witness.get([letter.id])
+        const [kept] = await server.witness.get([letter.id])
         expect(kept!.state).toBe('resolved')
         expect(kept!.history.filter(({ action }) => action === 'resolve')).toHaveLength(1)
-        expect(await happened(witness, 'resolve', letter.queue)).toBe(1)
+        expect(await happened(server.witness, 'resolve', letter.queue)).toBe(1)
       }))
 
     it('that loses the replies to a claim costs one lease at most: then another claims it, and each claim is counted', () =>
@@ -129,13 +110,13 @@ export function testNetwork({ name, lacks, begin }: FaultBackend): void {
         await proxy.seen('reply dropped')
         let got: DeadLetter | undefined
         const claim = async (): Promise<boolean> => {
-          ;[got] = (await witness.claim(claimOf(letter, 'w'))).letters
+          ;[got] = (await server.witness.claim(claimOf(letter, 'w'))).letters
           return got !== undefined
         }
         await until('the letter could not be claimed', claim, 20)
         expect((await lost).error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect(got).toMatchObject({ id: letter.id, retries: got!.epoch })
-        expect(await witness.apply([settled(got!)])).toEqual(['written'])
+        expect(await server.witness.apply([settled(got!)])).toEqual(['written'])
       }))
 
     it.each([0, 1, 5, 17, 64, 200])(
@@ -147,6 +128,7 @@ export function testNetwork({ name, lacks, begin }: FaultBackend): void {
           proxy.cutAfter(bytes)
           await persist(() => store.add([letter]))
           await persist(() => store.get([letter.id]))
+          await proxy.seen('cut')
           await expectKeptOnce(letter)
         }),
     )

@@ -179,6 +179,33 @@ describe('a proxy', () => {
     expect(caller.heard().toString()).toBe('helloabcde')
   })
 
+  it('cuts before a word that the server never hears, once', async () => {
+    proxy.cutAt('last', 'before')
+    caller.say('first')
+    expect(await text(10)).toBe('hellofirst')
+    caller.say('the last word')
+    expect(await caller.ended).toBe('end')
+    expect(echo.heard()).toBe('hellofirst')
+    const other = await call(proxy.port())
+    other.say('last')
+    expect((await other.hear(4)).toString()).toBe('last')
+    other.close()
+  })
+
+  it('cuts after a word that the server has answered, and only then; the answer is lost', async () => {
+    const numbered = await createEcho((request) => (request === 'go' ? 'first;' : `${request};`))
+    proxy.aim(numbered.url)
+    const other = await call(proxy.port())
+    proxy.cutAt('last', 'after')
+    other.say('go')
+    await other.hear(6)
+    other.say('last')
+    expect(await other.ended).toBe('end')
+    expect(numbered.heard()).toBe('golast')
+    expect(other.heard().toString()).toBe('first;')
+    numbered.close()
+  })
+
   it('keeps the order of what it delays', async () => {
     proxy.delay(1, 5)
     const words = Array.from({ length: 50 }, (_, index) => `${index};`)

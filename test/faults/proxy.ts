@@ -45,6 +45,11 @@ export interface Proxy {
   readonly delay: (ms: number, jitter?: number) => void
   /** Lets this many bytes of replies pass, then ends the connection at exactly that byte, once. */
   readonly cutAfter: (bytes: number) => void
+  /**
+   * The next connection that says these words is cut, once: before the server hears them, or after it has answered with the same
+   * words, as Postgres does when a command is done. That answer is lost.
+   */
+  readonly cutAt: (words: string, when: 'before' | 'after') => void
   /** Resolves once an event has happened so often since the mode was set. */
   readonly seen: (event: ProxyEvent, times?: number) => Promise<void>
   /** New connections go to this server from now on. */
@@ -53,6 +58,8 @@ export interface Proxy {
   readonly move: () => Promise<void>
   readonly close: () => void
 }
+
+const nothing = Buffer.alloc(0)
 
 interface Pair {
   readonly client: Socket
@@ -70,6 +77,7 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
   let mode: Mode = 'pass'
   let latency = { ms: 0, jitter: 0 }
   let allowance: number | undefined
+  let trap: { words: string; when: 'before' | 'after' } | undefined
   let listener: Server | undefined
   let port = 0
 
@@ -114,10 +122,23 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
     })
     client.setNoDelay(true)
     server.setNoDelay(true)
+    let fatal: string | undefined
+    const alter = (said: Said, piece: Buffer): Buffer | undefined => {
+      if (said === 'reply') {
+        const isFatal = fatal !== undefined && piece.includes(fatal)
+        return isFatal ? cut(client, server, nothing) : alterReply(client, server, piece)
+      }
+      if (!trap || !piece.includes(trap.words)) return piece
+      const { words, when } = trap
+      trap = undefined
+      if (when === 'before') return cut(client, server, nothing)
+      fatal = words
+      return piece
+    }
     const rules = (said: Said, index: 0 | 1) => ({
       travel,
       flow: (): Flow => modes[mode][index],
-      alter: (piece: Buffer) => (index === 0 ? piece : alterReply(client, server, piece)),
+      alter: (piece: Buffer) => alter(said, piece),
       tell: (fate: Fate) => tell(`${said} ${fate}`),
     })
     const requests = pipe(client, server, rules('request', 0))
@@ -164,6 +185,9 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
     },
     cutAfter: (bytes) => {
       allowance = bytes
+    },
+    cutAt: (words, when) => {
+      trap = { words, when }
     },
     seen: (event, times = 1) =>
       new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { gatherer, type Outcome } from '../../src/kept/gather.ts'
+import { gatherer, shareOut, type Outcome } from '../../src/kept/gather.ts'
 
 /** A sender that holds each batch until the test lets it go. */
 function held() {
@@ -73,5 +73,12 @@ describe('gatherer', () => {
     expect(idle).toBe(false)
     echo(0)
     await Promise.all([call, waiting])
+  })
+})
+
+describe('shareOut', () => {
+  it('gives each call as many results as it asked for, in order', () => {
+    const asks = [['a', 'b'], [], ['c'], ['d', 'e']]
+    expect(shareOut([1, 2, 3, 4, 5], asks)).toEqual([[1, 2], [], [3], [4, 5]])
   })
 })

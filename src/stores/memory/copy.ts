@@ -1,4 +1,6 @@
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import type { StoredLetter } from '../../store.ts'
+import type { Kept } from './kept.ts'
 
 /**
  * A copy that shares nothing that can be changed. Much faster than structuredClone, and enough for what letters and
@@ -51,4 +53,13 @@ export function summaryOf(letter: DeadLetter): LetterSummary {
   const { bytes: _, ...payload } = letter.payload
   const { history: __, ...rest } = letter
   return copyLetter({ ...rest, payload })
+}
+
+/** The letter with all that is known of it. */
+export function storedOf({ letter, original, waitsFor }: Kept): StoredLetter {
+  return {
+    letter: copyLetter(letter),
+    ...(original === letter.payload ? {} : { original: copyOf(original) }),
+    ...(waitsFor && waitsFor.size > 0 ? { waitsFor: [...waitsFor] } : {}),
+  }
 }

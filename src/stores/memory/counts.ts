@@ -1,5 +1,6 @@
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
+import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
 import type { TallyKey } from '../../store.ts'
 
 /** What letters of one cell have in common, and how many they are. */
@@ -9,9 +10,6 @@ interface Cell {
 }
 
 type Cells = Map<string, Cell>
-
-/** The fields that tell cells apart. A filter that names no other can be answered by counting cells. */
-const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
 
 /** How many letters there are of each kind, kept up with every change, so that counting them costs no scan. */
 export class Counts {
@@ -27,15 +25,14 @@ export class Counts {
 
   /** Undefined when the filter asks for more than the cells know. */
   tally(key: TallyKey, filter: LetterFilter): Map<string, number> | undefined {
-    for (const [field, wanted] of Object.entries(filter))
-      if (wanted !== undefined && !cellFields.has(field)) return undefined
+    if (!isCountable(filter)) return undefined
     const tally = new Map<string, number>()
     if (key === 'group' || key === 'tag') {
       for (const [value, cells] of key === 'group' ? this.#groups : this.#tags)
         for (const cell of cells.values()) addTo(tally, value, cell, filter)
     } else {
       for (const cell of this.#cells.values())
-        addTo(tally, valuesOf(cell.like, key)[0]!, cell, filter)
+        addTo(tally, valuesOf(cell.like as LetterSummary, key)[0]!, cell, filter)
     }
     return tally
   }
@@ -48,19 +45,8 @@ export class Counts {
   }
 }
 
-/** The values under which a letter is counted. */
-export function valuesOf(letter: Cell['like'], key: Exclude<TallyKey, 'group' | 'tag'>): string[]
-export function valuesOf(letter: DeadLetter, key: TallyKey): string[]
-export function valuesOf(letter: Cell['like'] | DeadLetter, key: TallyKey): string[] {
-  if (key === 'policy') return [letter.policy.kind]
-  if (key === 'group') return [(letter as DeadLetter).fingerprint]
-  if (key === 'tag') return [...new Set((letter as DeadLetter).tags)]
-  return [letter[key]]
-}
-
 function addTo(tally: Map<string, number>, value: string, cell: Cell, filter: LetterFilter): void {
-  if (matches(cell.like as LetterSummary, filter))
-    tally.set(value, (tally.get(value) ?? 0) + cell.count)
+  if (matches(cell.like as LetterSummary, filter)) grow(tally, value, cell.count)
 }
 
 function shiftOf(

@@ -1,4 +1,4 @@
-import { nextTurn, systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import {
   isOpen,
@@ -35,18 +35,17 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { copyLetter, copyOf, summaryOf } from './copy.ts'
-import { Counts, valuesOf } from './counts.ts'
+import { copyLetter, copyOf, storedOf, summaryOf } from './copy.ts'
+import { grow, valuesOf } from '../../kept/tally.ts'
+import { Counts } from './counts.ts'
 import { Due } from './due.ts'
 import { Holds, isDone } from './holds.ts'
 import { pair, type Kept } from './kept.ts'
 import { Lists } from './lists.ts'
 import { memoryRecords } from './records.ts'
 import { Totals } from './totals.ts'
+import { Turns } from './turns.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
-
-/** How many letters are written, at the most, before the event loop gets its turn. */
-const lettersPerTurn = 50
 
 /**
  * Letters in the memory of this process, gone with it. For tests, for trying things out, and the reference for what
@@ -78,14 +77,12 @@ class MemoryStore implements Store {
   /** Open letters by queue and dedupe key. A restored letter may come to share a key with a newer one. */
   readonly #keys = new Map<string, Kept[]>()
   readonly #watchers: Watchers = watchers()
+  readonly #turns = new Turns()
   /** Letters that count against a capacity: all but the archived. */
   #occupied = 0
   /** Whether the verb at work has made a letter due. */
   #stirred = false
   #closed = false
-  /** Letters written since the event loop last turned, and the turn that is awaited. */
-  #unturned = 0
-  #turning: Promise<void> | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -105,7 +102,7 @@ class MemoryStore implements Store {
     this.#check()
     const results = letters.map((letter) => this.#addOne(letter, capacity))
     this.#wake()
-    await this.#turn(letters.length)
+    await this.#turns.after(letters.length)
     return results
   }
 
@@ -149,7 +146,7 @@ class MemoryStore implements Store {
     const tally = new Map<string, number>()
     for (const kept of this.#lists.any(filter)) {
       if (!fits(kept, filter)) continue
-      for (const value of valuesOf(kept.letter, by)) tally.set(value, (tally.get(value) ?? 0) + 1)
+      for (const value of valuesOf(kept.letter, by)) grow(tally, value, 1)
     }
     return tally
   }
@@ -211,7 +208,7 @@ class MemoryStore implements Store {
     this.#check()
     const results = changes.map((change) => this.#applyOne(change))
     this.#wake()
-    await this.#turn(changes.length)
+    await this.#turns.after(changes.length)
     return results
   }
 
@@ -352,19 +349,6 @@ class MemoryStore implements Store {
     if (dueMs !== undefined && dueMs <= this.#clock.now()) this.#stirred = true
   }
 
-  /** Nothing here waits for a disk, so busy callers would never let the event loop turn. After so many letters, all wait for it. */
-  #turn(letters: number): Promise<void> | undefined {
-    this.#unturned += letters
-    if (this.#unturned < lettersPerTurn) return undefined
-    return (this.#turning ??= this.#turned())
-  }
-
-  async #turned(): Promise<void> {
-    await nextTurn()
-    this.#unturned = 0
-    this.#turning = undefined
-  }
-
   /** Tells watchers, once the verb is done, if it made a letter due. */
   #wake(): void {
     if (!this.#stirred) return
@@ -374,14 +358,6 @@ class MemoryStore implements Store {
 
   #check(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the memory store is closed')
-  }
-}
-
-function storedOf({ letter, original, waitsFor }: Kept): StoredLetter {
-  return {
-    letter: copyLetter(letter),
-    ...(original === letter.payload ? {} : { original: copyOf(original) }),
-    ...(waitsFor && waitsFor.size > 0 ? { waitsFor: [...waitsFor] } : {}),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
 import { systemClock, type Clock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
+import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
@@ -88,9 +88,7 @@ class DocumentStore implements OpenSearchStore {
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
   readonly #watchers: Watchers = watchers()
-  readonly #ongoing = new Set<Promise<unknown>>()
-  #state: 'new' | 'open' | 'closed' = 'new'
-  #closing: Promise<void> | undefined
+  readonly #life: Lifetime = lifetime('opensearch')
   #recoveredAt = -Infinity
 
   constructor({ url, prefix, replicas, client, clock = systemClock }: OpenSearchStoreOptions) {
@@ -109,32 +107,26 @@ class DocumentStore implements OpenSearchStore {
     this.#records = shelf('records')
     this.#adds = gatherer({ maxBatches: 2, maxWeight: 500 }, async (asks) => {
       const results = await add(this.#desk, asks.flat())
-      return asks.map((letters) => ({ value: results.splice(0, letters.length) }))
+      return shareOut(results, asks).map((value) => ({ value }))
     })
     this.records = openSearchRecords(() => {
-      this.#check()
+      this.#life.check()
       return { records: this.#records, clock }
     })
   }
 
-  async open(): Promise<void> {
-    if (this.#state === 'closed') this.#check()
-    await openIndices(this.#wire, this.#address)
-    if (this.#state === 'new') this.#state = 'open'
+  open(): Promise<void> {
+    return this.#life.open(() => openIndices(this.#wire, this.#address))
   }
 
   close(): Promise<void> {
-    const wasOpen = this.#state === 'open'
-    this.#state = 'closed'
+    const wasOpen = this.#life.state === 'open'
     this.#watchers.clear()
-    return (this.#closing ??= this.#end(wasOpen))
-  }
-
-  async #end(wasOpen: boolean): Promise<void> {
-    while (this.#ongoing.size > 0) await Promise.allSettled(this.#ongoing)
-    // Tidying up may wait for the next one.
-    if (wasOpen) await this.#desk.totals.end().catch(() => {})
-    await this.#wire.close()
+    return this.#life.close(async () => {
+      // Tidying up may wait for the next one.
+      if (wasOpen) await this.#desk.totals.end().catch(() => {})
+      await this.#wire.close()
+    })
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -233,10 +225,8 @@ class DocumentStore implements OpenSearchStore {
     return this.#watchers.add(listener)
   }
 
-  async health(): Promise<StoreHealth> {
-    if (this.#state === 'open') return healthOf(this.#wire, this.#address)
-    const problem = `the store is ${this.#state === 'new' ? 'not open' : 'closed'}`
-    return { ok: false, checks: {}, problems: [problem] }
+  health(): Promise<StoreHealth> {
+    return this.#life.health(() => healthOf(this.#wire, this.#address))
   }
 
   /** A claim must not fail because tidying up did; it is tried again at the next time. */
@@ -246,21 +236,7 @@ class DocumentStore implements OpenSearchStore {
     await recover(desk).catch(() => {})
   }
 
-  /** Does the work of a verb, and lets `close` wait for it. */
-  async #do<R>(work: (desk: Desk) => Promise<R>): Promise<R> {
-    this.#check()
-    const doing = work(this.#desk)
-    this.#ongoing.add(doing)
-    try {
-      return await doing
-    } finally {
-      this.#ongoing.delete(doing)
-    }
-  }
-
-  #check(): void {
-    if (this.#state === 'open') return
-    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
-    throw new RedriveError('CLOSED', `the opensearch store is ${why}`)
+  #do<R>(work: (desk: Desk) => Promise<R>): Promise<R> {
+    return this.#life.run(() => work(this.#desk))
   }
 }

@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto'
 import type { HistoryEntry } from '../../letter/letter.ts'
+import { maxHistory } from '../../letter/moves.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import { actionCode, archived, isActiveCode, resolved } from '../../kept/codes.ts'
 import type { PackedLetter } from '../../kept/form.ts'
+import { keyHash } from '../../kept/key-hash.ts'
 import { occurred } from '../../kept/patch.ts'
 import { restOf } from '../../kept/rest.ts'
 import { rowOf, type Row } from '../../kept/row.ts'
@@ -16,7 +17,7 @@ import { entryColumns, entryOf, type Entry } from './rows.ts'
 import { fromText, toText } from './text.ts'
 import { Again } from './trouble.ts'
 import { dependents, lockForWaiting, resolvedAmong } from './waits.ts'
-import { maxHistory, Writing } from './writing.ts'
+import { Writing } from './writing.ts'
 
 const capture = actionCode('capture')
 const occurrence = actionCode('occur')
@@ -53,7 +54,7 @@ export function candidateOf(
   capacity: Capacity | undefined,
 ): Candidate {
   const { dedupeKey, tags = [], dependsOn = [], history = [] } = packed[6] ?? {}
-  const dedupe = dedupeKey === undefined ? null : hashOf(dedupeKey)
+  const dedupe = dedupeKey === undefined ? null : keyHash(dedupeKey)
   const key = dedupe ? keyLock(queue, dedupe) : undefined
   const size = packed[4].byteLength
   return {
@@ -68,11 +69,6 @@ export function candidateOf(
     unmet: dependsOn,
     size,
   }
-}
-
-/** Keys may be of any length and an index takes only short ones. */
-export function hashOf(key: string): Uint8Array {
-  return createHash('sha256').update(key, 'utf16le').digest()
 }
 
 export interface Added {

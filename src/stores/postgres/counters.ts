@@ -4,7 +4,6 @@ import {
   actions,
   actionCode,
   archived,
-  cellOf,
   codesPerQueue,
   counter,
   partsOf,
@@ -12,28 +11,10 @@ import {
   priorityCode,
   type Cell,
 } from '../../kept/codes.ts'
-import type { Row } from '../../kept/row.ts'
+import { addTo, type Delta, type Deltas } from '../../kept/deltas.ts'
 import type { Link, Tx } from './link.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
-
-interface Sums {
-  n: number
-  retries: number
-  maxRetries: number
-  backoffMs: number
-}
-
-/** What is to be added to one row of the counters. */
-interface Delta extends Sums {
-  kind: number
-  queue: number
-  name: string
-  code: number
-}
-
-/** What a letter is counted under, its tags aside. */
-type Counting = Omit<Cell, 'queue'> & Pick<Row, 'fingerprint'>
 
 const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot, n, retries, max_retries, backoff_ms)
   SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
@@ -42,51 +23,10 @@ const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot,
   ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
     max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
 
-/** What one transaction changes in the counts. It gathers, and is written once, in the order of the keys, right before the commit. */
-export class Deltas {
-  readonly #deltas = new Map<string, Delta>()
-
-  /** Takes note of letters that came (+) or went (-). */
-  count(queue: number, row: Counting, tags: readonly string[], n: number): void {
-    const cell = cellOf(queue, row)
-    this.#delta(cell, counter.cell, '').n += n
-    this.#delta(cell, counter.group, row.fingerprint).n += n
-    for (const tag of tags) this.tag(queue, row, tag, n)
-  }
-
-  tag(queue: number, row: Omit<Cell, 'queue'>, tag: string, n: number): void {
-    this.#delta(cellOf(queue, row), counter.tag, tag).n += n
-  }
-
-  /** Takes note of what happened to a letter, which now stands like this. */
-  total(queue: number, action: number, row: Row): void {
-    const { priority, retries, backoffMs } = row
-    this.totals(queue, action, priority, { n: 1, retries, maxRetries: retries, backoffMs })
-  }
-
-  /** Takes note of what happened to letters of one priority. */
-  totals(queue: number, action: number, priority: number, sums: Sums): void {
-    const delta = this.#delta(queue * codesPerQueue + action * 4 + priority, counter.total, '')
-    delta.n += sums.n
-    delta.retries += sums.retries
-    delta.maxRetries = Math.max(delta.maxRetries, sums.maxRetries)
-    delta.backoffMs += sums.backoffMs
-  }
-
-  #delta(key: number, kind: number, name: string): Delta {
-    const id = `${key} ${kind}${name}`
-    const known = this.#deltas.get(id)
-    if (known) return known
-    const [queue, code] = [Math.floor(key / codesPerQueue), key % codesPerQueue]
-    const delta = { kind, queue, name, code, n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
-    this.#deltas.set(id, delta)
-    return delta
-  }
-
-  flush(tx: Tx, slot: number): void {
-    const changed = [...this.#deltas.values()].filter(({ n }) => n !== 0)
-    if (changed.length > 0) void growth(tx, slot, changed)
-  }
+/** Writes them in the order of the keys, right before the commit. */
+export function writeDeltas(tx: Tx, slot: number, deltas: Deltas): void {
+  const changed = deltas.changed()
+  if (changed.length > 0) void growth(tx, slot, changed)
 }
 
 function growth(tx: Tx, slot: number, deltas: Delta[]): Promise<unknown> {
@@ -239,12 +179,7 @@ async function merge(tx: Tx, slot: number, keys: Key[]): Promise<void> {
     const sum = sums.get(id)
     if (!sum)
       sums.set(id, { kind, queue, name: fromText(name), code, n, retries, maxRetries, backoffMs })
-    else {
-      sum.n += n
-      sum.retries += retries
-      sum.maxRetries = Math.max(sum.maxRetries, maxRetries)
-      sum.backoffMs += backoffMs
-    }
+    else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
   if (left.length > 0) void growth(tx, slot, left)

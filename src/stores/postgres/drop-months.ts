@@ -1,7 +1,8 @@
 import { actionCode, archived, resolved } from '../../kept/codes.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Books } from './books.ts'
-import { Deltas } from './counters.ts'
+import { Deltas } from '../../kept/deltas.ts'
+import { writeDeltas } from './counters.ts'
 import type { Link, Tx } from './link.ts'
 import { lock } from './locks.ts'
 import {
@@ -159,6 +160,6 @@ async function dropTables(
   const names = parted.map((table) => `@${tableOf(table, month)}`)
   void tx.rows('DELETE FROM @deps WHERE letter >= $1 AND letter < $2', boundsOf(month))
   void tx.rows(`DROP TABLE ${names.join(', ')}`)
-  deltas.flush(tx, slot)
+  writeDeltas(tx, slot, deltas)
   return 'here'
 }

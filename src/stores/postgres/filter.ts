@@ -1,78 +1,30 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import {
-  archived,
-  categoryCode,
-  policyCode,
-  priorityCode,
-  stateCode,
-  states,
-  type Cell,
-} from '../../kept/codes.ts'
+import type { Cell } from '../../kept/codes.ts'
+import { among, cellCodes, listed, passes, type CellCodes } from '../../kept/tally.ts'
 import type { Books } from './books.ts'
 import { toText } from './text.ts'
 
-function listed<T>(value: T | readonly T[]): readonly T[] {
-  return Array.isArray(value) ? (value as readonly T[]) : [value as T]
-}
-
-/** The fields that the counts tell apart. */
-const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
-
-/** Whether the counts alone can answer: no other field is named. */
-export function isCountable(filter: LetterFilter): boolean {
-  return Object.entries(filter).every(
-    ([field, wanted]) => wanted === undefined || cellFields.has(field),
-  )
-}
-
-/** A filter with its words as numbers. Null: the field may be anything. */
-export interface Codes {
-  queues: number[] | null
-  states: number[] | null
-  categories: number[] | null
-  priorities: number[] | null
-  policies: number[] | null
+/** What a filter asks of a cell, with all words as numbers. Undefined: the field may be anything. */
+export interface Codes extends CellCodes {
+  queues: number[] | undefined
 }
 
 export async function codesOf(books: Books, filter: LetterFilter): Promise<Codes> {
-  const names = filter.queue === undefined ? null : listed(filter.queue)
-  const numbers = names ? [...(await books.queues.find(names)).values()] : null
-  const code = <T>(
-    wanted: T | readonly T[] | undefined,
-    of: (value: T) => number,
-  ): number[] | null => (wanted === undefined ? null : [...new Set(listed(wanted).map(of))])
-  return {
-    queues: numbers,
-    states: code(wantedStates(filter), stateCode),
-    categories: code(filter.category, categoryCode),
-    priorities: code(filter.priority, priorityCode),
-    policies: code(filter.policy, policyCode),
-  }
-}
-
-/** Archived letters are out of sight unless they are asked for, by state or by id. */
-function wantedStates({ state, ids }: LetterFilter): LetterFilter['state'] {
-  if (state !== undefined || ids !== undefined) return state
-  return states.filter((_, code) => code !== archived)
+  const names = filter.queue === undefined ? undefined : listed(filter.queue)
+  const queues = names && [...(await books.queues.find(names)).values()]
+  return { queues, ...cellCodes(filter) }
 }
 
 /** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
 export function cellTest(codes: Codes): (cell: Cell) => boolean {
-  const among = (wanted: number[] | null, value: number): boolean =>
-    wanted === null || wanted.includes(value)
-  return (cell) =>
-    among(codes.queues, cell.queue) &&
-    among(codes.states, cell.state) &&
-    among(codes.categories, cell.category) &&
-    among(codes.priorities, cell.priority) &&
-    among(codes.policies, cell.policy)
+  return (cell) => among(codes.queues, cell.queue) && passes(codes, cell)
 }
 
 /** What a filter means for a row of `l`, in SQL, `text` aside; values are added to those given. It must agree with `matches` in `letter/query.ts`. */
 export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[]): string {
   const parts: string[] = []
   const put = (value: unknown): string => `$${values.push(value)}`
-  const oneOf = (column: string, wanted: number[] | null): void => {
+  const oneOf = (column: string, wanted: number[] | undefined): void => {
     if (wanted) parts.push(`l.${column} = ANY(${put(wanted)}::int[])`)
   }
   const named = (column: string, wanted: string | string[] | undefined): void => {

@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { resolved } from '../../kept/codes.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
+import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack } from '../../kept/pack.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
 import { packStored } from '../../kept/stored.ts'
@@ -31,11 +31,11 @@ import { addressOf, type Address } from './address.ts'
 import { applyIn, renewIn, type Renewal } from './apply.ts'
 import type { Books } from './books.ts'
 import { claimIn, queuesOf } from './claim.ts'
-import { drawSlot, readTotals, writeTotals } from './counters.ts'
+import { readTotals, writeTotals } from './counters.ts'
 import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
 import { keep, stored } from './keep.ts'
-import { openLink, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
+import { openLink, type Connection, type Link, type Tx } from './link.ts'
 import { inspect, prepare, troubleWith } from './opening.ts'
 import { monthKeeper } from './partitions.ts'
 import { queueNames } from './queue-names.ts'
@@ -46,8 +46,8 @@ import { schemaVersion } from './schema.ts'
 import { slotsOf, type Slots } from './slots.ts'
 import { tally } from './tally.ts'
 import { inParts, together } from './together.ts'
-import { troubleOf } from './trouble.ts'
 import { waking, type Waking } from './waking.ts'
+import { addWithin } from './within.ts'
 
 export type { DroppedMonths } from './drop-months.ts'
 
@@ -84,6 +84,7 @@ export interface PostgresStore extends Store {
 const maxItems = 256
 /** Payload bytes that count as one more letter in a batch. */
 const bytesPerItem = 64 * 1024
+
 /** Letters in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
   return new SharedStore(options)
@@ -106,10 +107,8 @@ class SharedStore implements PostgresStore {
   readonly #adds: Gatherer<Wanted[], AddResult[]>
   readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
   readonly #renewals: Gatherer<Renewal[], boolean[]>
+  readonly #life: Lifetime = lifetime('postgres')
   #keepMonths: (() => Promise<void>) | undefined
-  #state: 'new' | 'open' | 'closed' = 'new'
-  #closing: Promise<void> | undefined
-  readonly #ongoing = new Set<Promise<unknown>>()
 
   constructor(options: PostgresStoreOptions) {
     const { clock = systemClock } = options
@@ -136,33 +135,29 @@ class SharedStore implements PostgresStore {
     )
   }
 
-  async open(): Promise<void> {
-    if (this.#state === 'closed') throw this.#refusal()
-    this.#books.queues.forget()
-    const now = (): number => this.#books.clock.now()
-    const byMonth = await this.#track(prepare(this.#link, this.#address, now()))
-    this.#keepMonths = byMonth ? monthKeeper(this.#link, now) : undefined
-    await this.#track(this.#keepMonths?.() ?? Promise.resolve())
-    if (this.#state === 'new') this.#state = 'open'
+  open(): Promise<void> {
+    return this.#life.open(async () => {
+      this.#books.queues.forget()
+      const now = (): number => this.#books.clock.now()
+      const byMonth = await prepare(this.#link, this.#address, now())
+      this.#keepMonths = byMonth ? monthKeeper(this.#link, now) : undefined
+      await this.#keepMonths?.()
+    })
   }
 
   close(): Promise<void> {
-    this.#state = 'closed'
-    return (this.#closing ??= this.#end())
-  }
-
-  async #end(): Promise<void> {
-    while (this.#ongoing.size > 0) await Promise.allSettled(this.#ongoing)
-    await this.#waking.stop()
-    await this.#slots.idle()
-    await this.#link.close()
+    return this.#life.close(async () => {
+      await this.#waking.stop()
+      await this.#slots.idle()
+      await this.#link.close()
+    })
   }
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
       // Nobody waits for it: months are made long before they are needed.
-      if (this.#keepMonths) void this.#track(this.#keepMonths())
-      const wanted = letters.map((letter) => ({ packed: pack(letter), capacity }))
+      if (this.#keepMonths) void this.#life.track(this.#keepMonths())
+      const wanted = wantedOf(letters, capacity)
       return inParts(wanted, maxItems, (some) => this.#adds.call([...some], weightOf(some)))
     })
   }
@@ -173,8 +168,7 @@ class SharedStore implements PostgresStore {
     const results = all.some(isIntricate)
       ? await inParts(all, 1, (some) => this.#addSome(some))
       : await this.#addSome(all)
-    let start = 0
-    return asks.map(({ length }) => results.slice(start, (start += length)))
+    return shareOut(results, asks)
   }
 
   async #addSome(wanted: readonly Wanted[]): Promise<AddResult[]> {
@@ -193,22 +187,9 @@ class SharedStore implements PostgresStore {
   within(client: Connection): Pick<Store, 'add'> {
     return {
       add: (letters, capacity) =>
-        this.#use(async () => {
-          const wanted = letters.map((letter) => ({ packed: pack(letter), capacity }))
-          const candidates = await candidatesOf(this.#books, wanted)
-          const tx = oneByOne(client, this.#link)
-          try {
-            // A slot of its own: its rows stay locked until the caller commits.
-            const slot = drawSlot(this.#books.clock)
-            const { results, woken } = await addIn(this.#books, tx, candidates, slot)
-            await tx.idle()
-            if (await woken)
-              await tx.rows('SELECT pg_notify($1, $2)', [this.#waking.channel, 'a transaction'])
-            return results
-          } catch (error) {
-            throw troubleOf(error, this.#link.place)
-          }
-        }),
+        this.#use((books) =>
+          addWithin(books, client, this.#waking.channel, wantedOf(letters, capacity)),
+        ),
     }
   }
 
@@ -294,9 +275,7 @@ class SharedStore implements PostgresStore {
 
   async #renewAll(asks: Renewal[][]): Promise<boolean[][]> {
     const work = (tx: Tx): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
-    const results = await this.#link.transaction('hot', work, { repeatable: true })
-    let start = 0
-    return asks.map(({ length }) => results.slice(start, (start += length)))
+    return shareOut(await this.#link.transaction('hot', work, { repeatable: true }), asks)
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
@@ -310,8 +289,7 @@ class SharedStore implements PostgresStore {
       applyIn(this.#books, tx, asks.flat(), slot),
     )
     if (await woken) this.#waking.wake()
-    let start = 0
-    return asks.map(({ length }) => results.slice(start, (start += length)))
+    return shareOut(results, asks)
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -330,19 +308,13 @@ class SharedStore implements PostgresStore {
   }
 
   watch(listener: () => void): () => void {
-    return this.#state === 'closed' ? () => {} : this.#waking.watch(listener)
+    return this.#life.state === 'closed' ? () => {} : this.#waking.watch(listener)
   }
 
-  async health(): Promise<StoreHealth> {
-    if (this.#state !== 'open')
-      return {
-        ok: false,
-        checks: {},
-        problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`],
-      }
-    try {
-      const { checks, problems } = await this.#track(inspect(this.#link))
-      const trouble = await this.#track(troubleWith(this.#link))
+  health(): Promise<StoreHealth> {
+    return this.#life.health(async () => {
+      const { checks, problems } = await inspect(this.#link)
+      const trouble = await troubleWith(this.#link)
       if (trouble !== undefined) problems.push(trouble)
       const { place, schema } = this.#link
       const all = { place, schema: `${schema}, version ${schemaVersion}`, ...checks }
@@ -351,30 +323,16 @@ class SharedStore implements PostgresStore {
         checks: { ...all, wakeups: this.#waking.state() },
         problems,
       }
-    } catch (error) {
-      return { ok: false, checks: {}, problems: [troubleOf(error, this.#link.place).message] }
-    }
+    })
   }
 
-  /** Does what an open store is asked for. Closing waits for it. */
-  async #use<T>(work: (books: Books) => T | Promise<T>): Promise<T> {
-    if (this.#state !== 'open') throw this.#refusal()
-    return this.#track((async () => work(this.#books))())
+  #use<T>(work: (books: Books) => T | Promise<T>): Promise<T> {
+    return this.#life.run(() => work(this.#books))
   }
+}
 
-  async #track<T>(work: Promise<T>): Promise<T> {
-    this.#ongoing.add(work)
-    try {
-      return await work
-    } finally {
-      this.#ongoing.delete(work)
-    }
-  }
-
-  #refusal(): RedriveError {
-    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
-    return new RedriveError('CLOSED', `the postgres store is ${why}`)
-  }
+function wantedOf(letters: readonly DeadLetter[], capacity: Capacity | undefined): Wanted[] {
+  return letters.map((letter) => ({ packed: pack(letter), capacity }))
 }
 
 function weightOf(wanted: readonly Wanted[]): number {
@@ -388,24 +346,3 @@ function weightOf(wanted: readonly Wanted[]): number {
 const isIntricate = ({ packed, capacity }: Wanted): boolean =>
   capacity?.overflow === 'evict-resolved' &&
   (packed[0][1] === resolved || packed[6]?.dependsOn !== undefined)
-
-/** Statements on the caller's connection, which takes them one after the other. */
-function oneByOne(client: Connection, link: Link): Tx & { idle(): Promise<unknown> } {
-  let last: Promise<unknown> = Promise.resolve()
-  let trouble: unknown
-  const rows = (sql: string, values?: unknown[]): Promise<Cells[]> => {
-    const turn = last.then(async () => {
-      if (trouble !== undefined) throw trouble
-      return rowsOf(client, link.qualified(sql), values)
-    })
-    last = turn.catch((error: unknown) => (trouble ??= error))
-    return turn
-  }
-  return {
-    rows,
-    idle: async () => {
-      await last
-      if (trouble !== undefined) throw trouble
-    },
-  }
-}

@@ -1,6 +1,6 @@
+import { dueOf } from '../../kept/due.ts'
 import { crc32 } from 'node:zlib'
-import { toMs } from '../../letter/time.ts'
-import { isActiveCode, pending, retrying, states, wait } from '../../kept/codes.ts'
+import { isActiveCode, retrying, states, wait } from '../../kept/codes.ts'
 import type { KeptLetter } from '../../kept/form.ts'
 import {
   rowColumns,
@@ -74,19 +74,6 @@ export function sealOf(row: Row): number {
 /** The row with the checksum that it must carry. One that was not sound is never made good by writing over it. */
 export function sealed(row: Row, sound: boolean): Row {
   return { ...row, crc: sound ? sealOf(row) : ~sealOf(row) >>> 0 }
-}
-
-/** From when a claim may take the letter, or what it is ordered by. Null: it has no such time. */
-export function dueOf(row: Row): number | null {
-  if (row.state === retrying) return moment(row.leasedUntil ?? row.updatedAt)
-  if (row.retryAt !== null) return moment(row.retryAt)
-  return row.state === pending ? moment(row.deadLetteredAt) : null
-}
-
-/** A moment that is none counts as long past, so that the letter is seen rather than forgotten. */
-function moment(at: string): number {
-  const ms = toMs(at)
-  return Number.isNaN(ms) ? 0 : ms
 }
 
 /** Where a letter waits, lane and dependencies aside: `held` says that one of them keeps it. */

@@ -1,19 +1,18 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
-import { categories, policies, priorities, states, type Cell } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
+import { grow, isCountable, valuesOf, wordOf, type CodedKey } from '../../kept/tally.ts'
 import { unpackSummary } from '../../kept/unpack.ts'
-import type { LetterSummary } from '../../letter/letter.ts'
 import { matches } from '../../letter/query.ts'
 import type { Books } from './books.ts'
 import { namedCounts, readCells } from './counters.ts'
-import { cellTest, codesOf, conditionOf, isCountable } from './filter.ts'
+import { cellTest, codesOf, conditionOf } from './filter.ts'
 import { searchStride, soughtBy } from './find.ts'
 import { lettersById } from './reading.ts'
 import { fromText } from './text.ts'
 
 type Counted = Map<string, number>
-type CellKey = Exclude<TallyKey, 'group' | 'tag'>
+type CellKey = CodedKey | 'queue'
 
 /** A count that has to look at every letter may take long, and harms nobody meanwhile. */
 const scanTimeoutMs = 120_000
@@ -28,7 +27,7 @@ export async function tally(books: Books, by: TallyKey, filter: LetterFilter): P
   const cells = await readCells((sql, values) => books.link.read(sql, values))
   const nameOf = await books.queues.names(cells.map(([{ queue }]) => queue))
   const counted: Counted = new Map()
-  for (const [cell, n] of cells) if (passes(cell)) grow(counted, wordOf(cell, by, nameOf), n)
+  for (const [cell, n] of cells) if (passes(cell)) grow(counted, valueOf(by, cell[by], nameOf), n)
   return counted
 }
 
@@ -58,9 +57,7 @@ async function scanned(books: Books, by: TallyKey, filter: LetterFilter): Promis
   for (const [value, n] of rows)
     grow(
       counted,
-      typeof value === 'string'
-        ? fromText(value)
-        : wordOf({ [by]: value } as unknown as Cell, by as CellKey, nameOf),
+      typeof value === 'string' ? fromText(value) : valueOf(by as CellKey, value, nameOf),
       n,
     )
   return counted
@@ -83,18 +80,6 @@ async function readThrough(books: Books, by: TallyKey, filter: LetterFilter): Pr
   return counted
 }
 
-function grow(counted: Counted, value: string, n: number): void {
-  counted.set(value, (counted.get(value) ?? 0) + n)
-}
-
-function valuesOf(letter: LetterSummary, by: TallyKey): Iterable<string> {
-  if (by === 'group') return [letter.fingerprint]
-  if (by === 'tag') return new Set(letter.tags)
-  return [by === 'policy' ? letter.policy.kind : letter[by]]
-}
-
-function wordOf(cell: Cell, by: CellKey, nameOf: (queue: number) => string): string {
-  if (by === 'queue') return nameOf(cell.queue)
-  const words = { state: states, category: categories, priority: priorities, policy: policies }[by]
-  return words[cell[by]] ?? 'unknown'
+function valueOf(by: CellKey, code: number, nameOf: (queue: number) => string): string {
+  return by === 'queue' ? nameOf(code) : wordOf(by, code)
 }

@@ -1,16 +1,17 @@
+import { dueOf } from '../../kept/due.ts'
 import type { HistoryEntry } from '../../letter/letter.ts'
+import { maxHistory } from '../../letter/moves.ts'
 import { isActiveCode, resolved, wait } from '../../kept/codes.ts'
 import { tagsOf } from '../../kept/rest.ts'
 import type { Row } from '../../kept/row.ts'
 import type { Books } from './books.ts'
-import { Deltas } from './counters.ts'
+import { Deltas } from '../../kept/deltas.ts'
+import { writeDeltas } from './counters.ts'
 import type { Cells, Tx } from './link.ts'
 import { updateLetters, type Placed } from './placed.ts'
-import { dueOf, sealed, waitOf, type Entry } from './rows.ts'
+import { sealed, waitOf, type Entry } from './rows.ts'
 import { toText } from './text.ts'
 import { freeFrom, recheck, settleLanes, type Lane } from './waits.ts'
-
-export const maxHistory = 50
 
 const addTags =
   'INSERT INTO @tags SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING'
@@ -122,7 +123,7 @@ export class Writing {
       recheck(tx, this.#unsure),
       settleLanes(tx, [...this.#lanes.values(), ...lanes]),
     ]
-    this.deltas.flush(tx, slot)
+    writeDeltas(tx, slot, this.deltas)
     // When the answers are lost and the commit is not, watchers look for themselves.
     return { woken: this.#woken(books, free).catch(() => true) }
   }

@@ -9,11 +9,11 @@ import {
 } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import { maxLooks, maxScriptItems, type Desk } from './desk.ts'
-import { isCountable } from './filter.ts'
+import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
 import { textOf } from './form.ts'
 import { scripts } from './scripts.ts'
 import type { Found } from './search.ts'
-import { countsIn, grow, tallyOf, valuesOf } from './tally.ts'
+import { countsIn, tallyOf } from './tally.ts'
 
 /** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
 const maxPageBytes = 32 * 2 ** 20

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { StoredLetter } from '../../store.ts'
+import { keyHash } from '../../kept/key-hash.ts'
 import type { PackedLetter } from '../../kept/form.ts'
 import { factsOf, pack, type Rest } from '../../kept/pack.ts'
 import { rowOf, type Row } from '../../kept/row.ts'
@@ -78,7 +78,7 @@ function cellsOf(
     row.omitted,
     origin.startsWith('{"entry":') ? 1 : 0,
     tagCells(extras?.tags),
-    extras?.dedupeKey === undefined ? false : keyHash(extras.dedupeKey),
+    extras?.dedupeKey === undefined ? false : keyHash(extras.dedupeKey).toString('base64url'),
     rest.archivedFrom === 'resolved' ? 1 : 0,
   ]
 }
@@ -87,11 +87,6 @@ function cellsOf(
 export function tagCells(tags: readonly string[] | undefined): Cell {
   if (!tags || tags.length === 0) return false
   return [...new Set(tags.map((tag) => tag.toWellFormed()))]
-}
-
-/** Keys may be of any length, and may look alike. */
-function keyHash(key: string): string {
-  return createHash('sha256').update(key, 'utf16le').digest('base64url')
 }
 
 export function withChecksum(bytes: Uint8Array): Buffer {

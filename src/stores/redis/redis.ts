@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval } from '../../kept/search.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
@@ -76,11 +77,9 @@ class ScriptedStore implements RedisStore {
   readonly #apply: Apply
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
+  readonly #life: Lifetime = lifetime('redis')
   #stopListening: (() => void) | undefined
-  #state: 'new' | 'open' | 'closed' = 'new'
-  #closing: Promise<void> | undefined
   #durable: boolean | undefined
-  readonly #ongoing = new Set<Promise<unknown>>()
 
   constructor(options: RedisStoreOptions) {
     checkOptions(options)
@@ -101,27 +100,20 @@ class ScriptedStore implements RedisStore {
   }
 
   async open(): Promise<void> {
-    if (this.#state === 'closed') this.#use()
     const { wire, tag } = this.#desk
-    const findings = await inspect(wire)
-    refuseDangers(findings, wire.place(), this.#allowVolatile)
-    await checkSchema(wire, tag)
-    this.#durable = findings.durable
-    if (this.#state !== 'new') return
-    this.#state = 'open'
+    await this.#life.open(async () => {
+      const findings = await inspect(wire)
+      refuseDangers(findings, wire.place(), this.#allowVolatile)
+      await checkSchema(wire, tag)
+      this.#durable = findings.durable
+    })
     if (this.#watchers.size > 0) this.#listen()
   }
 
   close(): Promise<void> {
-    this.#state = 'closed'
     this.#watchers.clear()
-    return (this.#closing ??= this.#end())
-  }
-
-  async #end(): Promise<void> {
     this.#stopListening?.()
-    await Promise.allSettled(this.#ongoing)
-    await this.#desk.wire.close()
+    return this.#life.close(() => this.#desk.wire.close())
   }
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -196,7 +188,7 @@ class ScriptedStore implements RedisStore {
 
   watch(listener: () => void): () => void {
     const leave = this.#watchers.add(listener)
-    if (this.#state === 'open') this.#listen()
+    this.#listen()
     return () => {
       leave()
       if (this.#watchers.size > 0) return
@@ -205,48 +197,30 @@ class ScriptedStore implements RedisStore {
     }
   }
 
-  /** Hears what other processes do. Its own doings it knows without. */
+  /** Hears what other processes do, while the store is open. Its own doings it knows without. */
   #listen(): void {
+    if (this.#life.state !== 'open') return
     const { wire, tag } = this.#desk
     this.#stopListening ??= wire.listen(`${tag}:wake`, () => this.#watchers.tell())
   }
 
-  async health(): Promise<StoreHealth> {
-    if (this.#state !== 'open') {
-      const standing = this.#state === 'new' ? 'not open' : 'closed'
-      return { ok: false, checks: {}, problems: [`the store is ${standing}`] }
-    }
+  health(): Promise<StoreHealth> {
     const { wire, tag, witness, search } = this.#desk
-    try {
+    return this.#life.health(async () => {
       const { checks, dangers } = await inspect(wire)
       witness.saw(Number(textOf((await wire.ask('HGET', `${tag}:meta`, 'moves')) ?? 0)))
       const problems = this.#allowVolatile ? [] : dangers
       problems.push(...witness.problems(search.strays()))
       return { ok: problems.length === 0, checks, problems }
-    } catch (error) {
-      return { ok: false, checks: {}, problems: [(error as Error).message] }
-    }
+    })
   }
 
   fsck(options: { repair?: boolean } = {}): Promise<DriftReport> {
     return this.#do(({ wire, tag }) => checkDrift(wire, tag, options.repair === true))
   }
 
-  /** Does a verb while the store is open; closing waits for it. */
-  async #do<T>(work: (desk: Desk) => Promise<T>): Promise<T> {
-    const working = work(this.#use())
-    this.#ongoing.add(working)
-    try {
-      return await working
-    } finally {
-      this.#ongoing.delete(working)
-    }
-  }
-
-  #use(): Desk {
-    if (this.#state === 'open') return this.#desk
-    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
-    throw new RedriveError('CLOSED', `the redis store is ${why}`)
+  #do<T>(work: (desk: Desk) => Promise<T>): Promise<T> {
+    return this.#life.run(() => work(this.#desk))
   }
 }
 

@@ -1,13 +1,5 @@
-import {
-  actions,
-  categories,
-  partsOf,
-  policies,
-  priorities,
-  states,
-  type Cell,
-} from '../../kept/codes.ts'
-import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import { actions, partsOf, priorities, type Cell } from '../../kept/codes.ts'
+import { among, cellCodes, grow, passes, wordOf } from '../../kept/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
 import { rowFilter } from './filter.ts'
@@ -38,10 +30,6 @@ function fieldOf(field: Buffer, named: boolean): Omit<Counted, 'count'> {
   return { cell, name: field.toString('utf8', second + 1, end), queue: field.toString('utf8', end) }
 }
 
-export function grow(tally: Map<string, number>, value: string, n: number): void {
-  tally.set(value, (tally.get(value) ?? 0) + n)
-}
-
 /** The counts that pass, added up under what is asked. */
 export function tallyOf(
   counts: Counted[],
@@ -56,41 +44,14 @@ export function tallyOf(
 }
 
 function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
-  const wanted = rowFilter(filter)
-  const among = <T>(list: readonly T[] | undefined, value: T): boolean =>
-    list === undefined || list.includes(value)
-  return ({ cell, queue }) =>
-    among(wanted.queues, queue) &&
-    among(wanted.states, cell.state) &&
-    among(wanted.categories, cell.category) &&
-    among(wanted.priorities, cell.priority) &&
-    among(wanted.policies, cell.policy)
+  const queues = rowFilter(filter).queues
+  const wanted = cellCodes(filter)
+  return ({ cell, queue }) => among(queues, queue) && passes(wanted, cell)
 }
 
 function valueOf({ cell, queue, name }: Counted, by: TallyKey): string {
-  switch (by) {
-    case 'queue':
-      return queue
-    case 'group':
-    case 'tag':
-      return name
-    case 'state':
-      return states[cell.state] ?? 'unknown'
-    case 'category':
-      return categories[cell.category] ?? 'unknown'
-    case 'priority':
-      return priorities[cell.priority] ?? 'unknown'
-    case 'policy':
-      return policies[cell.policy] ?? 'unknown'
-  }
-}
-
-/** What one letter is counted under. */
-export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
-  if (by === 'group') return [letter.fingerprint]
-  if (by === 'tag') return [...new Set(letter.tags)]
-  if (by === 'policy') return [letter.policy.kind]
-  return [letter[by]]
+  if (by === 'group' || by === 'tag') return name
+  return by === 'queue' ? queue : wordOf(by, cell[by])
 }
 
 /** `ACTION:PRIORITY:QUEUE` and "COUNT RETRIES MAXRETRIES BACKOFFMS". */

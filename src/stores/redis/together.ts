@@ -1,4 +1,4 @@
-import type { Outcome } from '../../kept/gather.ts'
+import { shareOut, type Outcome } from '../../kept/gather.ts'
 import type { Argument, Reply } from './wire.ts'
 
 /** Batches that may be on their way at once: the server works on one while the answers to the other are read. */
@@ -10,6 +10,5 @@ export function together<R>(
   replies: readonly Reply[],
   read: (reply: Reply) => R,
 ): Outcome<R[]>[] {
-  let at = 0
-  return asks.map((ask) => ({ value: replies.slice(at, (at += ask.length)).map(read) }))
+  return shareOut(replies, asks).map((own) => ({ value: own.map(read) }))
 }

@@ -1,5 +1,6 @@
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Timestamp } from '../../letter/time.ts'
+import type { SpoolStatus } from '../../store.ts'
 
 /** A letter that waits for the store, and where it stands in its journal. */
 export interface Entry {
@@ -8,17 +9,8 @@ export interface Entry {
   end: number
 }
 
-/** What was put aside, because the store can not be given it. */
-export interface Aside {
-  /** Ends of journals that were cut short. Nobody was told that they are kept. */
-  torn: number
-  /** Stretches of a journal that are no longer what was written. */
-  damaged: number
-  /** Letters that the store will never take. */
-  refused: number
-  /** Journals that could not be read, or that a newer version wrote. They stay where they are. */
-  unreadable: number
-}
+/** How much was put aside, because the store cannot be given it. */
+export type Aside = Pick<SpoolStatus, 'torn' | 'damaged' | 'refused' | 'unreadable'>
 
 export type AsideKind = 'torn' | 'damaged' | 'refused'
 

@@ -1,5 +1,4 @@
-import type { StoreHealth } from '../../store.ts'
-import type { SpoolStatus } from './spool.ts'
+import type { SpoolStatus, StoreHealth } from '../../store.ts'
 
 interface Circumstances {
   place: string

@@ -1,14 +1,13 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import type { Timestamp } from '../../letter/time.ts'
-import type { AddResult, Capacity, Store, StoreHealth } from '../../store.ts'
-import type { Aside, Backlog, Tell } from './backlog.ts'
+import type { AddResult, Capacity, SpoolStatus, Store, StoreHealth } from '../../store.ts'
+import type { Backlog, Tell } from './backlog.ts'
 import { deliver } from './deliver.ts'
 import { inMemory } from './in-memory.ts'
 import { journal } from './journal.ts'
 import { healthWith } from './health.ts'
-import { passThrough } from './pass-through.ts'
+import { passThrough } from '../../kept/pass-through.ts'
 
 export interface SpoolOptions {
   /** The folder of the journal, on a local disk. Without one, letters wait in memory only. */
@@ -21,17 +20,6 @@ export interface SpoolOptions {
   capacity?: Capacity | undefined
   clock?: Clock
   tell?: Tell
-}
-
-/** How things stand with what waits for the store. */
-export interface SpoolStatus extends Aside {
-  /** Letters that wait. */
-  letters: number
-  bytes: number
-  /** When the oldest of them was captured. */
-  oldestAt: Timestamp | null
-  /** Letters that waited and have come to the store, since it was opened. */
-  drained: number
 }
 
 export interface SpooledStore extends Store {

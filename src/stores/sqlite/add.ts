@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import type { Books } from './books.ts'
 import { actionCode, archived, partsOf, resolved } from '../../kept/codes.ts'
 import { searchStride } from './find.ts'
+import { keyHash } from '../../kept/key-hash.ts'
 import { occurred } from '../../kept/patch.ts'
 import type { PackedLetter } from '../../kept/form.ts'
 import type { Verbs } from './protocol.ts'
@@ -52,10 +52,9 @@ function addOne(books: Books, packed: PackedLetter, capacity: Capacity | undefin
   return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
 }
 
-/** Keys may be of any length and an index takes only short ones. */
 export function dedupeOf([, , , , , , extras]: PackedLetter): Uint8Array | null {
   const key = extras?.dedupeKey
-  return key === undefined ? null : createHash('sha256').update(key, 'utf16le').digest()
+  return key === undefined ? null : keyHash(key)
 }
 
 function duplicate({ row }: Entry, by: 'id' | 'dedupeKey'): AddResult {

@@ -11,22 +11,11 @@ import {
   priorityCode,
   type Cell,
 } from '../../kept/codes.ts'
+import { Deltas } from '../../kept/deltas.ts'
 import type { Books } from './books.ts'
 import type { Database } from './database.ts'
 import type { QueueNames } from './queue-names.ts'
 import type { Row } from '../../kept/row.ts'
-
-/** What is to be added to one row of the counters. */
-interface Delta {
-  queue: number
-  kind: number
-  name: string
-  code: number
-  n: number
-  retries: number
-  maxRetries: number
-  backoffMs: number
-}
 
 /**
  * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched
@@ -65,36 +54,19 @@ class MaintainedCounters implements Counters {
   #held: Map<number, number> | undefined
   #standing = 0
   #seenVersion: unknown
-  readonly #deltas = new Map<string, Delta>()
+  readonly #deltas = new Deltas()
 
   constructor(db: Database) {
     this.#db = db
   }
 
   count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
-    const cell = cellOf(queue, row)
-    this.#delta(cell, counter.cell, '').n += n
-    this.#delta(cell, counter.group, row.fingerprint).n += n
-    for (const tag of tags) this.#delta(cell, counter.tag, tag).n += n
-    if (this.#held) this.#hold(this.#held, cell, n)
+    this.#deltas.count(queue, row, tags, n)
+    if (this.#held) this.#hold(this.#held, cellOf(queue, row), n)
   }
 
   total(queue: number, action: number, row: Row): void {
-    const delta = this.#delta(queue * codesPerQueue + action * 4 + row.priority, counter.total, '')
-    delta.n += 1
-    delta.retries += row.retries
-    delta.maxRetries = Math.max(delta.maxRetries, row.retries)
-    delta.backoffMs += row.backoffMs
-  }
-
-  #delta(key: number, kind: number, name: string): Delta {
-    const id = `${key} ${kind}${name}`
-    const known = this.#deltas.get(id)
-    if (known) return known
-    const [queue, code] = [Math.floor(key / codesPerQueue), key % codesPerQueue]
-    const delta = { queue, kind, name, code, n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
-    this.#deltas.set(id, delta)
-    return delta
+    this.#deltas.total(queue, action, row)
   }
 
   standing(): number {
@@ -112,7 +84,7 @@ class MaintainedCounters implements Counters {
     const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell)
     for (const [queue, code, n] of rows as number[][])
       this.#hold(held, queue! * codesPerQueue + code!, n!)
-    for (const { queue, kind, code, n } of this.#deltas.values())
+    for (const { queue, kind, code, n } of this.#deltas.changed())
       if (kind === counter.cell) this.#hold(held, queue * codesPerQueue + code, n)
     this.#held = held
     return held
@@ -126,9 +98,8 @@ class MaintainedCounters implements Counters {
   }
 
   flush(): void {
-    for (const delta of this.#deltas.values()) {
+    for (const delta of this.#deltas.changed()) {
       const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
-      if (n === 0) continue
       this.#db.run(growCounter, queue, kind, name, code, n, retries, maxRetries, backoffMs)
       if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
     }

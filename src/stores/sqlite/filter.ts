@@ -1,14 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import {
-  archived,
-  categoryCode,
-  policyCode,
-  priorityCode,
-  stateCode,
-  states,
-  type Cell,
-} from '../../kept/codes.ts'
+import type { Cell } from '../../kept/codes.ts'
+import { among, cellCodes, listed, passes } from '../../kept/tally.ts'
 import type { Origin } from '../../kept/pack.ts'
 import { restOf } from '../../kept/rest.ts'
 import { entryBySeq } from './reading.ts'
@@ -20,46 +13,17 @@ export interface Condition {
   params: SqlValue[]
 }
 
-function listed<T>(value: T | readonly T[]): readonly T[] {
-  return Array.isArray(value) ? (value as readonly T[]) : [value as T]
-}
-
-/** The fields that the counts tell apart. */
-const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
-
-/** Whether the counts alone can answer: no other field is named. */
-export function isCountable(filter: LetterFilter): boolean {
-  return Object.entries(filter).every(
-    ([field, wanted]) => wanted === undefined || cellFields.has(field),
-  )
-}
-
 /** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
 export function cellTest(books: Books, filter: LetterFilter): (cell: Cell) => boolean {
-  const queues = codes(filter.queue, (name: string) => books.queues.find(name) ?? -1)
-  const wanted = codes(wantedStates(filter), stateCode)
-  const categories = codes(filter.category, categoryCode)
-  const priorities = codes(filter.priority, priorityCode)
-  const policies = codes(filter.policy, policyCode)
-  return (cell) =>
-    (!queues || queues.has(cell.queue)) &&
-    (!wanted || wanted.has(cell.state)) &&
-    (!categories || categories.has(cell.category)) &&
-    (!priorities || priorities.has(cell.priority)) &&
-    (!policies || policies.has(cell.policy))
+  const queues = queuesOf(books, filter)
+  const wanted = cellCodes(filter)
+  return (cell) => among(queues, cell.queue) && passes(wanted, cell)
 }
 
-/** Archived letters are out of sight unless they are asked for, by state or by id. */
-function wantedStates({ state, ids }: LetterFilter): LetterFilter['state'] {
-  if (state !== undefined || ids !== undefined) return state
-  return states.filter((_, code) => code !== archived)
-}
-
-function codes<T>(
-  wanted: T | readonly T[] | undefined,
-  code: (value: T) => number,
-): Set<number> | undefined {
-  return wanted === undefined ? undefined : new Set(listed(wanted).map(code))
+function queuesOf(books: Books, { queue }: LetterFilter): number[] | undefined {
+  return queue === undefined
+    ? undefined
+    : listed(queue).map((name) => books.queues.find(name) ?? -1)
 }
 
 /**
@@ -77,8 +41,8 @@ export function conditionOf(
     parts.push(sql)
     params.push(...values)
   }
-  const oneOf = (column: string, wanted: Set<number> | undefined): void => {
-    if (wanted) say(`${column} IN (${[...wanted].join(', ')})`)
+  const oneOf = (column: string, wanted: number[] | undefined): void => {
+    if (wanted) say(`${column} IN (${wanted.join(', ')})`)
   }
   const named = (field: keyof LetterFilter, column: string): void => {
     const wanted = filter[field] as string | string[] | undefined
@@ -86,15 +50,12 @@ export function conditionOf(
     const values = listed(wanted)
     say(`${column} IN (${values.map(() => '?').join(', ')})`, ...values)
   }
-  if (!covered.includes('queue'))
-    oneOf(
-      'queue',
-      codes(filter.queue, (name) => books.queues.find(name) ?? -1),
-    )
-  if (!covered.includes('state')) oneOf('state', codes(wantedStates(filter), stateCode))
-  oneOf('category', codes(filter.category, categoryCode))
-  oneOf('priority', codes(filter.priority, priorityCode))
-  oneOf('policy', codes(filter.policy, policyCode))
+  const codes = cellCodes(filter)
+  if (!covered.includes('queue')) oneOf('queue', queuesOf(books, filter))
+  if (!covered.includes('state')) oneOf('state', codes.states)
+  oneOf('category', codes.categories)
+  oneOf('priority', codes.priorities)
+  oneOf('policy', codes.policies)
   named('reason', 'reason')
   named('group', 'fingerprint')
   named('lane', 'lane')

@@ -1,5 +1,4 @@
 import { systemClock, type Clock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -20,6 +19,7 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
+import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack, tight } from '../../kept/pack.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
 import { packStored, unpackStored } from '../../kept/stored.ts'
@@ -64,10 +64,7 @@ class SqliteStore implements Store {
   readonly records: Records
   readonly #thread: Thread
   readonly #watchers: Watchers = watchers()
-  #state: 'new' | 'open' | 'closed' = 'new'
-  #closing: Promise<void> | undefined
-  /** What takes several calls, and so may be between two of them when the store is closed. */
-  readonly #ongoing = new Set<Promise<unknown>>()
+  readonly #life: Lifetime = lifetime('sqlite')
 
   constructor(options: SqliteStoreOptions) {
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
@@ -76,21 +73,13 @@ class SqliteStore implements Store {
     this.records = sqliteRecords(() => this.#use())
   }
 
-  async open(): Promise<void> {
-    if (this.#state === 'closed') this.#use()
-    await this.#thread.call('open', null)
-    if (this.#state === 'new') this.#state = 'open'
+  open(): Promise<void> {
+    return this.#life.open(() => this.#thread.call('open', null))
   }
 
   close(): Promise<void> {
-    this.#state = 'closed'
     this.#watchers.clear()
-    return (this.#closing ??= this.#end())
-  }
-
-  async #end(): Promise<void> {
-    await Promise.allSettled(this.#ongoing)
-    await this.#thread.end()
+    return this.#life.close(() => this.#thread.end())
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -187,36 +176,26 @@ class SqliteStore implements Store {
     return this.#watchers.add(listener)
   }
 
-  async health(): Promise<StoreHealth> {
-    if (this.#state !== 'open')
-      return {
-        ok: false,
-        checks: {},
-        problems: [`the store is ${this.#state === 'new' ? 'not open' : 'closed'}`],
-      }
-    try {
-      return await this.#thread.call('health', null)
-    } catch (error) {
-      return { ok: false, checks: {}, problems: [(error as Error).message] }
-    }
+  health(): Promise<StoreHealth> {
+    return this.#life.health(() => this.#thread.call('health', null))
   }
 
-  /** Small batches go in one call; large ones in several, so that others get their turn. */
+  /**
+   * Small batches go in one call; large ones in several, so that others get their turn. Only these must be tracked: they may be
+   * between two calls when the store is closed, and the thread waits for its calls by itself.
+   */
   async #inChunks<T, R>(
     all: readonly T[],
     send: (some: readonly T[]) => Promise<R[]>,
   ): Promise<R[]> {
     if (all.length === 0) return []
     if (all.length <= maxCallItems) return send(all)
-    const work = inChunks(all, send)
-    this.#ongoing.add(work)
-    return work.finally(() => this.#ongoing.delete(work))
+    return this.#life.track(inChunks(all, send))
   }
 
   #use(): Thread {
-    if (this.#state === 'open') return this.#thread
-    const why = this.#state === 'new' ? 'not open yet: await open() first' : 'closed'
-    throw new RedriveError('CLOSED', `the sqlite store is ${why}`)
+    this.#life.check()
+    return this.#thread
   }
 }
 

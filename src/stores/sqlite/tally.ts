@@ -1,9 +1,10 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Books } from './books.ts'
-import { categories, policies, priorities, states, type Cell } from '../../kept/codes.ts'
+import type { Cell } from '../../kept/codes.ts'
+import { grow, isCountable, wordOf, type CodedKey } from '../../kept/tally.ts'
 import { cellsWhere, namedCounts } from './counters.ts'
-import { cellTest, isCountable } from './filter.ts'
+import { cellTest } from './filter.ts'
 import { searchStride } from './find.ts'
 import type { Place } from '../../kept/search.ts'
 import type { Verbs } from './protocol.ts'
@@ -11,7 +12,7 @@ import { tagsOf } from '../../kept/rest.ts'
 import { entryBySeq, type Entry } from './reading.ts'
 
 type Counted = Map<string, number>
-type CellKey = Exclude<TallyKey, 'group' | 'tag'>
+type CellKey = CodedKey | 'queue'
 
 /** Letters that one step of a scan counts. */
 const strideLetters = 500
@@ -50,10 +51,6 @@ function* scanned(books: Books, by: TallyKey, filter: LetterFilter): Generator<u
   }
 }
 
-function grow(counted: Counted, value: string, n: number): void {
-  counted.set(value, (counted.get(value) ?? 0) + n)
-}
-
 function valuesOf(books: Books, { queue, row }: Entry, by: TallyKey): string[] {
   if (by === 'group') return [row.fingerprint]
   if (by === 'tag') return tagsOf(row)
@@ -61,16 +58,5 @@ function valuesOf(books: Books, { queue, row }: Entry, by: TallyKey): string[] {
 }
 
 function valueOf(books: Books, cell: Cell, by: CellKey): string {
-  switch (by) {
-    case 'queue':
-      return books.queues.name(cell.queue)
-    case 'state':
-      return states[cell.state] ?? 'unknown'
-    case 'category':
-      return categories[cell.category] ?? 'unknown'
-    case 'priority':
-      return priorities[cell.priority] ?? 'unknown'
-    case 'policy':
-      return policies[cell.policy] ?? 'unknown'
-  }
+  return by === 'queue' ? books.queues.name(cell.queue) : wordOf(by, cell[by])
 }

@@ -1,6 +1,6 @@
-import { toMs } from '../../letter/time.ts'
+import { dueOf } from '../../kept/due.ts'
 import type { Books } from './books.ts'
-import { archived, isActiveCode, pending, resolved, retrying, wait } from '../../kept/codes.ts'
+import { archived, isActiveCode, resolved, retrying, wait } from '../../kept/codes.ts'
 import { restOf } from '../../kept/rest.ts'
 import { entryBySeq } from './reading.ts'
 import type { Row } from '../../kept/row.ts'
@@ -26,18 +26,6 @@ export function waitOf(books: Books, seq: number, queue: number, row: Row): Wait
   if (held) return { wait: wait.held, dueAt }
   books.woke = true
   return { wait: wait.ready, dueAt }
-}
-
-function dueOf(row: Row): number | null {
-  if (row.state === retrying) return moment(row.leasedUntil ?? row.updatedAt)
-  if (row.retryAt !== null) return moment(row.retryAt)
-  return row.state === pending ? moment(row.deadLetteredAt) : null
-}
-
-/** A moment that is none counts as long past, so that the letter is seen rather than forgotten. */
-function moment(at: string): number {
-  const ms = toMs(at)
-  return Number.isNaN(ms) ? 0 : ms
 }
 
 /** `deps` has only what is not resolved yet: once resolved is resolved for ever. */

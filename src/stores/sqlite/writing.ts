@@ -1,4 +1,5 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
+import { maxHistory } from '../../letter/moves.ts'
 import type { Books } from './books.ts'
 import { isActiveCode, resolved } from '../../kept/codes.ts'
 import { tagsOf } from '../../kept/rest.ts'
@@ -96,8 +97,6 @@ export function erase(books: Books, { seq, queue, row }: Entry, action?: number)
   if (action !== undefined) counters.total(queue, action, row)
   if (row.lane !== null && isActiveCode(row.state)) settleLane(books, queue, row.lane, row.id)
 }
-
-const maxHistory = 50
 
 /** Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes. */
 export function remember(books: Books, seq: number, row: Row, entry: HistoryEntry): void {

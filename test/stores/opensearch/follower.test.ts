@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, it, vi } from 'vitest'
+import { passThrough } from '../../../src/kept/pass-through.ts'
 import { resolve } from '../../../src/letter/moves.ts'
-import type { Store } from '../../../src/store.ts'
+import type { DriftReport, Store } from '../../../src/store.ts'
 import { DeadLetterQueue } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { follow, type FollowedStore } from '../../../src/stores/opensearch/follower.ts'
@@ -41,6 +42,14 @@ runStoreContract('a followed store', async () => {
     advance: (ms) => clock.advance(ms),
     close: () => store.close(),
   }
+})
+
+it('a followed store has also what only the store behind it has, and nothing that it lacks', async () => {
+  const report = { examples: ['one'] }
+  const truth = passThrough(memoryStore(), { fsck: async () => report as DriftReport })
+  const store = follow(truth, deafIndex)
+  assert.equal(await store.fsck?.(), report)
+  assert.equal('within' in store, false)
 })
 
 describe.skipIf(server.missing)('an index that follows a store', () => {

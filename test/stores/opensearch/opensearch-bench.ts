@@ -1,9 +1,9 @@
 import { systemClock, type Clock } from '../../../src/clock.ts'
-import type { Store } from '../../../src/store.ts'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { freshName } from '../../servers/servers.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
+import { openBench } from '../bench.ts'
 
 /** Asks the server directly, past the store. */
 export async function ask<T = unknown>(
@@ -65,27 +65,10 @@ export class Indices {
   }
 
   async open(clock: FakeClock = fakeClock()): Promise<ClosableBench & { store: OpenSearchStore }> {
-    const opened: Store[] = []
-    const open = async (): Promise<OpenSearchStore> => {
-      const store = openSearchStore({ url: this.url, prefix: this.prefix, clock: pausing(clock) })
-      opened.push(store)
-      await store.open()
-      return store
-    }
-    const store = await open()
+    const { url, prefix } = this
+    const make = () => openSearchStore({ url, prefix, clock: pausing(clock) })
+    const bench = await openBench(make, clock)
     await this.clear()
-    return {
-      store,
-      now: () => clock.now(),
-      advance: (ms) => clock.advance(ms),
-      another: open,
-      reopen: async () => {
-        await opened.at(-1)?.close()
-        return open()
-      },
-      close: async () => {
-        await Promise.all(opened.map((one) => one.close()))
-      },
-    }
+    return bench
   }
 }

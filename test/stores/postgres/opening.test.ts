@@ -135,7 +135,13 @@ describe.skipIf(missing)('postgresStore at open', () => {
     const store = postgresStore({ url: lax, schema: place.name })
     await store.open()
     expect((await store.health()).checks['synchronous_commit']).toContain('on')
+    // What the server itself saw, while it wrote the letter.
+    await ask(`CREATE TABLE "${place.name}".seen (setting text);
+      CREATE FUNCTION "${place.name}".see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO "${place.name}".seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+      CREATE TRIGGER see AFTER INSERT ON "${place.name}".letters EXECUTE FUNCTION "${place.name}".see()`)
     expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    expect(await ask(`SELECT setting FROM "${place.name}".seen`)).toEqual([['on']])
     await store.close()
   })
 

@@ -3,10 +3,10 @@ import { resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { postgresStore, type PostgresStore } from '../../../src/stores/postgres/postgres.ts'
 import { aLetter } from '../../../src/testing/index.ts'
+import { createProxy, type Proxy } from '../../faults/proxy.ts'
 import type { PrivateServer } from '../../servers/control.ts'
 import { lacksPrivate, privatePostgres } from '../../servers/private.ts'
 import { missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
-import { openProxy, type Proxy } from './proxy.ts'
 
 const unavailable = { code: 'STORE_UNAVAILABLE' }
 const by = { at: toTimestamp(Date.UTC(2026, 0, 2)), actor: 'w', guard: 'epoch' } as const
@@ -77,12 +77,12 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
 
   beforeEach(async () => {
     bench = await openPostgresBench()
-    proxy = await openProxy(url)
-    store = await bench.another({ url: proxy.url })
+    proxy = await createProxy(url)
+    store = await bench.another({ url: proxy.through(url) })
   })
   afterEach(async () => {
     await bench.close()
-    await proxy.close()
+    proxy.close()
   })
 
   it.each(['before', 'after'] as const)(
@@ -123,7 +123,9 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
       ]).flat()
       // One round trip later than the round before: the cut falls into another step each time.
       for (let n = 0; n < round; n++) await bench.store.records.get('a', 'b')
-      proxy.cutAll()
+      await proxy.set('reset')
+      await proxy.seen('reset')
+      await proxy.set('pass')
       for (const outcome of await Promise.allSettled<unknown>(verbs))
         if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject(unavailable)
     }

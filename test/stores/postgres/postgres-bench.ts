@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
@@ -8,17 +7,14 @@ import {
   type PostgresStoreOptions,
 } from '../../../src/stores/postgres/postgres.ts'
 import type { FakeClock } from '../../../src/testing/index.ts'
-import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
+import { openBench, type BenchOf } from '../bench.ts'
 
 export const { url, missing } = backend('postgres')
 
-export interface PostgresBench extends ClosableBench {
-  readonly store: PostgresStore
+export interface PostgresBench extends BenchOf<PostgresStore, Partial<PostgresStoreOptions>> {
   readonly schema: string
-  another(options?: Partial<PostgresStoreOptions>): Promise<PostgresStore>
-  reopen(): Promise<PostgresStore>
   /** Asks the server behind the store's back; `@` stands for the schema. */
   ask(sql: string, values?: unknown[]): Promise<unknown[][]>
 }
@@ -50,30 +46,13 @@ export async function benchAt(
   given: Partial<PostgresStoreOptions> = {},
 ): Promise<PostgresBench> {
   const schema = place.name
-  const opened: PostgresStore[] = []
-  const open = async (options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> => {
-    const time: { clock?: Clock } = clock ? { clock } : {}
-    const store = postgresStore({ url, schema, ...time, ...given, ...options })
-    opened.push(store)
-    await store.open()
-    return store
-  }
-  const store = await open()
+  const time: { clock?: Clock } = clock ? { clock } : {}
+  const make = (options: Partial<PostgresStoreOptions> = {}): PostgresStore =>
+    postgresStore({ url, schema, ...time, ...given, ...options })
   return {
-    store,
+    ...(await openBench(make, clock, leave)),
     schema,
-    now: () => clock?.now() ?? Date.now(),
-    advance: (ms) => (clock ? clock.advance(ms) : pause(ms)),
-    another: open,
-    reopen: async () => {
-      await opened.at(-1)?.close()
-      return open()
-    },
     ask: (sql, values) => ask(sql.replaceAll('@', `"${schema}".`), values),
-    close: async () => {
-      await Promise.all(opened.map((one) => one.close()))
-      await leave()
-    },
   }
 }
 

@@ -1,17 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { aLetter } from '../../../src/testing/index.ts'
-import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
-import { runChild } from './run-child.ts'
+import { runChild } from '../run-child.ts'
+import { missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
 
 describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 }, () => {
   let bench: PostgresBench
   const names = ['a', 'b', 'c', 'd']
+  const child = (task: string, ...name: string[]): Promise<string[]> =>
+    runChild('postgres', task, url, bench.schema, ...name)
 
   beforeEach(async () => (bench = await openPostgresBench()))
   afterEach(() => bench.close())
 
   it('makes one letter of one key that eight capture a thousand times', async () => {
-    const crowd = Array.from({ length: 8 }, () => runChild('storm', bench.schema))
+    const crowd = Array.from({ length: 8 }, () => child('storm'))
     const kinds = (await Promise.all(crowd)).flat()
     expect(kinds.length).toBe(1000)
     expect(kinds.filter((kind) => kind === 'added').length).toBe(1)
@@ -24,7 +26,7 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
   it('gives each letter to one of four that drain it', async () => {
     const letters = Array.from({ length: 400 }, () => aLetter())
     await bench.store.add(letters)
-    const drained = names.map((name) => runChild('drain', bench.schema, name))
+    const drained = names.map((name) => child('drain', name))
     const taken = (await Promise.all(drained)).flat()
     expect(taken.toSorted()).toEqual(letters.map(({ id }) => id))
     expect(await bench.store.tally('state')).toEqual(new Map([['resolved', 400]]))
@@ -33,7 +35,7 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
   })
 
   it('lets the process end by itself though the store was not closed', async () => {
-    await runChild('leave', bench.schema)
+    await child('leave')
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 1]]))
   })
 })

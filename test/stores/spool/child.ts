@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs'
 import { systemClock } from '../../../src/clock.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
-import { passThrough } from '../../../src/stores/spool/pass-through.ts'
+import { passThrough } from '../../../src/kept/pass-through.ts'
 import { spooled } from '../../../src/stores/spool/spool.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 

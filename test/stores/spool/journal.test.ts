@@ -80,6 +80,7 @@ describe('a journal', () => {
     const datasync = await spiedOn('datasync')
     await Promise.all(Array.from({ length: 100 }, () => backlog.append([aLetter()])))
     expect(backlog.letters).toBe(100)
+    expect(datasync.mock.calls.length).toBeGreaterThan(0)
     expect(datasync.mock.calls.length).toBeLessThanOrEqual(4)
     await drained(backlog)
     await backlog.close()

@@ -9,7 +9,7 @@ import type { QueueOptions } from '../../../src/options.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import type { Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
-import { passThrough } from '../../../src/stores/spool/pass-through.ts'
+import { passThrough } from '../../../src/kept/pass-through.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder } from './spool-bench.ts'
 

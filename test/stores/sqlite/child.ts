@@ -1,8 +1,7 @@
 import { systemClock } from '../../../src/clock.ts'
-import { resolve } from '../../../src/letter/moves.ts'
-import { toTimestamp } from '../../../src/letter/time.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
+import { drain } from '../drain.ts'
 
 /*
  * Another process on the same file: `child.ts TASK PATH NAME`. What it did goes to stdout, one id a line. It never calls
@@ -29,18 +28,7 @@ const tasks: Record<string, () => Promise<void>> = {
     await Promise.all(lanes)
     await store.close()
   },
-  /** Claims and resolves until nothing is left. */
-  drain: async () => {
-    for (;;) {
-      const { letters } = await store.claim({ worker: name, limit: 7, leaseMs: 60_000 })
-      if (letters.length === 0) break
-      const by = { at: toTimestamp(systemClock.now()), actor: name, guard: 'epoch' } as const
-      const results = await Promise.all(letters.map((one) => store.apply([resolve(one, by)])))
-      for (const [at, letter] of letters.entries())
-        console.log(results[at]![0] === 'written' ? letter.id : `lost ${letter.id}`)
-    }
-    await store.close()
-  },
+  drain: () => drain(store, name),
 }
 
 await tasks[task]!()

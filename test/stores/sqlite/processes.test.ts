@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { join } from 'node:path'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { runChild } from './run-child.ts'
+import { runChild } from '../run-child.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 describe('sqliteStore shared by processes', () => {
@@ -17,7 +17,7 @@ describe('sqliteStore shared by processes', () => {
   afterEach(() => directory.clear())
 
   it('is opened by four at once when the file is not there yet', async () => {
-    await Promise.all(names.map(() => runChild('open', path)))
+    await Promise.all(names.map(() => runChild('sqlite', 'open', path)))
     const store = sqliteStore({ path })
     await store.open()
     expect((await store.health()).problems).toEqual([])
@@ -25,7 +25,9 @@ describe('sqliteStore shared by processes', () => {
   })
 
   it('keeps what four add at once, and counts it', async () => {
-    const added = (await Promise.all(names.map((name) => runChild('add', path, name)))).flat()
+    const added = (
+      await Promise.all(names.map((name) => runChild('sqlite', 'add', path, name)))
+    ).flat()
     expect(new Set(added).size).toBe(800)
     const store = sqliteStore({ path })
     await store.open()
@@ -43,7 +45,9 @@ describe('sqliteStore shared by processes', () => {
     await store.open()
     const letters = Array.from({ length: 600 }, () => aLetter())
     await store.add(letters)
-    const taken = (await Promise.all(names.map((name) => runChild('drain', path, name)))).flat()
+    const taken = (
+      await Promise.all(names.map((name) => runChild('sqlite', 'drain', path, name)))
+    ).flat()
     expect(taken.toSorted()).toEqual(letters.map(({ id }) => id))
     expect(await store.tally('state')).toEqual(new Map([['resolved', 600]]))
     const [resolved] = (await store.totals()).filter(({ action }) => action === 'resolve')
@@ -52,8 +56,8 @@ describe('sqliteStore shared by processes', () => {
   })
 
   it('lets the process end by itself, closed or not', async () => {
-    await runChild('open', path)
-    await runChild('leave', path)
+    await runChild('sqlite', 'open', path)
+    await runChild('sqlite', 'leave', path)
     const store = sqliteStore({ path })
     await store.open()
     expect(await store.tally('state')).toEqual(new Map([['pending', 1]]))

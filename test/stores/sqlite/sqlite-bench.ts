@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Store } from '../../../src/store.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
+import { openBench } from '../bench.ts'
 
 // Every store starts a thread, and every thread would strip the types of the same files anew.
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache')
@@ -21,27 +21,10 @@ export async function openSqliteBench(
 ): Promise<ClosableBench & { path: string }> {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'letters.db')
-  const opened: Store[] = []
-  const open = async (): Promise<Store> => {
-    const store = sqliteStore({ path, clock })
-    opened.push(store)
-    await store.open()
-    return store
-  }
-  const store = await open()
-  return {
-    store,
-    path,
-    now: () => clock.now(),
-    advance: (ms) => clock.advance(ms),
-    another: open,
-    reopen: async () => {
-      await opened.at(-1)?.close()
-      return open()
-    },
-    close: async () => {
-      await Promise.all(opened.map((one) => one.close()))
-      await directory.clear()
-    },
-  }
+  const bench = await openBench(
+    () => sqliteStore({ path, clock }),
+    clock,
+    () => directory.clear(),
+  )
+  return { ...bench, path }
 }

@@ -1,3 +1,4 @@
+import { maxHistory } from '../../../letter/moves.ts'
 import { col } from '../columns.ts'
 
 /** Every letter that comes, changes or goes does so here, and every index and count goes with it. */
@@ -76,7 +77,7 @@ local function move(old, new)
   if new and isDone(new) and not (old and isDone(old)) then free(id) end
 end
 
-local maxHistory = 50
+local maxHistory = ${maxHistory}
 
 -- Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes.
 local function remember(row, entry)
