@@ -46,17 +46,17 @@ function tell(thrown: unknown, walk: Walk): Failure {
   }
   const code = codeOf(thrown)
   if (code !== undefined) failure.code = code
-  const response = read(thrown, 'response')
+  const response = read(thrown, 'response') ?? read(thrown, '$response')
   const status = statusOf(thrown) ?? statusOf(response)
   if (status !== undefined) failure.status = status
-  const retryAfterMs = retryAfterOf(thrown, response, at)
+  const retryAfterMs = retryAfterOf(thrown, response, status, at) ?? saidWait(failure.message)
   if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs
   if (typeof stack === 'string') failure.stack = clean(stack, limits.stack >> depth)
   return failure
 }
 
 function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string } {
-  const cause = read(thing, 'cause')
+  const cause = causeOf(thing)
   const errors = read(thing, 'errors')
   // Some libraries have a method of this name.
   const single = cause === undefined || cause === null || typeof cause === 'function' ? 0 : 1
@@ -85,6 +85,17 @@ function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string 
   return { causes, note: loop + more }
 }
 
+/** Where libraries that are older than `cause` keep the error that they wrap. */
+const wrapped = ['error', 'original', 'originalError', 'driverError', 'parent']
+
+function causeOf(thing: object): unknown {
+  const cause = read(thing, 'cause')
+  if (cause !== undefined && cause !== null) return cause
+  return wrapped
+    .map((key) => read(thing, key))
+    .find((inner) => typeof read(inner, 'stack') === 'string')
+}
+
 function hasRoom(walk: Walk, depth: number): boolean {
   return depth <= maxDepth && (walk.taken[depth] ?? 0) < maxPerLevel
 }
@@ -98,16 +109,42 @@ function nameOf(thing: object, errorLike: boolean): string {
   return typeof made === 'string' && made !== '' && made !== 'Object' ? made : 'object'
 }
 
+/**
+ * What a program calls the failure. Kafka clients give the name of the protocol's error beside a code of their own;
+ * others give a number, or nothing, as a code, and the name as a type. A process that was killed has only a signal.
+ */
 function codeOf(thing: object): string | undefined {
   const code = read(thing, 'code')
-  if (typeof code === 'string' && code !== '') return clean(code, limits.code)
+  const named = nameLike(read(thing, 'apiId')) ?? (typeof code === 'string' ? code : typeOf(thing))
+  if (named !== undefined && named !== '') return clean(named, limits.code)
   // The numbers of a DOMException are a relic that says less than its name and collides with those of gRPC.
-  if (typeof code !== 'number' || read(thing, 'constructor') === DOMException) return undefined
-  return String(code)
+  if (typeof code === 'number' && read(thing, 'constructor') !== DOMException) return String(code)
+  const signal = read(thing, 'signal')
+  return typeof signal === 'string' && /^SIG[A-Z]{2,8}$/.test(signal) ? signal : undefined
+}
+
+/** The type of the error, of the body that came with it, or of the error inside that body. */
+function typeOf(thing: object): string | undefined {
+  const body = read(thing, 'error')
+  const inner = read(body, 'error')
+  return (
+    nameLike(read(thing, 'type')) ?? nameLike(read(inner, 'type')) ?? nameLike(read(body, 'type'))
+  )
+}
+
+/** Names of failures are several words, as "rate_limit_error" or "NOT_FOUND"; one word alone is a kind of thing. */
+function nameLike(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[A-Za-z]+(?:_[A-Za-z0-9]+)+$/.test(value.slice(0, 101))
+    ? value
+    : undefined
 }
 
 function statusOf(thing: unknown): number | undefined {
-  return httpStatus(read(thing, 'status')) ?? httpStatus(read(thing, 'statusCode'))
+  return (
+    httpStatus(read(thing, 'status')) ??
+    httpStatus(read(thing, 'statusCode')) ??
+    httpStatus(read(read(thing, '$metadata'), 'httpStatusCode'))
+  )
 }
 
 function httpStatus(value: unknown): number | undefined {
@@ -115,23 +152,69 @@ function httpStatus(value: unknown): number | undefined {
   return fits ? value : undefined
 }
 
-function retryAfterOf(thing: object, response: unknown, at: Timestamp): number | undefined {
+function retryAfterOf(
+  thing: object,
+  response: unknown,
+  status: number | undefined,
+  at: Timestamp,
+): number | undefined {
   return (
     bounded(read(thing, 'retryAfterMs')) ??
     waitOf(read(thing, 'retryAfter'), at) ??
-    waitOf(retryAfterHeader(read(thing, 'headers')), at) ??
-    waitOf(retryAfterHeader(read(response, 'headers')), at)
+    askedWait(read(thing, 'headers'), status, at) ??
+    askedWait(read(response, 'headers'), status, at)
   )
+}
+
+/** What headers ask us to wait. Where only the end of a used-up rate limit is told, until then. */
+function askedWait(
+  headers: unknown,
+  status: number | undefined,
+  at: Timestamp,
+): number | undefined {
+  if (!isObject(headers)) return undefined
+  const asked =
+    bounded(numberOf(header(headers, 'retry-after-ms'))) ??
+    waitOf(header(headers, 'retry-after'), at)
+  if (asked !== undefined || (status !== 403 && status !== 429)) return asked
+  const reset = numberOf(header(headers, 'x-ratelimit-reset'))
+  if (reset === undefined || numberOf(header(headers, 'x-ratelimit-remaining')) !== 0)
+    return undefined
+  // A moment in seconds since 1970; smaller numbers are seconds from now.
+  return bounded(reset > 1e9 ? Math.max(0, reset * 1000 - toMs(at)) : reset * 1000)
+}
+
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return value
+  return typeof value === 'string' && value.length <= 100 && /^\d+(\.\d+)?$/.test(value.trim())
+    ? Number(value)
+    : undefined
+}
+
+const unitsMs: ReadonlyMap<string, number> = new Map([
+  ...['', 's', 'sec', 'secs', 'second', 'seconds'].map((unit) => [unit, 1000] as const),
+  ...['m', 'min', 'mins', 'minute', 'minutes'].map((unit) => [unit, 60_000] as const),
+  ['ms', 1],
+])
+
+/** "retry after 30", "try again in 1.5s": what a message asks us to wait, in seconds unless it names another unit. */
+function saidWait(message: string): number | undefined {
+  const said =
+    /\b(?:retry|again) (?:after|in) (\d{1,7}(?:\.\d{1,6})?)(?![\d:/-]) ?([a-z]{0,10})/i.exec(
+      message.slice(0, 1024),
+    )
+  if (!said) return undefined
+  const unitMs = unitsMs.get(said[2]!.toLowerCase())
+  return unitMs === undefined ? undefined : bounded(Number(said[1]) * unitMs)
 }
 
 const httpDate = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/
 
 /** Seconds, as a number or as text, or a date of HTTP. */
 function waitOf(value: unknown, at: Timestamp): number | undefined {
-  if (typeof value === 'number') return bounded(value * 1000)
-  if (typeof value !== 'string' || value.length > 100) return undefined
-  const text = value.trim()
-  if (/^\d+(\.\d+)?$/.test(text)) return bounded(Number(text) * 1000)
+  const seconds = numberOf(value)
+  if (seconds !== undefined) return bounded(seconds * 1000)
+  const text = typeof value === 'string' && value.length <= 100 ? value.trim() : ''
   return httpDate.test(text) ? bounded(Date.parse(text) - toMs(at)) : undefined
 }
 
@@ -142,14 +225,14 @@ function bounded(ms: unknown): number | undefined {
 const maxHeaders = 1000
 
 /** Headers come as a plain object in any spelling, as a Map, or as Headers; the latter two give pairs. */
-function retryAfterHeader(headers: unknown): unknown {
+export function header(headers: unknown, wanted: string): unknown {
   if (!isObject(headers)) return undefined
   try {
     const names = Symbol.iterator in headers ? (headers as Iterable<unknown>) : Object.keys(headers)
     let seen = 0
     for (const entry of names) {
       const name = typeof entry === 'string' ? entry : read(entry, 0)
-      if (typeof name === 'string' && name.toLowerCase() === 'retry-after') {
+      if (typeof name === 'string' && name.toLowerCase() === wanted) {
         const value = typeof entry === 'string' ? read(headers, entry) : read(entry, 1)
         return isList(value) ? read(value, 0) : value
       }
@@ -178,8 +261,8 @@ function lengthOf(list: object): number {
   return typeof length === 'number' && Number.isSafeInteger(length) && length > 0 ? length : 0
 }
 
-/** The one way to read a property here: what throws is as good as absent. */
-function read(thing: unknown, key: PropertyKey): unknown {
+/** The one way to read a property of what was thrown: what throws is as good as absent. */
+export function read(thing: unknown, key: PropertyKey): unknown {
   if (!isObject(thing)) return undefined
   try {
     return (thing as Record<PropertyKey, unknown>)[key]

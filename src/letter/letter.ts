@@ -60,6 +60,10 @@ export interface Failure {
   status?: number
   /** What the other side asked us to wait, when it said so. */
   retryAfterMs?: number
+  /** What kind of failure within its category, where that is known: `github_rate_limit`. */
+  detail?: string
+  /** What a person can do about it, where a template says so. */
+  hint?: string
   stack?: string
   /** What led to it, nearest first: causes, then members of an AggregateError. Bounded. */
   causes: Failure[]

@@ -37,6 +37,8 @@ const failure = z.strictObject({
   code: text.exactOptional(),
   status: z.int().exactOptional(),
   retryAfterMs: ms.exactOptional(),
+  detail: text.exactOptional(),
+  hint: text.exactOptional(),
   stack: text.exactOptional(),
   get causes() {
     return z.array(failure)

@@ -1,50 +1,39 @@
-import type { ErrorCategory, Failure, Recoverability, Severity } from '../letter/letter.ts'
+import type { Failure } from '../letter/letter.ts'
 import { ancestorsOf } from './ancestors.ts'
+import { asksForRetry } from './asks-for-retry.ts'
+import { neverAgain } from './backoff.ts'
 import { inWords } from './in-words.ts'
 import { judgement, type Judgement } from './judgement.ts'
-import { layersOf } from './layers.ts'
-import { strongest, type Hit } from './phrases.ts'
+import { layersOf, statusOf } from './layers.ts'
+import { strongest } from './phrases.ts'
+import { adviceOf, maxText, matches, type Advice, type Rule } from './rule.ts'
 import {
   codes,
   codeStem,
   grpcNames,
   knownMessages,
+  names,
   sqlStateClasses,
   statuses,
+  vagueNames,
   weakNames,
 } from './rules.ts'
 
-/** A rule of the user's. It goes before the built-in ones; the first that matches wins. */
-export interface Rule {
-  name: string
-  when: RuleMatch | ((failure: Failure, thrown: unknown) => boolean)
-  category: ErrorCategory
-  severity?: Severity
-  recoverability?: Recoverability
-}
-
-/** All that is given must hold for the failure, or all of it for one of its causes. */
-export interface RuleMatch {
-  /** The name of the error's class, or of one that it extends. */
-  errorName?: string
-  code?: string
-  status?: number
-  /** A pattern, or a text in any case, in the first 1,024 characters of the message. */
-  message?: RegExp | string
-}
+export type { Rule, RuleMatch } from './rule.ts'
 
 /** What a failure is, which rule said so, and which rules of the user's failed while being asked. */
 export interface Classification extends Judgement {
   rule: string
+  detail?: string
+  /** Of the rule that matched, where it has any. */
+  template?: Advice
   problems?: string[]
 }
 
-/** What a message says, it says at its beginning. */
-const maxText = 1024
-
 /**
- * Says what a failure is: by the user's rules, then by class names, then codes, then HTTP statuses, of the failure
- * and of its causes, and by the words of its message last. What no rule knows is unknown, never permanent.
+ * Says what a failure is: by the user's rules, then by codes, then class names, then HTTP statuses, of the failure
+ * and of its causes, and by the words of its message last. What no rule knows is unknown, never permanent; and what
+ * says of itself that it may be tried again is never parked.
  */
 export function classify(
   failure: Failure,
@@ -53,9 +42,10 @@ export function classify(
 ): Classification {
   const layers = layersOf(failure)
   const ancestors = ancestorsOf(thrown)
-  if (rules.length === 0) return builtIn(layers, ancestors)
+  if (rules.length === 0) return builtIn(layers, ancestors, thrown)
   const problems: string[] = []
-  const own = byUser(rules, layers, ancestors, thrown, problems) ?? builtIn(layers, ancestors)
+  const own =
+    byUser(rules, layers, ancestors, thrown, problems) ?? builtIn(layers, ancestors, thrown)
   return problems.length === 0 ? own : { ...own, problems }
 }
 
@@ -68,47 +58,44 @@ function byUser(
   thrown: unknown,
   problems: string[],
 ): Classification | undefined {
-  for (const { name, when, category, severity, recoverability } of rules)
+  for (const rule of rules)
     try {
-      const answer: unknown =
-        typeof when === 'function'
-          ? when(layers[0]!, thrown)
-          : layers.some((layer, index) => holds(when, layer, index === 0 ? ancestors : none))
-      // An async rule answers a promise, which must not count as yes.
-      if (answer === true)
-        return found(`user:${name}`, judgement(category, severity, recoverability))
+      if (matches(rule.when, layers, ancestors, thrown)) return ofRule(rule)
     } catch (error) {
-      problems.push(`rule "${name}" threw ${inWords(error)}`)
+      problems.push(`rule "${rule.name}" threw ${inWords(error)}`)
     }
   return undefined
 }
 
-function holds(when: RuleMatch, failure: Failure, ancestors: readonly string[]): boolean {
-  const { errorName, code, status, message } = when
-  if (errorName !== undefined && failure.name !== errorName && !ancestors.includes(errorName))
-    return false
-  if (code !== undefined && failure.code !== code) return false
-  if (status !== undefined && failure.status !== status) return false
-  if (message === undefined) return true
-  const text = failure.message.slice(0, maxText)
-  if (typeof message === 'string') return text.toLowerCase().includes(message.toLowerCase())
-  message.lastIndex = 0
-  return message.test(text)
+function ofRule(rule: Rule): Classification {
+  const { name, category, severity, recoverability, detail } = rule
+  const own = found(`user:${name}`, judgement(category, severity, recoverability))
+  if (detail !== undefined) own.detail = detail
+  const template = adviceOf(rule)
+  return template ? { ...own, template } : own
 }
 
-function builtIn(layers: readonly Failure[], ancestors: readonly string[]): Classification {
-  return (
+function builtIn(
+  layers: readonly Failure[],
+  ancestors: readonly string[],
+  thrown: unknown,
+): Classification {
+  const answer =
+    first(layers, byPlainSpeech) ??
+    first(layers, byCode) ??
     first(layers, byName) ??
     first(ancestors, byClassName) ??
-    first(layers, byCode) ??
+    first(layers, byReply) ??
     first(layers, byStatus) ??
-    first(layers, byText) ??
+    byText(layers) ??
     (layers[0]!.retryAfterMs === undefined ? unclassified : saidWhen)
-  )
+  const parks = neverAgain.has(answer.category) || answer === unclassified
+  return parks && asksForRetry(thrown) ? saidAgain : answer
 }
 
 const unclassified: Classification = found('unknown', judgement('unknown'))
 const saidWhen: Classification = found('retry-after', judgement('transient'))
+const saidAgain: Classification = found('retryable', judgement('transient'))
 
 function first<T>(
   items: readonly T[],
@@ -125,13 +112,39 @@ function found(rule: string, { category, severity, recoverability }: Judgement):
   return { category, severity, recoverability, rule }
 }
 
+/** What is said so plainly that it goes before a 400, which many services answer for everything. */
+const plain = new Set([
+  'credit balance is too low',
+  'api key not valid',
+  'api key expired',
+  'invalid grant',
+  'transactionconflict',
+])
+const htmlForJson = /^Unexpected token '?</
+
+/** Answers whose words say more than their code, status or class. */
+function byPlainSpeech(failure: Failure): Classification | undefined {
+  const { code, status, name, message } = failure
+  // A page of a proxy where the answer of a service was expected.
+  if (name === 'SyntaxError' && htmlForJson.test(message))
+    return found('message:html for json', judgement('dependency'))
+  if (code !== 'ECONNABORTED' && status !== 400) return undefined
+  const hit = strongest(wordsOf(textOf(failure)))
+  if (!hit) return undefined
+  // Some HTTP clients give up with the code of a broken connection.
+  const gaveUp = code === 'ECONNABORTED' && hit.judgement.category === 'timeout'
+  return gaveUp || plain.has(hit.text) ? found(`message:${hit.text}`, hit.judgement) : undefined
+}
+
 function byName(failure: Failure): Classification | undefined {
   return byClassName(failure.name)
 }
 
 /** "RateLimitError" says the same as "rate limit error". */
 function byClassName(name: string): Classification | undefined {
-  if (name === 'Error' || name === '') return undefined
+  if (name === 'Error' || name === '' || vagueNames.has(name)) return undefined
+  const known = names.get(name)
+  if (known) return found(`name:${name}`, known)
   const words = name
     .slice(0, 100)
     .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$2 ')
@@ -166,13 +179,11 @@ function speaksGrpc({ name, code, message }: Failure): boolean {
 }
 
 function byStatus(failure: Failure): Classification | undefined {
-  const status = failure.status ?? (failure.code?.length === 3 ? Number(failure.code) : undefined)
+  const status = statusOf(failure)
   if (status === undefined) return undefined
   const known = judgeStatus(status)
   if (!known) return undefined
-  if (status === 403 && limitsRate(failure))
-    return found('status:403 rate limit', judgement('rate-limit'))
-  return found(`status:${status}`, known)
+  return (status === 403 && byLimit(failure)) || found(`status:${status}`, known)
 }
 
 function judgeStatus(status: number): Judgement | undefined {
@@ -180,14 +191,39 @@ function judgeStatus(status: number): Judgement | undefined {
   return statuses.get(String(status)) ?? statuses.get(status < 500 ? '400' : '500')
 }
 
-/** Some, GitHub among them, answer 403 where they mean 429. */
-function limitsRate(failure: Failure): boolean {
-  const said = (): Hit | undefined => strongest(wordsOf(textOf(failure)))
-  return failure.retryAfterMs !== undefined || said()?.judgement.category === 'rate-limit'
+/** Some, GitHub among them, answer 403 where they mean 429, or that a quota is used up. */
+function byLimit(failure: Failure): Classification | undefined {
+  if (failure.retryAfterMs !== undefined)
+    return found('status:403 rate limit', judgement('rate-limit'))
+  const said = strongest(wordsOf(textOf(failure)))?.judgement
+  return said?.category === 'rate-limit' || said?.category === 'resource'
+    ? found(`status:403 ${said.category}`, said)
+    : undefined
 }
 
-function byText(failure: Failure): Classification | undefined {
-  return byWeakName(failure) ?? byMessage(failure)
+/** Mail and file servers answer 4xx for what passes and 5xx for what does not: the reverse of HTTP. */
+const reply = /(?:^|: )([45])(\d\d)[ -](?:\1\.\d{1,3}\.\d{1,3}\b|)/
+
+function byReply({ name, message }: Failure): Classification | undefined {
+  const [text, kind, rest] = reply.exec(message.slice(0, maxText)) ?? []
+  if (text === undefined || (name !== 'FTPError' && !text.includes('.'))) return undefined
+  const rule = `reply:${kind}${rest}`
+  if (kind === '4') return found(rule, judgement('transient'))
+  return rest === '30' || rest === '35'
+    ? found(rule, judgement('permission', 'high', 'recoverable'))
+    : found(rule, judgement('permanent', 'medium', 'recoverable'))
+}
+
+/** Words of what is told in words first: a class that says little about why may have a cause that says more. */
+function byText(layers: readonly Failure[]): Classification | undefined {
+  const telling = layers.filter((layer) => !weakNames.has(layer.name))
+  return first(telling, byMessage) ?? first(telling, byCodeWords) ?? first(layers, byWeakName)
+}
+
+/** "channel_not_found" and "RequestTimeout" say something, though nobody has listed them. */
+function byCodeWords({ code = '' }: Failure): Classification | undefined {
+  const named = /[a-z]{3}/i.test(code) ? byClassName(code) : undefined
+  return named && { ...named, rule: `code:${code}` }
 }
 
 function byWeakName(failure: Failure): Classification | undefined {
@@ -203,8 +239,13 @@ const systemCodes = /\bE[A-Z]{3,20}\b/g
 const namedStatus =
   /(?:^|[^a-z])(?:http(?:\/[\d.]{1,4})?|status(?: ?code)?|code|error|response)[ :="']{1,3}([45]\d\d)(?![\w.-])|^([45]\d\d)$/
 
+const compilerError = /\berror TS\d{4,5}:/
+
 function byMessage(failure: Failure): Classification | undefined {
   const text = failure.message.slice(0, maxText)
+  const compiler = compilerError.exec(text)
+  if (compiler)
+    return found(`message:${compiler[0]}`, judgement('permanent', 'medium', 'recoverable'))
   const code = leadingCode.exec(text)?.[1]
   const led = code && codes.get(code)
   if (led) return found(`message:${code}`, led)

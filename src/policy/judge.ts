@@ -2,22 +2,44 @@ import { toFailure } from '../letter/failure.ts'
 import type { Judged } from '../letter/moves.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { classify, type Rule } from './classify.ts'
+import { detailOf } from './details.ts'
 import { fingerprint } from './fingerprint.ts'
+import { layersOf } from './layers.ts'
+import type { Advice } from './rule.ts'
+import { workOf, type Work } from './work.ts'
+
+/** What was thrown, judged, and what the rule that matched advises for the letter. */
+export interface Understood {
+  judged: Judged
+  template?: Advice
+}
 
 /**
  * What was thrown, understood: as data, classified and fingerprinted. Never throws, whatever was thrown; what
- * went wrong in rules of the user's is reported.
+ * went wrong in rules of the user's is reported. The kind of work is found by the queue and by what was thrown,
+ * unless it is said.
  */
-export function judge(
+export function understand(
   thrown: unknown,
   queue: string,
   at: Timestamp,
   rules: readonly Rule[] = [],
   report?: (problem: string) => void,
-): Judged {
+  work: Work | undefined = workOf(queue, thrown),
+): Understood {
   const failure = toFailure(thrown, at)
-  const { category, severity, recoverability, problems } = classify(failure, thrown, rules)
-  for (const problem of problems ?? []) report?.(problem)
+  const told = classify(failure, thrown, rules)
+  for (const problem of told.problems ?? []) report?.(problem)
+  const { category, severity, recoverability, template } = told
   const { value } = fingerprint(queue, failure)
-  return { failure, category, severity, recoverability, fingerprint: value }
+  const detail = told.detail ?? detailOf(layersOf(failure), category, work)
+  if (detail !== undefined) failure.detail = detail
+  if (template?.hint !== undefined) failure.hint = template.hint
+  const judged = { failure, category, severity, recoverability, fingerprint: value }
+  return template ? { judged, template } : { judged }
+}
+
+/** The same, for those who need no advice. */
+export function judge(...asked: Parameters<typeof understand>): Judged {
+  return understand(...asked).judged
 }

@@ -13,3 +13,8 @@ export function layersOf(failure: Failure): Failure[] {
     }
   return layers
 }
+
+/** Its HTTP status; some clients give it as the code. */
+export function statusOf({ status, code }: Failure): number | undefined {
+  return status ?? (code !== undefined && /^[1-5]\d\d$/.test(code) ? Number(code) : undefined)
+}

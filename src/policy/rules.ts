@@ -26,18 +26,23 @@ export const codes = table([
     `ECONNREFUSED ECONNRESET ECONNABORTED ENOTFOUND EPIPE EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN
     ENETRESET ENOTCONN ESHUTDOWN EADDRNOTAVAIL EPROTO EAI_AGAIN EAI_FAIL EAI_NODATA EAI_NONAME ENODATA
     EREFUSED ESERVFAIL ECONNCLOSED ERR_NETWORK ERR_SOCKET_CLOSED ERR_STREAM_PREMATURE_CLOSE
-    ERR_SSL_WRONG_VERSION_NUMBER NR_CLOSED CONNECTION_CLOSED CONNECTION_ENDED CONNECTION_DESTROYED`,
+    ERR_SSL_WRONG_VERSION_NUMBER NR_CLOSED CONNECTION_CLOSED CONNECTION_ENDED CONNECTION_DESTROYED HPE`,
   ],
   [
     'timeout',
     'ETIMEDOUT ESOCKETTIMEDOUT ETIMEOUT ERR_SOCKET_CONNECTION_TIMEOUT ERR_TLS_HANDSHAKE_TIMEOUT',
   ],
   ['timeout', 'ABORT_ERR UND_ERR_ABORTED CONNECT_TIMEOUT'],
+  // A process that was stopped from outside.
+  ['transient', 'SIGTERM SIGKILL SIGINT SIGHUP'],
   ['transient', 'EAGAIN EWOULDBLOCK EINTR EBUSY ETXTBSY EDEADLK EADDRINUSE ESTALE ERR_CANCELED'],
   ['resource', 'ENOSPC ENOMEM EDQUOT EIO', 'critical', 'recoverable'],
   ['resource', 'EMFILE ENFILE ENOBUFS ERR_WORKER_OUT_OF_MEMORY'],
   ['permission', 'EACCES EPERM EROFS'],
-  ['validation', 'E2BIG ENAMETOOLONG EINVAL EILSEQ ERR_INVALID_URL ERR_INVALID_CHAR EFBIG'],
+  [
+    'validation',
+    'E2BIG ENAMETOOLONG EINVAL EILSEQ ERR_INVALID_URL ERR_INVALID_CHAR EFBIG Z_DATA_ERROR',
+  ],
   ['permanent', 'ENOENT EEXIST EISDIR ENOTDIR ENOTEMPTY EXDEV ELOOP', 'medium', 'recoverable'],
   ['permanent', 'ENOSYS ENOTSUP EOPNOTSUPP EBADF'],
   [
@@ -66,8 +71,24 @@ export const codes = table([
   // HTTP clients
   ['timeout', 'UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT'],
   ['network', 'UND_ERR_SOCKET UND_ERR_CLOSED UND_ERR_DESTROYED UND_ERR_INFO'],
-  ['permanent', 'UND_ERR_INVALID_ARG ERR_FR_TOO_MANY_REDIRECTS', 'high', 'recoverable'],
-  ['resource', 'insufficient_quota', 'high', 'recoverable'],
+  [
+    'permanent',
+    'UND_ERR_INVALID_ARG ERR_FR_TOO_MANY_REDIRECTS ERR_TOO_MANY_REDIRECTS',
+    'high',
+    'recoverable',
+  ],
+  ['dependency', 'ERR_BODY_PARSE_FAILURE EOPENBREAKER'],
+  ['permission', 'EAUTH', 'high', 'recoverable'],
+
+  // Services that name their errors in the body, language models and GitHub among them
+  ['rate-limit', 'rate_limit_error rate_limit_exceeded RATE_LIMITED RATE_LIMIT'],
+  ['dependency', 'overloaded_error api_error server_error'],
+  ['timeout', 'timeout_error'],
+  ['resource', 'insufficient_quota billing_error', 'high', 'recoverable'],
+  ['permission', 'invalid_api_key authentication_error', 'high', 'recoverable'],
+  ['permission', 'permission_error FORBIDDEN INSUFFICIENT_SCOPES'],
+  ['validation', 'context_length_exceeded content_policy_violation request_too_large'],
+  ['permanent', 'model_not_found not_found_error', 'medium', 'recoverable'],
 
   // gRPC; RESOURCE_EXHAUSTED is what a gateway turns into 429.
   ['transient', 'CANCELLED ABORTED'],
@@ -91,28 +112,74 @@ export const codes = table([
   ['resource', 'SQLITE_FULL SQLITE_NOMEM SQLITE_IOERR', 'critical', 'recoverable'],
   ['resource', 'SQLITE_CANTOPEN ER_CON_COUNT_ERROR ER_TOO_MANY_USER_CONNECTIONS'],
   ['permanent', 'SQLITE_CORRUPT SQLITE_NOTADB', 'critical'],
-  ['permanent', 'ER_PARSE_ERROR ER_NO_SUCH_TABLE ER_BAD_FIELD_ERROR P2021 P2022 P2025'],
+  [
+    'permanent',
+    'ER_PARSE_ERROR ER_NO_SUCH_TABLE ER_BAD_FIELD_ERROR P2021 P2022 P2025',
+    'medium',
+    'recoverable',
+  ],
   ['validation', 'SQLITE_CONSTRAINT SQLITE_TOOBIG SQLITE_MISMATCH SQLITE_RANGE 11000'],
   [
     'validation',
     'ER_DUP_ENTRY ER_DATA_TOO_LONG ER_BAD_NULL_ERROR ER_NO_REFERENCED_ROW_2 P2000 P2002 P2003',
   ],
-  [
-    'permission',
-    'SQLITE_READONLY SQLITE_PERM SQLITE_AUTH ER_ACCESS_DENIED_ERROR ER_DBACCESS_DENIED_ERROR P1010',
-  ],
+  ['permission', 'SQLITE_READONLY SQLITE_PERM SQLITE_AUTH ER_DBACCESS_DENIED_ERROR P1010'],
+  ['permission', 'ER_ACCESS_DENIED_ERROR P1000', 'high', 'recoverable'],
   ['network', 'PROTOCOL_CONNECTION_LOST ER_SERVER_SHUTDOWN P1001 P1017'],
-  ['timeout', 'ER_QUERY_TIMEOUT P1002 P1008 P2024'],
+  ['timeout', 'ER_QUERY_TIMEOUT PROTOCOL_SEQUENCE_TIMEOUT P1002 P1008 P2024'],
 
   // Redis: the first word of a reply
-  ['transient', 'LOADING BUSY TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS READONLY'],
+  ['transient', 'LOADING BUSY TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS READONLY MOVED ASK'],
   ['resource', 'OOM MISCONF', 'high', 'recoverable'],
-  ['permission', 'NOAUTH WRONGPASS NOPERM'],
+  ['permission', 'NOAUTH WRONGPASS', 'high', 'recoverable'],
+  ['permission', 'NOPERM'],
   ['validation', 'WRONGTYPE'],
+  ['permanent', 'CROSSSLOT', 'high', 'recoverable'],
+
+  // Kafka: what is stale, moving or being elected settles by itself.
+  [
+    'transient',
+    `LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION NOT_LEADER_OR_FOLLOWER UNKNOWN_TOPIC_OR_PARTITION
+    COORDINATOR_NOT_AVAILABLE GROUP_COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR NOT_COORDINATOR_FOR_GROUP
+    COORDINATOR_LOAD_IN_PROGRESS GROUP_LOAD_IN_PROGRESS NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    REBALANCE_IN_PROGRESS ILLEGAL_GENERATION UNKNOWN_MEMBER_ID CORRUPT_MESSAGE`,
+  ],
+  ['timeout', 'REQUEST_TIMED_OUT'],
+  ['dependency', 'BROKER_NOT_AVAILABLE UNKNOWN_SERVER_ERROR'],
+  [
+    'permission',
+    'TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED',
+  ],
+  ['permission', 'SASL_AUTHENTICATION_FAILED', 'high', 'recoverable'],
+  [
+    'validation',
+    'MESSAGE_TOO_LARGE RECORD_LIST_TOO_LARGE INVALID_RECORD INVALID_TOPIC_EXCEPTION INVALID_REQUEST',
+  ],
+  ['permanent', 'OFFSET_OUT_OF_RANGE TOPIC_ALREADY_EXISTS', 'medium', 'recoverable'],
+  ['permanent', 'UNSUPPORTED_VERSION', 'high', 'recoverable'],
 ])
 
-/** Codes that carry a detail at the end: SQLITE_BUSY_SNAPSHOT is a SQLITE_BUSY. */
-export const codeStem = /^SQLITE_[A-Z]+(?=_)/
+/** Classes whose names say less, or something else, than what they are thrown for. */
+export const names = table([
+  [
+    'permission',
+    `CredentialsProviderError SignatureDoesNotMatch InvalidAccessKeyId UnrecognizedClientException
+    RequestTimeTooSkewed InvalidClientTokenId TokenExpiredError`,
+    'high',
+    'recoverable',
+  ],
+  ['permanent', 'MongoParseError TSError', 'high', 'recoverable'],
+  ['permanent', 'UnrecoverableError NonRetriableError NonRetryableError'],
+])
+
+/** Codes that carry a detail at the end: SQLITE_BUSY_SNAPSHOT is a SQLITE_BUSY. HPE is the parser of HTTP. */
+export const codeStem = /^(?:SQLITE_[A-Z]+|HPE)(?=_)/
+
+/** Classes that a client gives to whatever a server answers. */
+export const vagueNames: ReadonlySet<string> = new Set([
+  'MongoServerError',
+  'StripeInvalidRequestError',
+])
 
 /** SQLSTATE by its class, the first two of five characters. */
 export const sqlStateClasses = table([
@@ -121,8 +188,9 @@ export const sqlStateClasses = table([
   ['resource', '53'],
   ['dependency', '57 58 XX'],
   ['validation', '21 22 23'],
-  ['permission', '28'],
-  ['permanent', '0A 26 34 3D 3F 42 54'],
+  ['permission', '28', 'high', 'recoverable'],
+  ['permanent', '3D 3F 42', 'medium', 'recoverable'],
+  ['permanent', '0A 26 34 54'],
 ])
 
 export const grpcNames =
@@ -152,7 +220,7 @@ export const weakNames = table([
   ['timeout', 'AbortError'],
   [
     'permanent',
-    'TypeError ReferenceError RangeError EvalError URIError AssertionError',
+    'TypeError ReferenceError RangeError EvalError URIError AssertionError DataCloneError',
     'high',
     'recoverable',
   ],

@@ -141,6 +141,17 @@ describe('toFailure', () => {
     ])
   })
 
+  it.each(['error', 'original', 'originalError', 'driverError', 'parent'])(
+    'finds the error that is wrapped as %s',
+    (key) => {
+      const inner = new Error('inside')
+      expect(withFields({ [key]: inner }).causes).toMatchObject([{ message: 'inside' }])
+      const failure = told(Object.assign(new Error('x', { cause: 'nearer' }), { [key]: inner }))
+      expect(failure.causes.map(({ message }) => message)).toEqual(['nearer'])
+      expect(withFields({ [key]: { message: 'a body, no error' } }).causes).toEqual([])
+    },
+  )
+
   it('stops where a cause leads back', () => {
     const error = new Error('first')
     error.cause = new Error('second', { cause: error })
@@ -190,6 +201,8 @@ describe('toFailure', () => {
     [{ status: 200.5 }, undefined],
     [{ status: '503' }, undefined],
     [{ response: null }, undefined],
+    [{ $metadata: { httpStatusCode: 400 } }, 400],
+    [{ $metadata: { attempts: 1 }, $response: { statusCode: 503 } }, 503],
   ])('reads the status of %o', (fields, status) => {
     expect(withFields(fields).status).toBe(status)
   })
@@ -199,10 +212,26 @@ describe('toFailure', () => {
     [{ code: 14 }, '14'],
     [{ code: '' }, undefined],
     [{ code: { nested: true } }, undefined],
+    [{ type: 'overloaded_error' }, 'overloaded_error'],
+    [{ code: null, type: 'server_error' }, 'server_error'],
+    [{ code: 5, type: 'LEADER_NOT_AVAILABLE' }, 'LEADER_NOT_AVAILABLE'],
+    [{ code: 'card_declined', type: 'card_error' }, 'card_declined'],
+    [{ code: 'PLT_KFK_PROTOCOL', apiId: 'NOT_ENOUGH_REPLICAS' }, 'NOT_ENOUGH_REPLICAS'],
+    [{ error: { type: 'error', error: { type: 'rate_limit_error' } } }, 'rate_limit_error'],
+    [{ error: { type: 'api_error' } }, 'api_error'],
+    [{ type: 'system' }, undefined],
+    [{ type: 'an error of some_kind' }, undefined],
+    [{ code: null, signal: 'SIGTERM' }, 'SIGTERM'],
+    [{ signal: 'stop' }, undefined],
+    [{ signal: AbortSignal.abort() }, undefined],
   ])('reads the code of %o', (fields, code) => {
     expect(withFields(fields).code).toBe(code)
   })
 
+  const usedUp = (remaining: string, reset: string): Record<string, string> => ({
+    'x-ratelimit-remaining': remaining,
+    'x-ratelimit-reset': reset,
+  })
   const thirtyDaysMs = 30 * 24 * 3_600_000
   it.each([
     [{ retryAfterMs: 1500 }, 1500],
@@ -224,6 +253,25 @@ describe('toFailure', () => {
     [{ headers: { 'retry-after': '' } }, undefined],
     [{ headers: { 'retry-after': '9'.repeat(101) } }, undefined],
     [{ headers: { 'x-other': '1' } }, undefined],
+    [{ headers: { 'retry-after': '2', 'retry-after-ms': '1500' } }, 1500],
+    [{ headers: { 'retry-after': '2', 'retry-after-ms': 'soon' } }, 2000],
+    [{ $response: { headers: { 'retry-after': '5' } } }, 5000],
+    [{ status: 403, headers: usedUp('0', '1767225900') }, 300_000],
+    [{ status: 429, headers: usedUp('0', '1767225900') }, 300_000],
+    [{ status: 429, headers: usedUp('0', '30') }, 30_000],
+    [{ status: 429, headers: usedUp('0', '1767225000') }, 0],
+    [{ status: 429, headers: usedUp('0', 'soon') }, undefined],
+    [{ status: 429, headers: usedUp('', '30') }, undefined],
+    [{ status: 403, headers: usedUp('4990', '1767225900') }, undefined],
+    [{ status: 404, headers: usedUp('0', '1767225900') }, undefined],
+    [{ status: 429, headers: { ...usedUp('0', '30'), 'retry-after': '7' } }, 7000],
+    [{ message: 'Too Many Requests: retry after 30' }, 30_000],
+    [{ message: 'Please try again in 1.5s.' }, 1500],
+    [{ message: 'try again in 250ms' }, 250],
+    [{ message: 'Retry after 2 minutes' }, 120_000],
+    [{ message: 'gave up, no retry after 3 attempts' }, undefined],
+    [{ message: 'try again in 2027-01-01' }, undefined],
+    [{ message: 'try again later' }, undefined],
     [{ retryAfterMs: -1 }, undefined],
     [{ retryAfterMs: Number.NaN }, undefined],
     [{ retryAfterMs: -1, retryAfter: 3 }, 3000],

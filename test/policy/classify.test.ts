@@ -265,6 +265,74 @@ describe('classify', () => {
     expect(categoryOf(new AggregateError([root], 'all failed'))).toBe('resource')
   })
 
+  it('trusts a code more than a class, wherever in the causes it stands', () => {
+    const quota = Object.assign(named('RateLimitError'), {
+      status: 429,
+      code: 'insufficient_quota',
+    })
+    expect(categoryOf(quota)).toBe('resource')
+    const expired = Object.assign(new Error('x'), { code: 'CERT_HAS_EXPIRED' })
+    const wrapped = Object.assign(new Error('Connection error.', { cause: expired }), {
+      name: 'APIConnectionError',
+    })
+    expect(categoryOf(wrapped)).toBe('permanent')
+  })
+
+  it('reads the cause before a class that says little', () => {
+    const cause = new Error('redirect count exceeded')
+    expect(categoryOf(new TypeError('fetch failed', { cause }))).toBe('permanent')
+    expect(categoryOf(new TypeError('fetch failed', { cause: new Error('hm') }))).toBe('network')
+  })
+
+  it('hears a timeout in the code of a broken connection', () => {
+    const code = 'ECONNABORTED'
+    const of = (message: string): ErrorCategory => classify(failureOf({ code, message })).category
+    expect(of('timeout of 50ms exceeded')).toBe('timeout')
+    expect(of('write ECONNABORTED')).toBe('network')
+  })
+
+  it('hears in a 400 only what cannot mean anything else', () => {
+    const of = (message: string): ErrorCategory =>
+      classify(failureOf({ status: 400, message })).category
+    expect(of('Your credit balance is too low')).toBe('resource')
+    expect(of('API key not valid. Please pass a valid API key.')).toBe('permission')
+    expect(of('timeout must be a number')).toBe('validation')
+    expect(of('quota exceeded is no valid state')).toBe('validation')
+  })
+
+  it('takes the replies of mail and file servers for what they are', () => {
+    const of = (name: string, message: string): ErrorCategory =>
+      classify(failureOf({ name, message })).category
+    expect(of('Error', 'rejected: 451 4.7.1 Greylisting in action')).toBe('transient')
+    expect(of('Error', 'rejected: 550 5.1.1 User unknown')).toBe('permanent')
+    expect(of('Error', 'Invalid login: 535 5.7.8 Credentials')).toBe('permission')
+    expect(of('FTPError', '550 No such file')).toBe('permanent')
+    expect(of('Error', 'request failed: 550 of 600 rows')).toBe('unknown')
+  })
+
+  it('never parks what says of itself that it may be tried again', () => {
+    const conflict = Object.assign(new Error('conflict'), { status: 409, retryable: true })
+    expect(classify(toFailure(conflict, at), conflict)).toMatchObject({
+      category: 'transient',
+      rule: 'retryable',
+    })
+    const busy = Object.assign(new Error('busy'), { status: 503, retryable: true })
+    expect(classify(toFailure(busy, at), busy).category).toBe('dependency')
+    const refused = Object.assign(new Error('no'), { status: 409, retryable: false })
+    expect(classify(toFailure(refused, at), refused).category).toBe('permanent')
+  })
+
+  it('reads the words of a code when the message has none', () => {
+    expect(classify(failureOf({ code: 'channel_not_found' }))).toMatchObject({
+      category: 'permanent',
+      rule: 'code:channel_not_found',
+    })
+    expect(classify(failureOf({ code: 'RequestTimeout' })).category).toBe('timeout')
+    expect(classify(failureOf({ code: 'lock_timeout', message: 'not found' })).category).toBe(
+      'permanent',
+    )
+  })
+
   it('recognises a subclass of a known error by the class that it extends', () => {
     class TimeoutError extends Error {}
     class SlowSupplier extends TimeoutError {
@@ -278,6 +346,9 @@ describe('classify', () => {
       'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.'
     expect(classify(failureOf({ status: 403, message: secondary })).category).toBe('rate-limit')
     expect(classify(failureOf({ status: 403, retryAfterMs: 60_000 })).category).toBe('rate-limit')
+    expect(classify(failureOf({ status: 403, message: 'Quota exceeded' })).category).toBe(
+      'resource',
+    )
     expect(classify(failureOf({ status: 403, message: 'Forbidden' })).category).toBe('permission')
   })
 
@@ -398,12 +469,26 @@ describe('classify', () => {
       ['a pattern that does not match', { message: /coffee/ }, false],
       ['all of several', { code: 'E1', status: 418, message: 'teapot' }, true],
       ['one of several that does not hold', { code: 'E1', status: 500 }, false],
+      ['one of a list', [{ code: 'E2' }, { status: 418 }], true],
+      ['none of a list', [{ code: 'E2' }, { status: 500 }], false],
+      ['an empty list', [], false],
       ['a function that says yes', (failure) => failure.status === 418, true],
       ['a function that says no', () => false, false],
     ])('matches by %s', (_, when, matches) => {
       const failure = failureOf({ message: 'I am a teapot', code: 'E1', status: 418 })
       const { rule } = classify(failure, undefined, [{ name: 'tea', when, category: 'resource' }])
       expect(rule === 'user:tea').toBe(matches)
+    })
+
+    it('carries what a rule advises, and nothing where it advises nothing', () => {
+      const { hint, maxRetries } = { hint: 'Call them.', maxRetries: 2 }
+      const own = classify(failureOf(), undefined, [
+        { name: 'a', when: {}, category: 'resource', detail: 'd', hint, maxRetries },
+      ])
+      expect(own).toMatchObject({ detail: 'd', template: { name: 'a', hint, maxRetries } })
+      const bare = classify(failureOf(), undefined, [{ ...declined, when: {} }])
+      expect(bare).not.toHaveProperty('template')
+      expect(bare).not.toHaveProperty('detail')
     })
 
     it('matches causes, but only when one of them has all of it', () => {

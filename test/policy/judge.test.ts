@@ -1,9 +1,22 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { categories } from '../../src/letter/letter.ts'
-import { judge } from '../../src/policy/judge.ts'
+import { judge, understand } from '../../src/policy/judge.ts'
+import { templatesOf } from '../../src/policy/templates.ts'
+import { hostileErrors } from '../letter/hostile.ts'
 
 const at = '2025-01-01T00:00:00.000Z'
+
+const looked = `name message code status type apiId error cause errors request response headers config url
+  $metadata $retryable errorLabels signal retry-after x-ratelimit-remaining x-ratelimit-reset x-should-retry`
+
+/** Random JSON in the places that are looked at. */
+const anErrorLike = fc.letrec((tie) => ({
+  error: fc.dictionary(
+    fc.constantFrom(...looked.split(/\s+/)),
+    fc.oneof({ depthSize: 'small' }, fc.jsonValue(), tie('error')),
+  ),
+})).error
 
 describe('judge', () => {
   it('turns what was thrown into data, with its category and its fingerprint', () => {
@@ -25,11 +38,74 @@ describe('judge', () => {
     expect(judge(new Error('timed out'), 'orders', at, rules).category).toBe('resource')
   })
 
+  it('keeps the detail with the failure, by the queue or by what was thrown', () => {
+    const slow = new Error('timed out')
+    const detailIn = (queue: string): string | undefined => judge(slow, queue, at).failure.detail
+    expect(detailIn('github')).toBe('github_timeout')
+    expect(detailIn('llm_call')).toBe('llm_timeout')
+    expect(judge(slow, 'orders', at).failure).not.toHaveProperty('detail')
+    class OpenAIError extends Error {}
+    expect(judge(new OpenAIError('timed out'), 'orders', at).failure.detail).toBe('llm_timeout')
+  })
+
+  it('believes what is said of the kind of work, before the queue', () => {
+    const { failure } = judge(new Error('timed out'), 'github', at, [], undefined, 'tool')
+    expect(failure.detail).toBe('tool_timeout')
+  })
+
+  it('gives one fingerprint to one cause, with a detail or without', () => {
+    const slow = (): Error => Object.assign(new Error('timed out'), { stack: '' })
+    const told = judge(slow(), 'orders', at, [], undefined, 'tool')
+    expect(told.fingerprint).toBe(judge(slow(), 'orders', at).fingerprint)
+  })
+
+  it.each(hostileErrors)('has an answer for $name', ({ make }) => {
+    expect(categories).toContain(judge(make(), 'tool', at).category)
+  })
+
+  it('has an answer for what JSON can say of an error', () => {
+    fc.assert(
+      fc.property(fc.string(), anErrorLike, (queue, thrown) => {
+        const { category, failure } = judge(thrown, queue, at)
+        expect(categories).toContain(category)
+        expect(['string', 'undefined']).toContain(typeof failure.detail)
+      }),
+    )
+  })
+
   it('has an answer for anything that can be thrown', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true, withBigInt: true }), (thrown) => {
         expect(categories).toContain(judge(thrown, 'orders', at).category)
       }),
+    )
+  })
+})
+
+describe('understand', () => {
+  it('gives the advice of the rule that matches, and keeps its hint with the failure', () => {
+    const rules = templatesOf(['database-deadlock'])
+    const { judged, template } = understand(new Error('Deadlock detected'), 'orders', at, rules)
+    expect(template).toMatchObject({ name: 'database-deadlock', backoff: { kind: 'exponential' } })
+    expect(judged.category).toBe('transient')
+    expect(judged.failure.hint).toBe(template?.hint)
+    expect(Object.keys(judged).sort()).toEqual(
+      ['failure', 'category', 'severity', 'recoverability', 'fingerprint'].sort(),
+    )
+  })
+
+  it('gives none where no rule with advice matches', () => {
+    const plain = { name: 'plain', when: {}, category: 'resource' as const }
+    expect(understand(new Error('x'), 'orders', at)).not.toHaveProperty('template')
+    expect(understand(new Error('x'), 'orders', at, [plain])).not.toHaveProperty('template')
+  })
+
+  it('takes the detail of a rule before its own', () => {
+    const rules = [
+      { name: 'card', when: {}, category: 'permanent' as const, detail: 'card_declined' },
+    ]
+    expect(understand(new Error('x'), 'tool', at, rules).judged.failure.detail).toBe(
+      'card_declined',
     )
   })
 })
