@@ -18,7 +18,14 @@ export type RedriveEvent =
   | { type: 'changed'; letter: DeadLetter; change: Change }
   | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
   | { type: 'swept'; archived: number; removed: number; parked: number }
-  | { type: 'breaker'; queue: string; state: 'open' | 'half-open' | 'closed'; until?: string }
+  /** Of a queue, of something that queues need, or of a policy of a ResilientExecutor. */
+  | {
+      type: 'breaker'
+      kind: 'queue' | 'dependency' | 'policy'
+      name: string
+      state: 'open' | 'half-open' | 'closed'
+      until?: string
+    }
   /** The store cannot be reached, and the first letter waits for it in `place`. */
   | { type: 'spooling'; place: string; error: unknown }
   /** The store has all that waited. `duplicates` of them it had already, or counted as occurrences. */

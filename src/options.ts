@@ -1,15 +1,17 @@
 import { z } from 'zod'
 import type { Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
-import { priorities, type Failure, type Priority, type RetryPolicy } from './letter/letter.ts'
+import type { Failure, Priority, RetryPolicy } from './letter/letter.ts'
+import { nearest } from './nearest.ts'
 import type { Observer } from './observer.ts'
-import { parsePolicy } from './policy/backoff.ts'
-import type { BreakerSettings } from './policy/breaker.ts'
+import { optionsShape, policyShape } from './options-shape.ts'
 import type { Rule } from './policy/classify.ts'
+import { templatesOf } from './policy/templates.ts'
+import type { BrakeSettings } from './redelivery/gate.ts'
 import type { Retention } from './redelivery/sweep.ts'
 
 /** What can be set per queue, and for all queues at once in `QueueOptions`. */
-export interface QueuePolicy {
+export interface QueuePolicy extends BrakeSettings {
   /** Runs after the first one. 3 unless said. */
   maxRetries?: number
   /** How long to wait between retries. Unless said, the category of each failure decides. */
@@ -20,14 +22,16 @@ export interface QueuePolicy {
   timeoutMs?: number
   /** When resolved and exhausted letters go to the archive, and when archived ones are removed. Never, unless said. */
   retention?: Retention
-  /** When a queue's letters wait instead of running into a wall. False: never. */
-  breaker?: Partial<BreakerSettings> | false
+  /** What its handler needs, by a name of yours. Queues that name the same share its brakes: see `dependencies`. */
+  dependency?: string
 }
 
 /** Options of `DeadLetterQueue.open`. One flat object, checked once; a key that is not here is refused by name. */
 export interface QueueOptions extends QueuePolicy {
   /** Policies of single queues, over the ones given here for all. */
   queues?: Record<string, QueuePolicy>
+  /** The brakes of what queues need: they hold for all queues that name it as their `dependency`. */
+  dependencies?: Record<string, BrakeSettings>
   /** How many letters may be kept, archived ones aside. No limit unless said. */
   maxItems?: number
   /** What happens at `maxItems`: refuse, or remove the longest resolved letters. */
@@ -64,6 +68,8 @@ export interface QueueOptions extends QueuePolicy {
   unknownRetries?: number
   /** Classifier rules that go before the built-in ones. */
   rules?: readonly Rule[]
+  /** Rules for common failure patterns, after `rules`: the names of built-in ones, or your own. None unless said. */
+  templates?: readonly (string | Rule)[]
   /** Backoffs by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
   /** Who hears every event. `dlq.on` adds more. */
@@ -73,111 +79,33 @@ export interface QueueOptions extends QueuePolicy {
   clock?: Clock
 }
 
-const count = z.int().min(0)
-const durationMs = z
-  .number()
-  .min(0)
-  .max(3650 * 86_400_000)
-const positiveMs = z
-  .number()
-  .min(1)
-  .max(3650 * 86_400_000)
-const aFunction = z.custom<() => unknown>(
-  (value) => typeof value === 'function',
-  'must be a function',
-)
-const anObject = z.custom<object>(
-  (value) => typeof value === 'object' && value !== null,
-  'must be an object',
-)
-
-const retryPolicy = z.custom<RetryPolicy>(
-  (value) => typeof value === 'object' && parsePolicy(value) !== undefined,
-  'must be made by never, immediate, fixed, linear, exponential or custom',
-)
-
-const policyShape = {
-  maxRetries: count.max(1000).optional(),
-  backoff: retryPolicy.optional(),
-  priority: z.enum(priorities).optional(),
-  timeoutMs: positiveMs.optional(),
-  retention: z
-    .strictObject({ archiveAfterMs: durationMs.optional(), removeAfterMs: durationMs.optional() })
-    .optional(),
-  breaker: z
-    .union([
-      z.literal(false),
-      z.strictObject({
-        failures: z.int().min(1).optional(),
-        openMs: positiveMs.optional(),
-        probes: z.int().min(1).optional(),
-        successes: z.int().min(1).optional(),
-      }),
-    ])
-    .optional(),
-}
-
 const policySchema = z.strictObject(policyShape)
+const optionsSchema = z.strictObject(optionsShape)
 
-const optionsSchema = z.strictObject({
-  ...policyShape,
-  queues: z.record(z.string(), policySchema).optional(),
-  maxItems: z.int().min(1).optional(),
-  overflow: z.enum(['reject', 'evict-resolved']).optional(),
-  maxPayloadBytes: z
-    .int()
-    .min(1)
-    .max(1024 ** 3)
-    .optional(),
-  search: z.string().min(1).optional(),
-  onStoreDown: z.enum(['spool', 'fail', 'memory']).optional(),
-  spoolPath: z.string().min(1).optional(),
-  spoolMaxBytes: z.int().min(1).optional(),
-  spoolAfterMs: positiveMs.optional(),
-  maxConcurrent: z.int().min(1).max(10_000).optional(),
-  claimBatch: z.int().min(1).max(1000).optional(),
-  leaseMs: z.number().min(50).max(86_400_000).optional(),
-  pollMs: z.number().min(1).max(3_600_000).optional(),
-  sweepMs: z.number().min(10).max(3_600_000).optional(),
-  graceMs: durationMs.optional(),
-  unknownRetries: count.optional(),
-  rules: z.array(anObject).optional(),
-  backoffs: z.record(z.string(), aFunction).optional(),
-  observers: z.array(aFunction).optional(),
-  worker: z.string().min(1).max(200).optional(),
-  clock: anObject.optional(),
-})
+/** What has no default: absent means that there is none. */
+type Unset =
+  | 'backoff'
+  | 'retention'
+  | 'budget'
+  | 'dependency'
+  | 'maxItems'
+  | 'onStoreDown'
+  | 'spoolPath'
+  | 'search'
 
 /** Options with every default filled in. */
-export type Settings = Required<
-  Omit<
-    QueueOptions,
-    | 'backoff'
-    | 'retention'
-    | 'breaker'
-    | 'clock'
-    | 'worker'
-    | 'maxItems'
-    | 'onStoreDown'
-    | 'spoolPath'
-    | 'search'
-  >
-> & {
-  onStoreDown?: 'spool' | 'fail' | 'memory'
-  spoolPath?: string
-  search?: string
-  backoff?: RetryPolicy
-  retention?: Retention
-  breaker: Partial<BreakerSettings> | false
-  maxItems: number
-}
+export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
+  Pick<QueueOptions, Exclude<Unset, 'maxItems'>> & { maxItems: number }
 
-const defaults = {
+/** What each option is when it is not said. */
+export const defaults = {
   maxRetries: 3,
   priority: 'medium',
   timeoutMs: 5 * 60_000,
   breaker: {},
+  concurrency: {},
   queues: {},
+  dependencies: {},
   maxItems: Infinity,
   overflow: 'reject',
   maxPayloadBytes: 16 * 1024 ** 2,
@@ -191,6 +119,7 @@ const defaults = {
   graceMs: 5000,
   unknownRetries: 3,
   rules: [],
+  templates: [],
   backoffs: {},
   observers: [],
 } satisfies Settings
@@ -199,7 +128,17 @@ const defaults = {
 export function readOptions(options: QueueOptions): Settings {
   check(optionsSchema, options, 'option')
   const { clock: _clock, worker: _worker, ...given } = options
-  return { ...defaults, ...withoutUndefined(given) }
+  const settings = { ...defaults, ...withoutUndefined(given) }
+  return { ...settings, rules: [...settings.rules, ...rulesOf(settings.templates)] }
+}
+
+function rulesOf(templates: Settings['templates']): Rule[] {
+  try {
+    return templatesOf(templates)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    throw new RedriveError('INVALID_CONFIG', `option "templates": ${error.message}`)
+  }
 }
 
 /** Checks the policy of one queue. */
@@ -245,28 +184,4 @@ function shown(value: unknown): string {
 
 function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined)) as T
-}
-
-/** The known key that is most like a mistyped one, if any is close. */
-export function nearest(key: string, known: readonly string[]): string | undefined {
-  const scored = known.map((name) => ({
-    name,
-    distance: distance(key.toLowerCase(), name.toLowerCase()),
-  }))
-  const best = scored.sort((a, b) => a.distance - b.distance)[0]
-  return best && best.distance <= Math.max(2, key.length / 3) ? best.name : undefined
-}
-
-/** Edits (insert, delete, replace) between two short words. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next.push(
-        Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)),
-      )
-    row = next
-  }
-  return row[b.length]!
 }

@@ -4,15 +4,15 @@ import { Door } from './capture/capture.ts'
 import { checkQueueName, type CaptureContext } from './capture/context.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import { systemClock, type Clock } from './clock.ts'
-import { connect, spoolPathOf, withSearch, withSpool } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
-import { maxLimit, type LetterFilter, type LetterQuery, type Page } from './letter/query.ts'
+import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import { toMs } from './letter/time.ts'
 import { importOperationFile, type ImportReport } from './operation-file/import.ts'
-import { writeOperationFile } from './operation-file/write.ts'
+import { exportOperationFile } from './operation-file/export.ts'
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
+import { capacityOf, openStore, type OpenedStore } from './opening.ts'
 import {
   readOptions,
   readPolicy,
@@ -20,6 +20,7 @@ import {
   type QueuePolicy,
   type Settings,
 } from './options.ts'
+import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import type { Handler, Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
@@ -47,6 +48,7 @@ export interface Health {
   processor: { running: boolean; active: number }
   /** Where there is a spool. */
   spool?: SpoolStatus
+  /** What is wrong, in words. */
   problems: string[]
 }
 
@@ -64,6 +66,7 @@ export class DeadLetterQueue {
   readonly #store: Store
   readonly #settings: Settings
   readonly #policies = new Map<string, QueuePolicy>()
+  readonly #merged = new Map<string, Settings>()
   readonly #capacity: Capacity | undefined
   readonly #hub: ObserverHub
   readonly #spool: (() => Promise<SpoolStatus>) | undefined
@@ -79,16 +82,12 @@ export class DeadLetterQueue {
     const clock = options.clock ?? systemClock
     const hub = new ObserverHub()
     for (const observer of settings.observers) hub.on('*', observer)
-    const url = typeof store === 'string' ? store : undefined
-    const kept = typeof store === 'string' ? await connect(store, clock) : store
-    const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
-    const opened = await standBy(searched, url, settings, clock, hub)
-    await opened.open()
+    const opened = await openStore(store, settings, clock, hub)
     return new DeadLetterQueue(opened, settings, clock, hub, options.worker)
   }
 
   private constructor(
-    store: Store & { spool?: () => Promise<SpoolStatus> },
+    store: OpenedStore,
     settings: Settings,
     clock: Clock,
     hub: ObserverHub,
@@ -113,7 +112,9 @@ export class DeadLetterQueue {
       ...judging,
       worker: named,
       timeoutMsFor: (queue) => this.#policyOf(queue).timeoutMs,
-      breakerFor: (queue) => this.#policyOf(queue).breaker,
+      brakesFor: (queue) => this.#policyOf(queue),
+      brakesOf: (dependency) => settings.dependencies[dependency] ?? {},
+      workersFor: (queues) => this.#sweeper.workersFor(queues),
     })
     this.#sweeper = new Sweeper({
       ...judging,
@@ -138,8 +139,13 @@ export class DeadLetterQueue {
 
   /** The policy of one queue: what `guard` or `handle` said, over `queues`, over the options for all. */
   #policyOf(queue: string): Settings {
-    const own = { ...this.#settings.queues[queue], ...this.#policies.get(queue) }
-    return { ...this.#settings, ...own }
+    const known = this.#merged.get(queue)
+    if (known) return known
+    const said = this.#policies.get(queue)
+    const merged = { ...this.#settings, ...this.#settings.queues[queue], ...said }
+    // What has a handler is asked for all the time; the names of other queues have no bound.
+    if (said) this.#merged.set(queue, merged)
+    return merged
   }
 
   // in
@@ -186,8 +192,13 @@ export class DeadLetterQueue {
 
   /** Says how letters of this queue are run again. The last handler given for a queue counts. */
   handle(queue: string, handler: Handler, policy: QueuePolicy = {}): void {
-    this.#policies.set(checkQueueName(queue), readPolicy(policy))
+    this.#setPolicy(queue, policy)
     this.#redelivery.handle(queue, handler)
+  }
+
+  #setPolicy(queue: string, policy: QueuePolicy): void {
+    this.#policies.set(checkQueueName(queue), readPolicy(policy))
+    this.#merged.delete(queue)
   }
 
   /** Begins to redeliver what is due. Safe twice. Keeps the process alive until `stop`. */
@@ -199,7 +210,8 @@ export class DeadLetterQueue {
 
   /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
-    await Promise.all([this.#redelivery.stop(options.drainMs ?? 10_000), this.#sweeper.stop()])
+    const drainMs = options.drainMs ?? 10_000
+    await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop()])
   }
 
   /** Stops, and closes the store. Safe twice. */
@@ -263,6 +275,11 @@ export class DeadLetterQueue {
   /** The metrics as text. */
   async getSummary(): Promise<string> {
     return summaryOf(await this.metrics())
+  }
+
+  /** How the brakes stand before each queue and each dependency, in this process. */
+  brakes(): GateStatus[] {
+    return this.#redelivery.gates
   }
 
   async health(): Promise<Health> {
@@ -332,22 +349,8 @@ export class DeadLetterQueue {
   }
 
   /** All letters that match, archived ones too unless the filter says otherwise, as such a file. */
-  async exportOperations(filter: LetterFilter = { state: [...states] }): Promise<string> {
-    const letters: DeadLetter[] = []
-    let cursor: string | undefined
-    do {
-      const from = cursor === undefined ? {} : { cursor }
-      const page = await this.#store.find({
-        ...filter,
-        ...from,
-        order: 'oldest',
-        limit: maxLimit,
-        payload: true,
-      })
-      letters.push(...page.items)
-      cursor = page.cursor
-    } while (cursor !== undefined)
-    return writeOperationFile(letters)
+  exportOperations(filter: LetterFilter = { state: [...states] }): Promise<string> {
+    return exportOperationFile(this.#store, filter)
   }
 
   /** Hears one type of event, or all with `*`. Returns a function that stops it. */
@@ -360,36 +363,4 @@ export class DeadLetterQueue {
   #mustBeOpen(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
   }
-}
-
-function capacityOf({ maxItems, overflow }: Settings): Capacity | undefined {
-  return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
-}
-
-/** Puts a spool before the store, if there is to be one. A store without a URL has no name that a spool could be found by. */
-async function standBy(
-  store: Store,
-  url: string | undefined,
-  settings: Settings,
-  clock: Clock,
-  hub: ObserverHub,
-): Promise<Store & { spool?: () => Promise<SpoolStatus> }> {
-  const durable = store.powers.durable && url !== undefined
-  const usual = durable || settings.spoolPath !== undefined ? 'spool' : 'fail'
-  const mode = settings.onStoreDown ?? usual
-  if (mode === 'fail') return store
-  const path = settings.spoolPath ?? (durable ? spoolPathOf(url) : undefined)
-  if (mode === 'spool' && path === undefined)
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `option "onStoreDown": 'spool' needs a spoolPath, unless a durable store is given by URL`,
-    )
-  return withSpool(store, {
-    maxBytes: settings.spoolMaxBytes,
-    timeoutMs: settings.spoolAfterMs,
-    capacity: capacityOf(settings),
-    clock,
-    tell: (event) => hub.emit(event),
-    ...(mode === 'spool' && path !== undefined ? { path } : {}),
-  })
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nearest, readOptions, readPolicy } from '../src/options.ts'
+import { readOptions, readPolicy } from '../src/options.ts'
 import { fixed } from '../src/policy/backoff.ts'
 
 describe('readOptions', () => {
@@ -61,12 +61,5 @@ describe('readPolicy', () => {
       maxRetries: 1,
     })
     expect(() => readPolicy({ maxItems: 3 } as object)).toThrow('unknown queue option "maxItems"')
-  })
-})
-
-describe('nearest', () => {
-  it('finds the word that was meant, or none', () => {
-    expect(nearest('lits', ['list', 'show'])).toBe('list')
-    expect(nearest('xyz', ['list', 'show'])).toBeUndefined()
   })
 })

@@ -4,7 +4,7 @@ import type { DeadLetter, Json, Payload, Priority, RetryPolicy, Source } from '.
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
-import { judge } from '../policy/judge.ts'
+import { understand } from '../policy/judge.ts'
 import { inHistory } from '../letter/moves.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
@@ -123,11 +123,12 @@ export class Door {
     const rules = rulesFor(queue)
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
-    const judged = judge(thrown, queue, at, classifierRules, (problem) =>
+    const { judged, template } = understand(thrown, queue, at, classifierRules, (problem) =>
       this.#trouble(queue, problem),
     )
-    const priority = context.priority ?? rules.priority
-    const maxRetries = context.maxRetries ?? rules.maxRetries
+    const priority = context.priority ?? template?.priority ?? rules.priority
+    const maxRetries = context.maxRetries ?? template?.maxRetries ?? rules.maxRetries
+    const preferred = template?.backoff ?? rules.backoff
     const decided = decideCapture({
       judged,
       priority,
@@ -135,7 +136,7 @@ export class Door {
       random: () => clock.random(),
       customs: backoffs,
       ...(context.policy ? { chosen: context.policy } : {}),
-      ...(rules.backoff ? { preferred: rules.backoff } : {}),
+      ...(preferred ? { preferred } : {}),
     })
     if ('problem' in decided && decided.problem) this.#trouble(queue, decided.problem)
     const actor = context.by ?? 'capture'

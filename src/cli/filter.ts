@@ -3,7 +3,7 @@ import { RedriveError } from '../errors.ts'
 import { categories, priorities, states } from '../letter/letter.ts'
 import { maxLimit, type LetterFilter } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { nearest } from '../options.ts'
+import { nearest } from '../nearest.ts'
 
 export interface FilterOptions {
   queue?: string[]

@@ -6,6 +6,7 @@ import type {
   HistoryEntry,
   Lease,
   Patch,
+  Payload,
   Priority,
   Reason,
   Recoverability,
@@ -192,12 +193,17 @@ export function resolve(letter: Subject, by: Mover): Change {
   })
 }
 
+/** What a failed run leaves behind: why it failed and, when part of the work is done, the input of the next run. */
+interface Failed {
+  judged: Judged
+  payload?: Payload | undefined
+}
+
 /** Failed once more and will run again at `retryAt`, by another policy from now on if one is given. */
 export function reschedule(
   letter: Subject,
   by: Mover,
-  to: {
-    judged: Judged
+  to: Failed & {
     retryAt: Timestamp
     backoffMs: number
     retries?: number
@@ -206,7 +212,7 @@ export function reschedule(
 ): Change {
   const { judged, retryAt, backoffMs, retries = letter.retries, policy = letter.policy } = to
   const set: Patch = {
-    ...told(judged),
+    ...told(to),
     lease: null,
     state: 'pending',
     retryAt,
@@ -218,14 +224,10 @@ export function reschedule(
 }
 
 /** Failed once more and has no retries left. */
-export function exhaust(
-  letter: Subject,
-  by: Mover,
-  to: { judged: Judged; retries?: number },
-): Change {
+export function exhaust(letter: Subject, by: Mover, to: Failed & { retries?: number }): Change {
   const { judged, retries = letter.retries } = to
   const set: Patch = {
-    ...told(judged),
+    ...told(to),
     ...atRest,
     state: 'exhausted',
     reason: 'retries-exhausted',
@@ -239,12 +241,12 @@ export function exhaust(
 export function park(
   letter: Subject,
   by: Mover,
-  to: { reason: Reason; judged?: Judged; retries?: number },
+  to: Partial<Failed> & { reason: Reason; retries?: number },
 ): Change {
   const { reason, judged, retries = letter.retries } = to
   const review: Review = { neededSince: by.at }
   const set: Patch = {
-    ...told(judged),
+    ...told(to),
     ...atRest,
     state: 'parked',
     reason,
@@ -255,13 +257,21 @@ export function park(
   return change('park', letter, by, set, judged)
 }
 
-/**
- * Given back on purpose, unrun or unfinished: the retry is not counted. Due at once, or at `retryAt` when it is
- * put off, for example while a breaker is open.
- */
-export function release(letter: Subject, by: Mover, retryAt: Timestamp = by.at): Change {
+/** Given back on purpose, unrun or unfinished: the retry is not counted, and the letter is due at once. */
+export function release(letter: Subject, by: Mover): Change {
   const retries = Math.max(0, letter.retries - 1)
-  return change('release', letter, by, { lease: null, state: 'pending', retryAt, retries })
+  return change('release', letter, by, { lease: null, state: 'pending', retryAt: by.at, retries })
+}
+
+/** Failed, and it is not held against the letter: given back uncounted, and due again at `retryAt`. */
+export function putOff(
+  letter: Subject,
+  by: Mover,
+  to: Failed & { retryAt: Timestamp; backoffMs: number },
+): Change {
+  const { judged, retryAt, backoffMs } = to
+  const { set } = release(letter, by)
+  return change('release', letter, by, { ...set, ...told(to), retryAt, backoffMs }, judged)
 }
 
 /** Due now, by a person's wish. A letter that had come to rest starts with a fresh budget of retries. */
@@ -330,8 +340,8 @@ export function restore(letter: Subject, by: Mover): Change {
   return change('restore', letter, by, { ...when, state, archivedFrom: null })
 }
 
-function told(judged: Judged | undefined): Patch {
-  return judged ? { ...judged } : {}
+function told({ judged, payload }: Partial<Failed>): Patch {
+  return { ...judged, ...(payload ? { payload } : {}) }
 }
 
 /** A failure as the history keeps it. */

@@ -1,14 +1,41 @@
-/** What work may return to say that it failed without throwing. */
+/**
+ * What work may return to say that it failed without throwing. With `remaining` it says that part of it is done: the next
+ * run gets that as its input, in place of what this run got. The payload gets its next version then, and the first one stays.
+ */
 export interface FailedResult {
   ok: false
   error: unknown
+  /** The input of the next run, whoever starts it. Unless said, the same again. */
+  remaining?: unknown
+  /** What the history says about it. */
+  note?: string
 }
 
 export function isFailedResult(value: unknown): value is FailedResult {
+  return read(value, 'ok') === false
+}
+
+const maxNote = 500
+
+/** What failed work returned, each part read once, or undefined when it says nothing of a failure. Never throws. */
+export function failedResultOf(value: unknown): FailedResult | undefined {
+  if (!isFailedResult(value)) return undefined
+  const remaining = read(value, 'remaining')
+  const note = read(value, 'note')
+  return {
+    ok: false,
+    error: read(value, 'error'),
+    ...(remaining === undefined ? {} : { remaining }),
+    ...(typeof note === 'string' ? { note: note.slice(0, maxNote).toWellFormed() } : {}),
+  }
+}
+
+/** A property of anything: what throws when it is read is as good as absent. */
+export function read(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined
   try {
-    return typeof value === 'object' && value !== null && (value as { ok?: unknown }).ok === false
+    return (value as Record<string, unknown>)[key]
   } catch {
-    // A proxy that throws says nothing about success.
-    return false
+    return undefined
   }
 }

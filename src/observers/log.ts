@@ -59,7 +59,7 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level,
         message: `breaker is ${event.state}`,
-        queue: shown(event.queue),
+        [event.kind]: shown(event.name),
         breaker: event.state,
         ...until,
       }

@@ -1,34 +1,66 @@
 import type { ErrorCategory } from '../letter/letter.ts'
 
 /**
- * Closed: letters run; `failed` are the different letters that failed in a row, with no success between them.
- * Open: nothing runs before `untilMs`. Half-open: a few letters are tried to see whether it works again.
+ * Closed: letters run; `recent` has the last outcome of each of the last few letters. Open: nothing runs before
+ * `untilMs`. Half-open: a few letters are tried to see whether it works again.
  */
 export type BreakerState =
-  | { kind: 'closed'; failed: readonly string[] }
-  | { kind: 'open'; untilMs: number }
-  | { kind: 'half-open'; probing: readonly string[]; succeeded: number }
+  | { kind: 'closed'; recent: readonly Recent[] }
+  | ({ kind: 'open'; untilMs: number } & Down)
+  | ({ kind: 'half-open'; probing: readonly string[]; succeeded: number } & Down)
 
-/** What happened to a letter of the queue, and when. `ended`: given back or parked without having run. */
+/** How often it opened since it was last closed, and when it did so first. */
+interface Down {
+  openings: number
+  sinceMs: number
+}
+
+interface Recent {
+  letterId: string
+  failed: boolean
+}
+
+/** What happened to a letter, and when. `ended`: given back or parked without having run. */
 export type BreakerEvent =
   | { type: 'started' | 'succeeded' | 'ended'; letterId: string; atMs: number }
-  | { type: 'failed'; letterId: string; atMs: number; category: ErrorCategory }
+  | {
+      type: 'failed'
+      letterId: string
+      atMs: number
+      category: ErrorCategory
+      /** What the other side asked to wait: a breaker that opens stays so for at least as long. */
+      retryAfterMs?: number
+    }
 
 export interface BreakerSettings {
   /** Different letters that fail in a row before the breaker opens. 10 unless said. */
   failures: number
-  /** How long it stays open. 30 s unless said. */
+  /** Or, of the last twice as many letters, the share that failed. 0.8 unless said. */
+  share: number
+  /** How long it stays open the first time. 30 s unless said. */
   openMs: number
+  /** Each time that a probe fails it stays open twice as long as before, up to this. 5 min unless said. */
+  maxOpenMs: number
   /** Letters that may be tried at the same time while it is half-open. 1 unless said. */
   probes: number
   /** Probes that have to succeed before it closes. 1 unless said. */
   successes: number
+  /** As long as it has not been closed for less than this, a failure is not held against a letter. A day unless said. */
+  patienceMs: number
 }
 
-const defaults: BreakerSettings = { failures: 10, openMs: 30_000, probes: 1, successes: 1 }
+const defaults: BreakerSettings = {
+  failures: 10,
+  share: 0.8,
+  openMs: 30_000,
+  maxOpenMs: 5 * 60_000,
+  probes: 1,
+  successes: 1,
+  patienceMs: 86_400_000,
+}
 
 /** Where every breaker starts. */
-export const closedBreaker: BreakerState = { kind: 'closed', failed: [] }
+export const closedBreaker: BreakerState = { kind: 'closed', recent: [] }
 
 /** Failures that say something about the letter, not about what the letter needs. */
 const ownFault: ReadonlySet<ErrorCategory> = new Set<ErrorCategory>([
@@ -36,6 +68,11 @@ const ownFault: ReadonlySet<ErrorCategory> = new Set<ErrorCategory>([
   'validation',
   'permission',
 ])
+
+/** Whether such a failure may be the fault of what the letter needs. */
+export function blamesDependency(category: ErrorCategory): boolean {
+  return !ownFault.has(category)
+}
 
 /**
  * The next state. Different letters are counted, not failures, so that one poisonous letter cannot stop a queue; and
@@ -51,10 +88,11 @@ export function breaker(
   if (state.kind === 'closed') return whileClosed(state, event, limits)
   if (state.kind === 'half-open') return whileHalfOpen(state, event, limits)
   if (event.type !== 'started' || event.atMs < state.untilMs) return state
-  return { kind: 'half-open', probing: [event.letterId], succeeded: 0 }
+  const { openings, sinceMs } = state
+  return { kind: 'half-open', probing: [event.letterId], succeeded: 0, openings, sinceMs }
 }
 
-/** How many letters of the queue may start now: all, none, or the probes that are left. */
+/** How many letters may start now: all, none, or the probes that are left. */
 export function admits(
   state: BreakerState,
   nowMs: number,
@@ -66,36 +104,81 @@ export function admits(
   return Math.max(0, probes - state.probing.length)
 }
 
+/** Whether it is known to be down, and has not been for so long that letters have to be given up one day. */
+export function forgives(
+  state: BreakerState,
+  nowMs: number,
+  settings: Partial<BreakerSettings> = {},
+): boolean {
+  const { patienceMs } = { ...defaults, ...settings }
+  return state.kind !== 'closed' && nowMs - state.sinceMs < patienceMs
+}
+
+/**
+ * How long to put off a letter that ran into a wall. At least until the wall is looked at again; and each time twice as long as
+ * the letter waited before, so that it is not always the same few that are tried.
+ */
+export function putOffMs(
+  waitMs: number,
+  waitedMs: number,
+  settings: Partial<BreakerSettings> = {},
+): number {
+  const most = 12 * longestOpenMs({ ...defaults, ...settings })
+  return Math.max(waitMs, Math.min(2 * waitedMs, most))
+}
+
 type In<Kind extends BreakerState['kind']> = Extract<BreakerState, { kind: Kind }>
 
 function whileClosed(
   state: In<'closed'>,
   event: BreakerEvent,
-  { failures, openMs }: BreakerSettings,
+  limits: BreakerSettings,
 ): BreakerState {
-  if (event.type === 'succeeded') return state.failed.length === 0 ? state : closedBreaker
-  if (event.type !== 'failed' || ownFault.has(event.category)) return state
-  if (state.failed.includes(event.letterId)) return state
-  const failed = [...state.failed, event.letterId]
-  return failed.length < failures ? { kind: 'closed', failed } : open(event.atMs, openMs)
+  const { type, letterId } = event
+  if (type === 'started' || type === 'ended') return state
+  if (type === 'failed' && !blamesDependency(event.category)) return state
+  const others = state.recent.filter((one) => one.letterId !== letterId)
+  const recent = [...others, { letterId, failed: type === 'failed' }].slice(-2 * limits.failures)
+  if (recent.every((one) => !one.failed)) return closedBreaker
+  if (type === 'failed' && isSystemic(recent, limits))
+    return open(event, { openings: 0, sinceMs: event.atMs }, limits)
+  return { kind: 'closed', recent }
+}
+
+/** Either all of the last `failures` letters failed, or most of twice as many. */
+function isSystemic(recent: readonly Recent[], { failures, share }: BreakerSettings): boolean {
+  const row = recent.slice(-failures)
+  if (row.length === failures && row.every((one) => one.failed)) return true
+  const failed = recent.filter((one) => one.failed).length
+  return recent.length === 2 * failures && failed >= share * recent.length
 }
 
 function whileHalfOpen(
   state: In<'half-open'>,
   event: BreakerEvent,
-  { openMs, successes }: BreakerSettings,
+  limits: BreakerSettings,
 ): BreakerState {
   const isProbe = state.probing.includes(event.letterId)
   if (event.type === 'started')
     return isProbe ? state : { ...state, probing: [...state.probing, event.letterId] }
   if (!isProbe) return state
   const probing = state.probing.filter((id) => id !== event.letterId)
-  if (event.type === 'failed' && !ownFault.has(event.category)) return open(event.atMs, openMs)
+  if (event.type === 'failed' && blamesDependency(event.category)) return open(event, state, limits)
   if (event.type !== 'succeeded') return { ...state, probing }
   const succeeded = state.succeeded + 1
-  return succeeded >= successes ? closedBreaker : { ...state, probing, succeeded }
+  return succeeded >= limits.successes ? closedBreaker : { ...state, probing, succeeded }
 }
 
-function open(atMs: number, openMs: number): BreakerState {
-  return { kind: 'open', untilMs: atMs + openMs }
+function open(
+  { atMs, retryAfterMs = 0 }: { atMs: number; retryAfterMs?: number },
+  { openings, sinceMs }: Down,
+  limits: BreakerSettings,
+): BreakerState {
+  const forMs = Math.min(limits.openMs * 2 ** openings, longestOpenMs(limits))
+  const untilMs = atMs + Math.max(forMs, retryAfterMs)
+  return { kind: 'open', untilMs, openings: openings + 1, sinceMs }
+}
+
+function longestOpenMs({ openMs, maxOpenMs }: BreakerSettings): number {
+  return Math.max(openMs, maxOpenMs)
 }

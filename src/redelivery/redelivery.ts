@@ -2,28 +2,26 @@ import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
-import { isFailedResult } from '../letter/result.ts'
+import { failedResultOf, type FailedResult } from '../letter/result.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
-import type { BreakerSettings } from '../policy/breaker.ts'
 import type { Rule } from '../policy/classify.ts'
 import { decideClaimed } from '../policy/decide.ts'
-import { judge } from '../policy/judge.ts'
+import { understand } from '../policy/judge.ts'
 import type { Store } from '../store.ts'
 import { Alarm } from './alarm.ts'
-import { Breakers } from './breakers.ts'
+import { Brakes, type BrakeOptions } from './brakes.ts'
+import type { GateStatus } from './gate.ts'
 import { LeaseKeeper, type Held } from './leases.ts'
 import { HandlerTimeout, runHandler, type Handler, type Outcome, type Run } from './run.ts'
 import { settle, type SettleOptions, type Verdict } from './settle.ts'
 
-export interface RedeliveryOptions extends SettleOptions {
-  maxConcurrent: number
+export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
   claimBatch: number
   pollMs: number
   graceMs: number
   timeoutMsFor: (queue: string) => number
   classifierRules: readonly Rule[]
-  breakerFor: (queue: string) => Partial<BreakerSettings> | false
 }
 
 interface Running {
@@ -46,7 +44,7 @@ export class Redelivery {
   readonly #hub: ObserverHub
   readonly #handlers = new Map<string, Handler>()
   readonly #leases: LeaseKeeper
-  readonly #breakers: Breakers
+  readonly #brakes: Brakes
   readonly #alarm: Alarm
   readonly #running = new Set<Running>()
   readonly #settling = new Set<Promise<unknown>>()
@@ -72,7 +70,7 @@ export class Redelivery {
       ...options,
       trouble: (error) => this.#trouble('renewal of leases', error),
     })
-    this.#breakers = new Breakers(options)
+    this.#brakes = new Brakes(options)
     this.#alarm = new Alarm(options.clock, () => this.#pump())
   }
 
@@ -87,6 +85,11 @@ export class Redelivery {
 
   get queues(): string[] {
     return [...this.#handlers.keys()]
+  }
+
+  /** How the gates of this process stand. */
+  get gates(): GateStatus[] {
+    return this.#brakes.status()
   }
 
   handle(queue: string, handler: Handler): void {
@@ -174,21 +177,22 @@ export class Redelivery {
   }
 
   async #claimOnce(): Promise<void> {
-    const { open, probing, recheckMs } = this.#breakers.sort(this.queues)
-    let pauseMs = Math.min(this.#pollPause(), recheckMs)
-    for (const { queues, limit } of [{ queues: open, limit: Infinity }, ...probing]) {
-      const free = Math.min(this.#free(), limit)
-      if (free <= 0 || queues.length === 0) continue
+    const handled = this.queues
+    let pauseMs = this.#pollPause()
+    for (const { queues, room } of this.#brakes.groups(handled)) {
+      const free = Math.min(this.#free(), room())
+      if (free <= 0) continue
       const { worker, leaseMs } = this.#options
       const askedMs = this.#clock.mono()
       const claim = await this.#store.claim({ worker, limit: free, leaseMs, queues })
       for (const letter of claim.letters) this.#begin(letter, askedMs + leaseMs)
-      const maybeMore = claim.letters.length === free && limit === Infinity
-      if (maybeMore && this.#free() > 0) this.#pumpAgain = true
+      const maybeMore = claim.letters.length === free
+      if (maybeMore && this.#free() > 0 && room() > 0) this.#pumpAgain = true
       // A store with a clock of its own may be behind ours: what it calls due next, the poll then finds.
       const dueInMs = claim.nextDueAt ? toMs(claim.nextDueAt) - this.#clock.now() : 0
       if (dueInMs > 0) pauseMs = Math.min(pauseMs, dueInMs)
     }
+    pauseMs = Math.min(pauseMs, this.#brakes.waitMs(handled))
     if (this.#free() > 0) this.#alarm.within(Math.max(1, pauseMs))
   }
 
@@ -199,7 +203,7 @@ export class Redelivery {
     const running: Running = { letter, held, givenBack: false }
     this.#running.add(running)
     this.#leases.hold(held)
-    this.#breakers.begin(letter)
+    this.#brakes.begin(letter)
     void this.#redeliver(running)
   }
 
@@ -207,9 +211,9 @@ export class Redelivery {
   async #redeliver(running: Running): Promise<void> {
     const { letter, held } = running
     const startedMs = this.#clock.mono()
-    const verdict = await this.#outcome(running)
+    const outcome = await this.#outcome(running)
     const durationMs = this.#clock.mono() - startedMs
-    this.#breakers.end(letter, verdict)
+    const verdict = this.#brakes.end(letter, outcome)
     if (running.givenBack) return
     this.#running.delete(running)
     const settled = this.#settle(letter, verdict, durationMs).finally(() => {
@@ -273,18 +277,15 @@ export class Redelivery {
       return this.#failed(letter, new HandlerTimeout(timeoutMs))
     }
     if (outcome.kind === 'failed') return this.#failed(letter, outcome.error)
-    return isFailedResult(outcome.value)
-      ? this.#failed(letter, outcome.value.error)
-      : { kind: 'resolved' }
+    const said = failedResultOf(outcome.value)
+    return said ? this.#failed(letter, said.error, said) : { kind: 'resolved' }
   }
 
-  #failed(letter: DeadLetter, error: unknown): Verdict {
+  #failed(letter: DeadLetter, error: unknown, said?: FailedResult): Verdict {
     const at = toTimestamp(this.#clock.now())
     const report = (problem: string): void => this.#trouble(`classifying ${letter.queue}`, problem)
-    return {
-      kind: 'failed',
-      judged: judge(error, letter.queue, at, this.#options.classifierRules, report),
-    }
+    const understood = understand(error, letter.queue, at, this.#options.classifierRules, report)
+    return { kind: 'failed', ...understood, said }
   }
 
   async #settle(letter: DeadLetter, verdict: Verdict, durationMs: number): Promise<void> {

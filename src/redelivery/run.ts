@@ -18,7 +18,8 @@ export interface Run<Input = unknown> {
 }
 
 /**
- * Runs a letter again. Returning means resolved; throwing, or returning `{ ok: false, error }`, means failed.
+ * Runs a letter again. Returning means resolved; throwing, or returning `{ ok: false, error }`, means failed. With
+ * `remaining` beside the error, the next run gets that as its input.
  */
 export type Handler = (run: Run) => unknown
 

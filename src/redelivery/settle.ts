@@ -1,19 +1,22 @@
 import { sleep, type Clock } from '../clock.ts'
-import type { DeadLetter, Failure } from '../letter/letter.ts'
+import type { DeadLetter, Failure, Payload } from '../letter/letter.ts'
 import {
   exhaust,
   park,
+  putOff,
   release,
   reschedule,
   resolve,
   withChange,
   type Change,
-  type Judged,
   type Mover,
 } from '../letter/moves.ts'
+import { encodePayload } from '../letter/payload.ts'
+import type { FailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideAfterRun, type Parking } from '../policy/decide.ts'
+import type { Understood } from '../policy/judge.ts'
 import type { ApplyResult, Store } from '../store.ts'
 
 export interface SettleOptions {
@@ -29,7 +32,8 @@ export interface SettleOptions {
 /** What became of a run. */
 export type Verdict =
   | { kind: 'resolved' }
-  | { kind: 'failed'; judged: Judged }
+  /** With `putOffMs` it is not held against the letter, which waits for so long. */
+  | ({ kind: 'failed'; said?: FailedResult | undefined; putOffMs?: number } & Understood)
   /** Must not run: too often already, unreadable, too late. */
   | { kind: 'unfit'; parking: Parking }
   /** Given back without being counted. */
@@ -43,21 +47,39 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
   if (verdict.kind === 'released') return release(letter, by)
   if (verdict.kind === 'unfit')
     return park(letter, { ...by, note: verdict.parking.note }, verdict.parking)
-  const { judged } = verdict
+  const { judged, template, said, putOffMs } = verdict
+  const payload = remainingPayload(letter, said)
+  const to = { judged, payload }
+  const mover = payload ? { ...by, note: said?.note ?? partlyDone } : by
+  if (putOffMs !== undefined) {
+    const retryAt = toTimestamp(nowMs + putOffMs)
+    return putOff(letter, { note: outage, ...mover }, { ...to, retryAt, backoffMs: putOffMs })
+  }
   const next = decideAfterRun({
     letter,
     judged,
     unknownRetries: options.unknownRetries,
     random: () => options.clock.random(),
     customs: options.backoffs,
+    ...(template?.backoff ? { policyOverride: template.backoff } : {}),
   })
   if ('problem' in next && next.problem)
     options.hub.emit({ type: 'trouble', during: `backoff of ${letter.queue}`, error: next.problem })
-  if (next.move === 'exhaust') return exhaust(letter, by, { judged })
-  if (next.move === 'park') return park(letter, by, { judged, reason: next.reason })
+  if (next.move === 'exhaust') return exhaust(letter, mover, to)
+  if (next.move === 'park') return park(letter, mover, { ...to, reason: next.reason })
   const retryAt = toTimestamp(nowMs + next.delayMs)
   const { delayMs: backoffMs, policy } = next
-  return reschedule(letter, by, { judged, retryAt, backoffMs, policy })
+  return reschedule(letter, mover, { ...to, retryAt, backoffMs, policy })
+}
+
+const outage = 'what it needs is down: put off, and not counted'
+const partlyDone = 'part of it is done: the next run gets what remains'
+
+/** The next version of the payload, when the run said what remains. What was lost before stays lost. */
+function remainingPayload(letter: DeadLetter, said?: FailedResult): Payload | undefined {
+  if (said?.remaining === undefined) return undefined
+  const { version, lossy } = letter.payload
+  return { ...encodePayload(said.remaining), version: version + 1, ...(lossy ? { lossy } : {}) }
 }
 
 /**

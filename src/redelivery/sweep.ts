@@ -37,6 +37,8 @@ export class Sweeper {
   #cancel: (() => void) | undefined
   #sweeping: Promise<void> | undefined
   #stopped = true
+  /** What each living worker can run, as of the last sweep. */
+  #living: ReadonlySet<string>[] = []
 
   constructor(options: SweepOptions) {
     this.#options = options
@@ -55,6 +57,12 @@ export class Sweeper {
     this.#cancel?.()
     await this.#sweeping
     await this.#options.store.records.remove('worker', this.#options.worker).catch(() => false)
+  }
+
+  /** How many living workers run any of these queues. At least this one, which may not have swept yet. */
+  workersFor(queues: readonly string[]): number {
+    const others = this.#living.filter((handled) => queues.some((queue) => handled.has(queue)))
+    return Math.max(1, others.length)
   }
 
   #run(): void {
@@ -89,13 +97,18 @@ export class Sweeper {
     await store.records.put('worker', worker, { queues: queues(), seenAt })
     const handled = new Set(queues())
     const silentAt = toTimestamp(nowMs - 60_000 - 3 * sweepMs)
+    const living: ReadonlySet<string>[] = []
     for (const record of await store.records.list('worker', { limit: 1000 })) {
       const other = record.value as { queues?: Json; seenAt?: Json }
       if (typeof other.seenAt !== 'string' || other.seenAt < silentAt)
         await store.records.remove('worker', record.id)
-      else if (Array.isArray(other.queues))
-        for (const queue of other.queues) if (typeof queue === 'string') handled.add(queue)
+      else if (Array.isArray(other.queues)) {
+        const theirs = other.queues.filter((queue) => typeof queue === 'string')
+        living.push(new Set(theirs))
+        for (const queue of theirs) handled.add(queue)
+      }
     }
+    this.#living = living
     return handled
   }
 

@@ -194,7 +194,7 @@ const renew = steps(
 
 const settlePicks = fc.record({
   token: nat,
-  move: fc.constantFrom('resolve', 'reschedule', 'exhaust', 'park', 'release'),
+  move: fc.constantFrom('resolve', 'reschedule', 'exhaust', 'park', 'release', 'putOff'),
   delayMs: delays,
 })
 
@@ -217,7 +217,8 @@ const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, mod
     reschedule: () => moves.reschedule(held, by, { judged, retryAt, backoffMs: 53 }),
     exhaust: () => moves.exhaust(held, by, { judged }),
     park: () => moves.park(held, by, { reason: 'operator', judged }),
-    release: () => moves.release(held, by, retryAt),
+    release: () => moves.release(held, by),
+    putOff: () => moves.putOff(held, by, { judged, retryAt, backoffMs: 59 }),
   }[move]()
   await apply('worker', change, model, real)
 })

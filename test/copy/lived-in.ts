@@ -49,7 +49,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   const request = { worker: 'w', limit: 1, queues: ['of pending'] }
   for (let n = 0; n < 60; n++) {
     const [held] = (await store.claim({ ...request, leaseMs: 60_000 })).letters
-    await store.apply([release(held!, { ...by, guard: 'epoch' }, by.at)])
+    await store.apply([release(held!, { ...by, guard: 'epoch' })])
   }
   const [leased] = (await store.claim({ ...request, leaseMs: 86_400_000 })).letters
   return { edited, waiting, awaited, twins, leased: leased! }

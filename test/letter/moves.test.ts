@@ -11,6 +11,7 @@ import {
   moveTable,
   occur,
   park,
+  putOff,
   release,
   reschedule,
   resolve,
@@ -194,6 +195,25 @@ describe('release', () => {
     const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
     expect(withChange(claimed, release(claimed, worker))).toMatchObject({ retries: 2, retryAt: at })
     expect(release(aLetter({ state: 'retrying', retries: 0 }), worker).set.retries).toBe(0)
+  })
+})
+
+describe('putOff', () => {
+  it('takes back the retry, records the failure, and waits', () => {
+    const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
+    const retryAt = '2026-02-01T00:00:00.000Z'
+    const change = putOff(claimed, worker, { judged, retryAt, backoffMs: 7 })
+    expect(withChange(claimed, change)).toMatchObject({
+      state: 'pending',
+      retries: 2,
+      retryAt,
+      backoffMs: 7,
+      failure: judged.failure,
+    })
+    expect(change).toMatchObject({
+      action: 'release',
+      entry: { failure: { name: judged.failure.name } },
+    })
   })
 })
 

@@ -57,7 +57,7 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   },
   removed: { type: 'removed', count: 1, by: 'ada', letter },
   swept: { type: 'swept', archived: 1, removed: 2, parked: 3 },
-  breaker: { type: 'breaker', queue: 'orders', state: 'open', until: at },
+  breaker: { type: 'breaker', kind: 'queue', name: 'orders', state: 'open', until: at },
   spooling: { type: 'spooling', place: '/var/spool', error: new Error('refused') },
   drained: { type: 'drained', count: 3, duplicates: 1 },
   'set-aside': { type: 'set-aside', what: 'damaged', file: '/var/spool/x', why: 'flipped' },

@@ -10,7 +10,15 @@ import {
   type BreakerState,
 } from '../../src/policy/breaker.ts'
 
-const settings: BreakerSettings = { failures: 3, openMs: 1000, probes: 2, successes: 2 }
+const settings: BreakerSettings = {
+  failures: 3,
+  share: 0.8,
+  openMs: 1000,
+  maxOpenMs: 3000,
+  probes: 2,
+  successes: 2,
+  patienceMs: 10_000,
+}
 
 const failed = (letterId: string, atMs = 0, category: ErrorCategory = 'network'): BreakerEvent => ({
   type: 'failed',
@@ -37,7 +45,7 @@ const open = after([failed('a'), failed('b'), failed('c', 500)])
 describe('breaker', () => {
   it('opens when so many different letters fail in a row', () => {
     expect(after([failed('a'), failed('b')]).kind).toBe('closed')
-    expect(open).toEqual({ kind: 'open', untilMs: 1500 })
+    expect(open).toEqual({ kind: 'open', untilMs: 1500, openings: 1, sinceMs: 500 })
   })
 
   it('is not opened by one letter that fails again and again', () => {
@@ -47,6 +55,37 @@ describe('breaker', () => {
   it('starts over after a success', () => {
     const events = [failed('a'), failed('b'), event('succeeded', 'c'), failed('a'), failed('b')]
     expect(after(events).kind).toBe('closed')
+  })
+
+  it('opens when most of twice as many letters failed, though some succeeded', () => {
+    const mixed = ['a', 'b', 'S', 'c', 'd'].map((id) =>
+      id === 'S' ? event('succeeded', id) : failed(id),
+    )
+    expect(after(mixed).kind).toBe('closed')
+    expect(after([...mixed, failed('e')]).kind).toBe('open')
+    expect(after([event('succeeded', 'T'), ...mixed, event('succeeded', 'e')]).kind).toBe('closed')
+  })
+
+  it('stays open twice as long after each probe that fails, up to a limit', () => {
+    let state = open
+    const stays: number[] = []
+    for (let probe = 0; probe < 4; probe++) {
+      const atMs = state.kind === 'open' ? state.untilMs : 0
+      state = after([event('started', `p${probe}`, atMs), failed(`p${probe}`, atMs)], state)
+      if (state.kind === 'open') stays.push(state.untilMs - atMs)
+    }
+    expect(stays).toEqual([2000, 3000, 3000, 3000])
+  })
+
+  it('stays open for as long as the other side asked', () => {
+    const asked: BreakerEvent = {
+      type: 'failed',
+      letterId: 'c',
+      atMs: 500,
+      category: 'rate-limit',
+      retryAfterMs: 60_000,
+    }
+    expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 60_500 })
   })
 
   it('counts what a dependency causes and not what the letter itself causes', () => {
@@ -84,7 +123,13 @@ describe('breaker', () => {
 
   it('tries a few when its time is over', () => {
     const half = after([event('started', 'p', 1500)], open)
-    expect(half).toEqual({ kind: 'half-open', probing: ['p'], succeeded: 0 })
+    expect(half).toEqual({
+      kind: 'half-open',
+      probing: ['p'],
+      succeeded: 0,
+      openings: 1,
+      sinceMs: 500,
+    })
   })
 
   it('learns only from its probes while it is half-open', () => {
@@ -99,7 +144,7 @@ describe('breaker', () => {
 
   it('closes when enough probes succeed', () => {
     const one = after([event('started', 'p', 1500), event('succeeded', 'p', 1600)], open)
-    expect(one).toEqual({ kind: 'half-open', probing: [], succeeded: 1 })
+    expect(one).toEqual({ kind: 'half-open', probing: [], succeeded: 1, openings: 1, sinceMs: 500 })
     expect(after([event('started', 'q', 1700), event('succeeded', 'q', 1800)], one)).toEqual(
       closedBreaker,
     )
@@ -113,15 +158,21 @@ describe('breaker', () => {
       failed('q', 1700),
     ]
     const again = after(events, open)
-    expect(again).toEqual({ kind: 'open', untilMs: 2700 })
-    expect(after([event('started', 'r', 2700), event('succeeded', 'r', 2800)], again).kind).toBe(
+    expect(again).toEqual({ kind: 'open', untilMs: 3700, openings: 2, sinceMs: 500 })
+    expect(after([event('started', 'r', 3700), event('succeeded', 'r', 3800)], again).kind).toBe(
       'half-open',
     )
   })
 
   it('learns nothing from a probe that was at fault itself or given back, and lets another one try', () => {
     const half = after([event('started', 'p', 1500), failed('p', 1600, 'validation')], open)
-    expect(half).toEqual({ kind: 'half-open', probing: [], succeeded: 0 })
+    expect(half).toEqual({
+      kind: 'half-open',
+      probing: [],
+      succeeded: 0,
+      openings: 1,
+      sinceMs: 500,
+    })
     expect(after([event('started', 'q', 1700), event('ended', 'q', 1800)], half)).toEqual(half)
   })
 
@@ -129,12 +180,19 @@ describe('breaker', () => {
     let state: BreakerState = closedBreaker
     for (let index = 0; index < 9; index++) state = breaker(state, failed(`l${index}`, 5))
     expect(state.kind).toBe('closed')
-    expect(breaker(state, failed('last', 5))).toEqual({ kind: 'open', untilMs: 30_005 })
+    expect(breaker(state, failed('last', 5))).toEqual({
+      kind: 'open',
+      untilMs: 30_005,
+      openings: 1,
+      sinceMs: 5,
+    })
   })
 
   it('does not change the state that it is given', () => {
-    const state: BreakerState = Object.freeze({ kind: 'closed', failed: Object.freeze(['a']) })
-    expect(breaker(state, failed('b'), settings)).toEqual({ kind: 'closed', failed: ['a', 'b'] })
+    const a = Object.freeze({ letterId: 'a', failed: true })
+    const state: BreakerState = Object.freeze({ kind: 'closed', recent: Object.freeze([a]) })
+    const recent = [a, { letterId: 'b', failed: true }]
+    expect(breaker(state, failed('b'), settings)).toEqual({ kind: 'closed', recent })
   })
 })
 
@@ -193,7 +251,10 @@ describe('admits', () => {
           if (before === 'half-open' && state.kind !== 'half-open') probes = new Set()
           expect(probes.size).toBeLessThanOrEqual(rules.probes)
           if (state.kind === 'half-open') expect(new Set(state.probing)).toEqual(probes)
-          if (state.kind === 'closed') expect(state.failed.length).toBeLessThan(rules.failures)
+          if (state.kind === 'closed')
+            expect(
+              state.recent.slice(-rules.failures).filter((one) => one.failed).length,
+            ).toBeLessThan(rules.failures)
           expect(admits(state, nowMs, rules)).toBeGreaterThanOrEqual(0)
         }
       }),
@@ -202,6 +263,8 @@ describe('admits', () => {
 
   it('always lets a letter through again once time has passed and nothing is in flight', () => {
     expect(admits(open, 1500)).toBe(1)
-    expect(admits({ kind: 'half-open', probing: [], succeeded: 0 }, 0)).toBe(1)
+    expect(
+      admits({ kind: 'half-open', probing: [], succeeded: 0, openings: 1, sinceMs: 500 }, 0),
+    ).toBe(1)
   })
 })

@@ -88,6 +88,8 @@ export function drawSetup(dice: Dice): Setup {
         : {
             failures: dice.whole(2, 6),
             openMs: leaseMs * dice.pick([0.5, 2]),
+            maxOpenMs: leaseMs * dice.pick([2, 4]),
+            patienceMs: leaseMs * dice.pick([0, 5, 20]),
             probes: dice.whole(1, 2),
             successes: dice.whole(1, 2),
           },

@@ -92,11 +92,11 @@ export class Witness {
       case 'stuck':
         return sightings.see('handler stuck')
       case 'breaker':
-        this.#ledger.log(`${who} breaker of ${event.queue} ${event.state}`)
+        this.#ledger.log(`${who} breaker of ${event.name} ${event.state}`)
         if (event.state === 'open') {
-          this.#opened.add(`${who} ${event.queue}`)
+          this.#opened.add(`${who} ${event.name}`)
           sightings.see('breaker opened')
-        } else if (event.state === 'closed' && this.#opened.has(`${who} ${event.queue}`))
+        } else if (event.state === 'closed' && this.#opened.has(`${who} ${event.name}`))
           sightings.see('breaker closed again')
         return
       case 'trouble':

@@ -87,7 +87,7 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
         event.until === undefined
           ? ''
           : ` for ${wait(event.until, nowMs)}: its letters wait, no retry is spent`
-      return ['yellow', 'breaker', event.queue, `${event.state}${until}`]
+      return ['yellow', 'breaker', event.name, `${event.state}${until}`]
     }
     case 'swept':
       return [

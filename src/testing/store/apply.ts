@@ -4,6 +4,7 @@ import {
   edit,
   exhaust,
   park,
+  putOff,
   release,
   reschedule,
   resolve,
@@ -12,6 +13,7 @@ import {
   withChange,
   type Change,
 } from '../../letter/moves.ts'
+import { encodePayload } from '../../letter/payload.ts'
 import { aLetter } from '../a-letter.ts'
 import { another, checkOn, needsShared } from './check.ts'
 import {
@@ -49,10 +51,11 @@ export const applyChecks = [
 
   check('writes exactly what the change says', async (bench) => {
     const { store } = bench
-    await store.add([1, 2, 3, 4, 5].map(() => aLetter({ tags: ['t'], metadata: { a: 1 } })))
-    const [a, b, c, d, e] = await claim(bench)
+    await store.add([1, 2, 3, 4, 5, 6].map(() => aLetter({ tags: ['t'], metadata: { a: 1 } })))
+    const [a, b, c, d, e, f] = await claim(bench)
     const by = worker(bench)
     const judged = newFailure(bench)
+    const payload = { ...encodePayload({ left: ['x'] }), version: 2 }
     const changes = [
       { letter: a!, change: resolve(a!, by) },
       {
@@ -62,6 +65,10 @@ export const applyChecks = [
       { letter: c!, change: exhaust(c!, by, { judged }) },
       { letter: d!, change: park(d!, { ...by, note: 'look' }, { reason: 'operator', judged }) },
       { letter: e!, change: release(e!, by) },
+      {
+        letter: f!,
+        change: putOff(f!, by, { judged, payload, retryAt: ahead(bench, 1000), backoffMs: 1000 }),
+      },
     ]
     const results = await store.apply(changes.map(({ change }) => change))
     assert.deepEqual(

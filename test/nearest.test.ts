@@ -1,0 +1,9 @@
+import { describe, expect, it } from 'vitest'
+import { nearest } from '../src/nearest.ts'
+
+describe('nearest', () => {
+  it('finds the word that was meant, or none', () => {
+    expect(nearest('lits', ['list', 'show'])).toBe('list')
+    expect(nearest('xyz', ['list', 'show'])).toBeUndefined()
+  })
+})
