@@ -1,5 +1,6 @@
 import type { DeadLetter } from './letter/letter.ts'
 import type { Change } from './letter/moves.ts'
+import type { Alert } from './policy/alerts.ts'
 
 /** Everything that observers hear. They hear it after it has happened, and can stop nothing. */
 export type RedriveEvent =
@@ -32,6 +33,8 @@ export type RedriveEvent =
   | { type: 'drained'; count: number; duplicates: number }
   /** Something in the spool cannot come to the store, and lies in `file`. */
   | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
+  /** A rule is crossed, or no longer. Of all processes on a store one hears it, and once for each change. */
+  | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
   | { type: 'trouble'; during: string; error: unknown }
 
 export type EventType = RedriveEvent['type']

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { alertRulesSchema } from './alerts/schema.ts'
 import { priorities, type RetryPolicy } from './letter/letter.ts'
 import { parsePolicy } from './policy/backoff.ts'
 
@@ -229,6 +230,18 @@ export const optionsShape = {
     .describe(
       'Rules for common failure patterns, after rules: the names of built-in ones, or your own.',
     ),
+  alerts: z
+    .union([z.literal(false), alertRulesSchema])
+    .optional()
+    .describe(
+      'When to raise an alert, in place of the built-in rules: nearly full, many exhausted, retries fail; false for never.',
+    ),
+  alertEveryMs: z
+    .number()
+    .min(1000)
+    .max(86_400_000)
+    .optional()
+    .describe('How often to look whether a rule for alerts is crossed.'),
   backoffs: z.record(z.string(), aFunction).optional(),
   observers: z.array(aFunction).optional(),
   worker: z

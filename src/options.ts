@@ -5,6 +5,7 @@ import type { Failure, Priority, RetryPolicy } from './letter/letter.ts'
 import { nearest } from './nearest.ts'
 import type { Observer } from './observer.ts'
 import { optionsShape, policyShape } from './options-shape.ts'
+import { defaultAlertRules, type AlertRule } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import { templatesOf } from './policy/templates.ts'
 import type { BrakeSettings } from './redelivery/gate.ts'
@@ -70,6 +71,10 @@ export interface QueueOptions extends QueuePolicy {
   rules?: readonly Rule[]
   /** Rules for common failure patterns, after `rules`: the names of built-in ones, or your own. None unless said. */
   templates?: readonly (string | Rule)[]
+  /** When to raise an alert, in place of `defaultAlertRules`. False: never. */
+  alerts?: readonly AlertRule[] | false
+  /** How often to look whether a rule for alerts is crossed. 1 min unless said. */
+  alertEveryMs?: number
   /** Backoffs by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
   /** Who hears every event. `dlq.on` adds more. */
@@ -120,6 +125,8 @@ export const defaults = {
   unknownRetries: 3,
   rules: [],
   templates: [],
+  alerts: defaultAlertRules,
+  alertEveryMs: 60_000,
   backoffs: {},
   observers: [],
 } satisfies Settings

@@ -1,5 +1,7 @@
 import { hostname } from 'node:os'
 import { Admin, type EditInput, type ReviewInput } from './admin.ts'
+import { readMeasures } from './alerts/measures.ts'
+import { AlertMonitor } from './alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
 import { checkQueueName, type CaptureContext } from './capture/context.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
@@ -20,6 +22,7 @@ import {
   type QueuePolicy,
   type Settings,
 } from './options.ts'
+import type { Alert } from './policy/alerts.ts'
 import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import type { Handler, Run } from './redelivery/run.ts'
@@ -48,6 +51,8 @@ export interface Health {
   processor: { running: boolean; active: number }
   /** Where there is a spool. */
   spool?: SpoolStatus
+  /** What stands now, whichever process raised it. */
+  alerts: Alert[]
   /** What is wrong, in words. */
   problems: string[]
 }
@@ -73,6 +78,7 @@ export class DeadLetterQueue {
   readonly #door: Door
   readonly #redelivery: Redelivery
   readonly #sweeper: Sweeper
+  readonly #alerts: AlertMonitor | undefined
   readonly #admin: Admin
   #closed = false
 
@@ -123,6 +129,16 @@ export class DeadLetterQueue {
       queues: () => this.#redelivery.queues,
       retentionFor: (queue) => this.#policyOf(queue).retention,
     })
+    this.#alerts = settings.alerts
+      ? new AlertMonitor({
+          store,
+          clock,
+          hub,
+          rules: settings.alerts,
+          everyMs: settings.alertEveryMs,
+          measure: () => readMeasures(store, settings.maxItems),
+        })
+      : undefined
     this.#admin = new Admin({
       ...judging,
       announce: (letter, change) => announce(letter, change, this.#hub),
@@ -206,12 +222,13 @@ export class DeadLetterQueue {
     this.#mustBeOpen()
     this.#redelivery.start()
     this.#sweeper.start()
+    this.#alerts?.start()
   }
 
   /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     const drainMs = options.drainMs ?? 10_000
-    await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop()])
+    await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop(), this.#alerts?.stop()])
   }
 
   /** Stops, and closes the store. Safe twice. */
@@ -285,8 +302,12 @@ export class DeadLetterQueue {
   async health(): Promise<Health> {
     const store = await this.#store.health()
     const { started: running, active } = this.#redelivery
-    const { ok, problems } = store
-    const health = { ok, store, processor: { running, active }, problems }
+    const alerts = (await this.#alerts?.raised()) ?? []
+    const problems = [
+      ...store.problems,
+      ...alerts.map(({ name, summary }) => `${name}: ${summary}`),
+    ]
+    const health = { ok: store.ok, store, processor: { running, active }, alerts, problems }
     return this.#spool ? { ...health, spool: await this.#spool() } : health
   }
 

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { toFailure } from '../letter/failure.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { escapeHidden } from '../letter/payload-view.ts'
-import type { Observer, RedriveEvent } from '../observer.ts'
+import type { EventOf, Observer, RedriveEvent } from '../observer.ts'
 
 /** As much of a logger as is needed: pino's, or any other that takes fields and a message. */
 export type LoggerLike = Record<Level, (fields: object, message: string) => void>
@@ -83,6 +83,8 @@ function lineOf(event: RedriveEvent): Line {
         file: shown(event.file),
         why: shown(event.why),
       }
+    case 'alert':
+      return alertLine(event)
     case 'trouble':
       return {
         level: 'error',
@@ -92,6 +94,22 @@ function lineOf(event: RedriveEvent): Line {
       }
     default:
       return { ...letterLine(event), ...about(event.letter) }
+  }
+}
+
+function alertLine({ alert, state }: EventOf<'alert'>): Line {
+  const { name, severity, queue, metric, value, summary, raisedAt } = alert
+  const loud = severity === 'critical' ? 'error' : 'warn'
+  return {
+    level: state === 'raised' ? loud : 'info',
+    message: `alert ${state}`,
+    alert: shown(name),
+    severity,
+    ...(queue === undefined ? {} : { queue: shown(queue) }),
+    metric,
+    value,
+    summary: shown(summary),
+    raisedAt,
   }
 }
 

@@ -142,9 +142,9 @@ export const rows: readonly Row[] = [
     'W9',
     'OpenSearch store: the seed’s index fields with explicit mapping, its three example queries work; reload after restart; fallback by spool',
   ),
-  later('W10', 'monitoring rules: utilisation > 80 %, exhausted > 100, success rate < 50 %'),
+  row('W10', 'monitoring rules: utilisation > 80 %, exhausted > 100, success rate < 50 %'),
   later('W11', 'access control per operation (RBAC), encryption of sensitive data'),
-  later(
+  row(
     'W12',
     'its future list: priority queues, web UI, automatic alerting on exhausted, task dependencies, custom backoff, templates for common failure patterns, incident-management integration',
   ),

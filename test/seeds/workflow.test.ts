@@ -1,6 +1,16 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { states, type ErrorCategory, type RetryPolicy } from '../../src/letter/letter.ts'
-import { backoffMs, exponential, immediate, linear, never } from '../../src/policy/backoff.ts'
+import { pagerduty } from '../../src/observers/notify/pagerduty.ts'
+import {
+  backoffMs,
+  custom,
+  exponential,
+  immediate,
+  linear,
+  never,
+} from '../../src/policy/backoff.ts'
 import { aQueue, deferred, refused } from '../a-queue.ts'
 import { quote } from './rows.ts'
 
@@ -202,5 +212,136 @@ describe(quote('W7'), () => {
     dlq.start()
     expect((await dlq.stats()).processor.running).toBe(true)
     await dlq.close()
+  })
+})
+
+describe(quote('W10'), () => {
+  const raised = (events: { state: string; alert: { name: string } }[]): string[] =>
+    events.filter(({ state }) => state === 'raised').map(({ alert }) => alert.name)
+
+  it('utilisation above 80 % is told once, and cleared', async () => {
+    const { dlq, clock, heard } = await aQueue({ maxItems: 10 })
+    for (let n = 0; n < 8; n++) await dlq.enqueue({ type: 'a' }, refused(), { policy: never() })
+    dlq.start()
+    await clock.advance(61_000)
+    expect(heard('alert')).toEqual([])
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { policy: never() })
+    await clock.advance(180_000)
+    expect(raised(heard('alert'))).toEqual(['nearly-full'])
+    expect((await dlq.health()).alerts).toMatchObject([{ name: 'nearly-full' }])
+    await dlq.archive(id)
+    await clock.advance(61_000)
+    expect(heard('alert').at(-1)).toMatchObject({ state: 'cleared' })
+    await dlq.close()
+  })
+
+  it('more than 100 exhausted letters are told once', async () => {
+    const { dlq, clock, heard } = await aQueue({
+      maxRetries: 1,
+      backoff: immediate(),
+      breaker: false,
+    })
+    dlq.handle('a', () => Promise.reject(refused()))
+    for (let n = 0; n < 101; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(120_000)
+    expect(raised(heard('alert'))).toContain('many-exhausted')
+    expect(raised(heard('alert')).filter((name) => name === 'many-exhausted')).toHaveLength(1)
+    await dlq.close()
+  })
+
+  it('a success rate below 50 % is told', async () => {
+    const { dlq, clock, heard } = await aQueue({
+      backoff: immediate(),
+      maxRetries: 1,
+      breaker: false,
+    })
+    dlq.handle('a', ({ input }) => {
+      if (Number(input) % 3 > 0) throw refused()
+    })
+    for (let n = 0; n < 30; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(61_000)
+    expect(raised(heard('alert'))).toEqual(['retries-fail'])
+    await dlq.close()
+  })
+})
+
+describe(quote('W12'), () => {
+  it('critical letters go first', async () => {
+    const { dlq, clock } = await aQueue({ maxConcurrent: 1 })
+    const order: unknown[] = []
+    dlq.handle('a', ({ letter }) => void order.push(letter.priority))
+    for (const priority of ['low', 'high', 'critical', 'medium'] as const) {
+      const { id } = await dlq.enqueue({ type: 'a', payload: priority }, refused(), { priority })
+      await dlq.retry(id)
+    }
+    dlq.start()
+    await clock.advance(10)
+    expect(order).toEqual(['critical', 'high', 'medium', 'low'])
+    await dlq.close()
+  })
+
+  it('B is retried after A succeeds, and letters of one key in their order', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const order: unknown[] = []
+    let failures = 2
+    dlq.handle('a', ({ input }) => {
+      if (input === 'A' && failures-- > 0) throw refused()
+      order.push(input)
+    })
+    const first = await dlq.enqueue({ type: 'a', payload: 'A' }, refused())
+    await dlq.enqueue({ type: 'a', payload: 'B' }, refused(), { dependsOn: [first.id] })
+    for (const payload of ['1', '2', '3'])
+      await dlq.enqueue({ type: 'a', payload }, refused(), { lane: 'mia' })
+    dlq.start()
+    await clock.advance(1000)
+    expect(order.indexOf('A')).toBeLessThan(order.indexOf('B'))
+    expect(order.filter((one) => Number(one) > 0)).toEqual(['1', '2', '3'])
+    await dlq.close()
+  })
+
+  it('waits by a function of its own', async () => {
+    const { dlq, clock } = await aQueue({
+      backoff: custom('fibonacci'),
+      backoffs: { fibonacci: (retry) => [1000, 1000, 2000, 3000][retry]! },
+    })
+    const { retryAt } = await dlq.enqueue({ type: 'a' }, refused())
+    expect(Date.parse(retryAt!) - clock.now()).toBe(1000)
+  })
+
+  it('tells of exhausted letters by itself, and an incident is opened and closed', async () => {
+    const sent: { event_action: string; dedup_key: string }[] = []
+    const server = createServer((request, response) => {
+      let body = ''
+      request.on('data', (part) => (body += part))
+      request.on('end', () => {
+        sent.push(JSON.parse(body))
+        response.writeHead(202).end()
+      })
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const incidents = pagerduty({ routingKey: 'k'.repeat(32), url: `http://127.0.0.1:${port}/` })
+    const { dlq, clock } = await aQueue({
+      maxRetries: 1,
+      backoff: immediate(),
+      alerts: [
+        { name: 'exhausted', when: { metric: 'exhausted', above: 0 }, severity: 'critical' },
+      ],
+      observers: [incidents],
+    })
+    dlq.handle('a', () => Promise.reject(refused()))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(61_000)
+    await incidents.idle()
+    await dlq.resolve(id, 'mia')
+    await clock.advance(61_000)
+    await incidents.idle()
+    expect(sent.map(({ event_action }) => event_action)).toEqual(['trigger', 'resolve'])
+    expect(sent[0]!.dedup_key).toBe(sent[1]!.dedup_key)
+    await dlq.close()
+    server.close()
   })
 })

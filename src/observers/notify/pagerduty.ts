@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { RedriveError } from '../../errors.ts'
+import { line, notifier, type Notifier, type NotifierOptions } from './notifier.ts'
+
+export interface PagerDutyOptions extends Omit<NotifierOptions, 'url'> {
+  /** The integration key of a service, for the Events API v2. */
+  routingKey: string
+  /** Another region or a proxy. https://events.pagerduty.com/v2/enqueue unless said. */
+  url?: string
+  /** What raised it, as PagerDuty shows it. Stores whose alerts go to one service need one each. `redrive` unless said. */
+  source?: string
+}
+
+const usualUrl = 'https://events.pagerduty.com/v2/enqueue'
+
+/** Opens an incident for each alert, and resolves it when the alert clears, whichever process tells of it. */
+export function pagerduty(options: PagerDutyOptions): Notifier {
+  const { routingKey, url = usualUrl, source = 'redrive' } = options
+  if (routingKey === '')
+    throw new RedriveError('INVALID_CONFIG', 'pagerduty: routingKey must not be empty')
+  return notifier('pagerduty', { ...options, url }, ({ alert, state }) => {
+    const { name, severity, summary, raisedAt, queue, metric } = alert
+    const payload = {
+      summary: line(`${name}: ${summary}`),
+      source,
+      severity,
+      timestamp: raisedAt,
+      class: metric,
+      ...(queue === undefined ? {} : { component: queue }),
+      custom_details: alert,
+    }
+    const body = {
+      routing_key: routingKey,
+      dedup_key: keyOf(`${source}:${name}`),
+      ...(state === 'raised' ? { event_action: 'trigger', payload } : { event_action: 'resolve' }),
+    }
+    return { body: JSON.stringify(body), headers: () => ({}) }
+  })
+}
+
+const maxKey = 255
+
+function keyOf(name: string): string {
+  return name.length <= maxKey ? name : createHash('sha256').update(name).digest('hex')
+}

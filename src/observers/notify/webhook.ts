@@ -1,0 +1,42 @@
+import { RedriveError } from '../../errors.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { sign } from '../../signature.ts'
+import { notifier, type Notifier, type NotifierOptions } from './notifier.ts'
+
+export interface WebhookOptions extends NotifierOptions {
+  /** Signs every request in the header `redrive-signature`, which `verifySignature` checks on the other side. */
+  secret?: string
+  /** Sent along, for example an authorization. */
+  headers?: Record<string, string>
+}
+
+/**
+ * Posts each alert as `{ type, state, alert, at, id }`. The id stands in `redrive-id` as well; a receiver that has seen it can
+ * drop the request, which then is a second try.
+ */
+export function webhook(options: WebhookOptions): Notifier {
+  const { secret } = options
+  if (secret === '') throw new RedriveError('INVALID_CONFIG', 'webhook: secret must not be empty')
+  const headers = headersOf(options.headers ?? {})
+  return notifier('webhook', options, ({ type, state, alert }, id, clock) => {
+    const body = JSON.stringify({ type, state, alert, at: toTimestamp(clock.now()), id })
+    const signature = (): Record<string, string> =>
+      secret === undefined ? {} : { 'redrive-signature': sign(body, secret, clock.now()) }
+    return { body, headers: () => ({ ...headers, 'redrive-id': id, ...signature() }) }
+  })
+}
+
+/** Names in small letters, so that none stands beside one of ours. The platform's own complaint would show the value. */
+function headersOf(given: Record<string, string>): Record<string, string> {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(given))
+    try {
+      headers.set(name, value)
+    } catch {
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `webhook: header ${JSON.stringify(name)} is not valid`,
+      )
+    }
+  return Object.fromEntries(headers)
+}

@@ -1,0 +1,83 @@
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Clock } from '../../src/clock.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+import { deferred } from '../a-queue.ts'
+
+const timeoutMs = 5000
+
+export interface Heard {
+  path: string
+  headers: IncomingHttpHeaders
+  text: string
+  body: Record<string, unknown>
+}
+
+const servers: Server[] = []
+
+/** Closes all of them, whoever is still connected. */
+export async function closeServers(): Promise<void> {
+  const closing = servers.splice(0).map((server) => {
+    server.closeAllConnections()
+    return new Promise((closed) => server.close(closed))
+  })
+  await Promise.all(closing)
+}
+
+/** A server that answers with these statuses, then with 200. */
+export async function aServer(
+  ...statuses: (number | RequestListener)[]
+): Promise<{ url: string; heard: Heard[]; arrival: (count: number) => Promise<void> }> {
+  const heard: Heard[] = []
+  const waiting: { count: number; come: () => void }[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8').on('data', (part: string) => (text += part))
+    request.on('end', () => {
+      const body = JSON.parse(text) as Record<string, unknown>
+      heard.push({ path: request.url!, headers: request.headers, text, body })
+      const answer = statuses.shift() ?? 200
+      if (typeof answer === 'function') answer(request, response)
+      else response.writeHead(answer).end('thank you')
+      for (const { count, come } of waiting) if (heard.length >= count) come()
+    })
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const arrival = async (count: number): Promise<void> => {
+    const { promise, resolve } = deferred()
+    if (heard.length >= count) return
+    waiting.push({ count, come: resolve })
+    await promise
+  }
+  return { url: `http://127.0.0.1:${port}/hook`, heard, arrival }
+}
+
+/** Pauses pass at once and are noted; the time for an answer runs out when the test says so. */
+export function aHastyClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
+  const pauses: number[] = []
+  const limits = new Set<() => void>()
+  const ids = fakeClock()
+  const clock: Clock = {
+    mono: () => 0,
+    now: () => Date.UTC(2026, 0, 1) + pauses.reduce((sum, ms) => sum + ms, 0),
+    random: () => 0.5,
+    id: () => ids.id(),
+    timer: (ms, fire) => {
+      if (ms === timeoutMs) {
+        limits.add(fire)
+        return () => limits.delete(fire)
+      }
+      pauses.push(ms)
+      queueMicrotask(fire)
+      return () => {}
+    },
+  }
+  return { clock, pauses, runOut: () => limits.forEach((fire) => fire()) }
+}

@@ -1,0 +1,338 @@
+import type { RequestListener } from 'node:http'
+import { afterEach, describe, expect, it } from 'vitest'
+import { ObserverHub, type RedriveEvent } from '../../src/observer.ts'
+import { pagerduty } from '../../src/observers/notify/pagerduty.ts'
+import { slack } from '../../src/observers/notify/slack.ts'
+import { webhook } from '../../src/observers/notify/webhook.ts'
+import type { Alert } from '../../src/policy/alerts.ts'
+import { verifySignature } from '../../src/signature.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
+import { deferred } from '../a-queue.ts'
+import { aHastyClock, aServer, closeServers, type Heard } from './notify-bench.ts'
+
+const alert: Alert = {
+  name: 'many-exhausted',
+  severity: 'warning',
+  metric: 'exhausted',
+  value: 101,
+  above: 100,
+  queue: 'orders',
+  summary: 'exhausted is 101 in queue orders, above 100',
+  hint: 'Look at the groups.',
+  raisedAt: '2026-01-01T00:00:00.000Z',
+}
+const raised: RedriveEvent = { type: 'alert', alert, state: 'raised' }
+const cleared: RedriveEvent = { type: 'alert', alert, state: 'cleared' }
+const named = (name: string): RedriveEvent => ({
+  type: 'alert',
+  alert: { ...alert, name },
+  state: 'raised',
+})
+
+const secret = 'canary-s3cr3t'
+
+afterEach(closeServers)
+
+/** Never ends its answer. */
+const silent: RequestListener = () => {}
+
+describe('webhook', () => {
+  it('posts alerts, signed, with an id to know repetitions by', async () => {
+    const { url, heard } = await aServer()
+    const { clock } = aHastyClock()
+    const notify = webhook({ url, secret, clock, headers: { Authorization: 'Bearer x' } })
+    await notify(raised)
+    await notify(cleared)
+    expect(heard.map(({ body }) => body)).toEqual([
+      {
+        type: 'alert',
+        state: 'raised',
+        alert,
+        at: '2026-01-01T00:00:00.000Z',
+        id: heard[0]!.headers['redrive-id'],
+      },
+      expect.objectContaining({ state: 'cleared', id: heard[1]!.headers['redrive-id'] }),
+    ])
+    expect(heard[0]!.body['id']).not.toBe(heard[1]!.body['id'])
+    const { headers, text } = heard[0]!
+    expect(headers).toMatchObject({
+      authorization: 'Bearer x',
+      'content-type': 'application/json',
+      'redrive-signature': expect.stringMatching(/^t=\d+,v1=[0-9a-f]{64}$/),
+    })
+    const signature = String(headers['redrive-signature'])
+    expect(verifySignature(signature, text, secret, clock.now())).toBe(true)
+    expect(verifySignature(signature, text.replace('101', '1'), secret, clock.now())).toBe(false)
+    expect(verifySignature(signature, text, 'another', clock.now())).toBe(false)
+    expect(verifySignature(signature, text, secret, clock.now() + 300_001)).toBe(false)
+  })
+
+  it('does not sign without a secret, and lets no header stand in for its own', async () => {
+    const { url, heard } = await aServer()
+    const headers = { 'Content-Type': 'text/plain', 'Redrive-Id': 'mine' }
+    await webhook({ url, headers })(raised)
+    expect(heard[0]!.headers).not.toHaveProperty('redrive-signature')
+    expect(heard[0]!.headers).toMatchObject({
+      'content-type': 'application/json',
+      'redrive-id': heard[0]!.body['id'],
+    })
+  })
+
+  it('hears alerts only', async () => {
+    const { url, heard } = await aServer()
+    const notify = webhook({ url })
+    expect(notify({ type: 'exhausted', letter: aLetter() })).toBeUndefined()
+    expect(notify({ type: 'trouble', during: 'x', error: new Error('x') })).toBeUndefined()
+    await notify.idle()
+    expect(heard).toEqual([])
+  })
+
+  it('tries again when the other side is busy or broken, under the same id and a new signature', async () => {
+    const { url, heard } = await aServer(503, 429)
+    const { clock, pauses } = aHastyClock()
+    await webhook({ url, secret, clock })(raised)
+    expect(heard).toHaveLength(3)
+    expect(new Set(heard.map(({ text }) => text)).size).toBe(1)
+    expect(new Set(heard.map(({ headers }) => headers['redrive-id'])).size).toBe(1)
+    const signatures = heard.map(({ headers }) => String(headers['redrive-signature']))
+    expect(signatures[2]).not.toBe(signatures[0])
+    expect(verifySignature(signatures[2], heard[2]!.text, secret, clock.now())).toBe(true)
+    expect(pauses).toEqual([750, 3000])
+  })
+
+  it('waits as long as the other side asks, within a minute', async () => {
+    const asking =
+      (after: string): RequestListener =>
+      (_, response) =>
+        response.writeHead(429, { 'retry-after': after }).end()
+    const { url } = await aServer(asking('30'), asking('86400'), asking('nonsense'))
+    const { clock, pauses } = aHastyClock()
+    await webhook({ url, clock })(raised)
+    expect(pauses).toEqual([30_000, 60_000, 12_000])
+  })
+
+  it.each([400, 401, 404, 410])('gives up at once when it is answered %i', async (status) => {
+    const { url, heard } = await aServer(status)
+    await expect(webhook({ url })(raised)).rejects.toThrow(`answered ${status}`)
+    expect(heard).toHaveLength(1)
+  })
+
+  it('does not follow redirects', async () => {
+    const elsewhere = await aServer()
+    const { url, heard } = await aServer((_, response) =>
+      response.writeHead(307, { location: elsewhere.url }).end(),
+    )
+    await expect(webhook({ url })(raised)).rejects.toThrow('redirects are not followed')
+    expect(heard).toHaveLength(1)
+    expect(elsewhere.heard).toEqual([])
+  })
+
+  it('gives up on a side that does not answer, and goes on with the next', async () => {
+    const { url, heard, arrival } = await aServer(silent, silent, silent, silent)
+    const { clock, runOut } = aHastyClock()
+    const notify = webhook({ url, clock })
+    const first = notify(raised)
+    const second = notify(cleared)
+    const failed = expect(first).rejects.toThrow('no answer within 5000 ms, given up after 4 tries')
+    for (let tries = 1; tries <= 4; tries++) {
+      await arrival(tries)
+      runOut()
+    }
+    await failed
+    await second
+    expect(heard.map(({ body }) => body['state'])).toEqual([
+      'raised',
+      'raised',
+      'raised',
+      'raised',
+      'cleared',
+    ])
+  })
+
+  it('does not read an answer that has no end', async () => {
+    const endless: RequestListener = (_, response) => {
+      response.writeHead(200).write('x'.repeat(65_536))
+    }
+    const { url } = await aServer(endless)
+    await webhook({ url })(raised)
+  })
+
+  it('says which system error it was when nobody listens', async () => {
+    const { url } = await aServer()
+    await closeServers()
+    const { clock, pauses } = aHastyClock()
+    const failing = webhook({ url, clock })(raised)
+    await expect(failing).rejects.toThrow(
+      'cannot be reached (ECONNREFUSED), given up after 4 tries',
+    )
+    expect(pauses).toHaveLength(3)
+  })
+
+  it('keeps the order, one at a time', async () => {
+    const { url, heard } = await aServer(503)
+    const { clock } = aHastyClock()
+    const notify = webhook({ url, clock })
+    void notify(raised)
+    void notify(cleared)
+    void notify(raised)
+    await notify.idle()
+    const states = heard.map(({ body }) => body['state'])
+    expect(states).toEqual(['raised', 'raised', 'cleared', 'raised'])
+  })
+
+  it('drops the oldest when too many wait, counts them, and tells of the first', async () => {
+    const gate = deferred()
+    const slow: RequestListener = (_, response) =>
+      void gate.promise.then(() => response.writeHead(200).end())
+    const { url, heard, arrival } = await aServer(slow)
+    const hub = new ObserverHub()
+    const troubles: RedriveEvent[] = []
+    hub.on('trouble', (event) => troubles.push(event))
+    const notify = webhook({ url })
+    hub.on('*', notify)
+    for (let count = 0; count <= 110; count++) hub.emit(named(`a${count}`))
+    await arrival(1)
+    gate.resolve()
+    await notify.idle()
+    expect(notify.dropped()).toBe(10)
+    const names = heard.map(({ body }) => (body['alert'] as Alert).name)
+    expect(names[0]).toBe('a0')
+    expect(names.slice(1)).toEqual(Array.from({ length: 100 }, (_, index) => `a${index + 11}`))
+    expect(troubles).toEqual([
+      {
+        type: 'trouble',
+        during: 'observer of alert',
+        error: expect.objectContaining({
+          message: expect.stringContaining('more than 100 notifications wait'),
+        }),
+      },
+    ])
+  })
+
+  it('never delays or breaks whoever tells, and trouble holds no secret', async () => {
+    const echo: RequestListener = (request, response) =>
+      response.writeHead(400, { 'x-echo': secret }).end(JSON.stringify(request.headers))
+    const { url, heard } = await aServer(echo)
+    const hub = new ObserverHub()
+    const events: RedriveEvent[] = []
+    hub.on('*', (event) => events.push(event))
+    const notify = webhook({
+      url: `${url}/${secret}?token=${secret}`,
+      secret,
+      headers: { authorization: secret },
+    })
+    hub.on('*', notify)
+    hub.emit(raised)
+    expect(heard).toEqual([])
+    await notify.idle()
+    expect(events.map(({ type }) => type)).toEqual(['alert', 'trouble'])
+    const { error } = events[1] as { error: Error }
+    expect(error.message).toMatch(/^webhook at 127\.0\.0\.1:\d+: answered 400$/)
+    expect(`${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`).not.toContain(secret)
+  })
+
+  it.each<[string, Parameters<typeof webhook>[0]]>([
+    ['another scheme', { url: `file:///etc/${secret}` }],
+    ['a text that is no url', { url: secret }],
+    ['a user in the url', { url: `https://user:${secret}@example.com/` }],
+    [
+      'a header that breaks the line',
+      { url: 'https://example.com/', headers: { a: `${secret}\r\nb: c` } },
+    ],
+    ['an empty secret', { url: 'https://example.com/', secret: '' }],
+    ['no time to answer', { url: 'https://example.com/', timeoutMs: 0 }],
+  ])('refuses %s, without showing it', (_, options) => {
+    let thrown: unknown
+    try {
+      webhook(options)
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toMatchObject({ code: 'INVALID_CONFIG' })
+    expect(`${(thrown as Error).stack}${String((thrown as Error).cause)}`).not.toContain(secret)
+  })
+})
+
+describe('slack', () => {
+  it('writes what happened, how bad it is and what to do', async () => {
+    const { url, heard } = await aServer()
+    const notify = slack({ url })
+    await notify(raised)
+    await notify(cleared)
+    const texts = heard.map(({ body }) =>
+      (body['blocks'] as { text: { text: string } }[]).map(({ text }) => text.text),
+    )
+    expect(texts).toEqual([
+      ['WARNING: many-exhausted', alert.summary, 'Look at the groups.'],
+      ['Cleared: many-exhausted', alert.summary],
+    ])
+    expect(heard[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
+  })
+
+  it('shows names and texts as they are: nothing in them formats, links, mentions or hides', async () => {
+    const { url, heard } = await aServer()
+    const nasty =
+      '<!channel> *bold* <https://evil.example|ok> & \u202e\u0007\nline ' + '&'.repeat(9000)
+    await slack({ url })({
+      type: 'alert',
+      alert: { ...alert, name: nasty, summary: nasty, hint: nasty },
+      state: 'raised',
+    })
+    const [{ text, body }] = heard as [Heard]
+    expect(text).not.toMatch(/[<>\u202e]/)
+    expect(text).toContain('&lt;!channel&gt; *bold* &lt;https://evil.example|ok&gt; &amp; ')
+    for (const block of body['blocks'] as { text: { type: string; text: string } }[]) {
+      expect(block.text.type).toBe('plain_text')
+      expect(block.text.text).not.toMatch(/\p{Cc}/u)
+      expect(block.text.text.length).toBeLessThanOrEqual(3000)
+    }
+  })
+})
+
+describe('pagerduty', () => {
+  it('triggers an incident and resolves it under the same key', async () => {
+    const { url, heard } = await aServer(202, 202)
+    const notify = pagerduty({ routingKey: 'key', url, source: 'orders-production' })
+    await notify(raised)
+    await notify(cleared)
+    expect(heard.map(({ body }) => body)).toEqual([
+      {
+        routing_key: 'key',
+        event_action: 'trigger',
+        dedup_key: 'orders-production:many-exhausted',
+        payload: {
+          summary: `many-exhausted: ${alert.summary}`,
+          source: 'orders-production',
+          severity: 'warning',
+          timestamp: alert.raisedAt,
+          class: 'exhausted',
+          component: 'orders',
+          custom_details: alert,
+        },
+      },
+      {
+        routing_key: 'key',
+        event_action: 'resolve',
+        dedup_key: 'orders-production:many-exhausted',
+      },
+    ])
+  })
+
+  it('keeps to the lengths that are allowed, and still tells long names apart', async () => {
+    const { url, heard } = await aServer()
+    const notify = pagerduty({ routingKey: 'key', url })
+    for (const end of ['a', 'b']) await notify(named('\u202e'.repeat(300) + end))
+    const keys = heard.map(({ body }) => String(body['dedup_key']))
+    expect(new Set(keys).size).toBe(2)
+    for (const key of keys) expect(key.length).toBeLessThanOrEqual(255)
+    const { summary } = heard[0]!.body['payload'] as { summary: string }
+    expect(summary.length).toBeLessThanOrEqual(1024)
+  })
+
+  it('never shows its key in trouble', async () => {
+    const { url } = await aServer((_, response) => response.writeHead(400).end(secret))
+    const failing = pagerduty({ routingKey: secret, url })(raised)
+    await expect(failing).rejects.toThrow(/^pagerduty at 127\.0\.0\.1:\d+: answered 400$/)
+    expect(() => pagerduty({ routingKey: '' })).toThrow('routingKey')
+  })
+})
