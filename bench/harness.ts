@@ -92,16 +92,17 @@ export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
 
 /** One number of a run, and what it was to be. Targets are for stores that outlive the process. */
 export interface Result {
-  store: StoreKind
+  /** `none` where no store has a part in it. */
+  store: StoreKind | 'none'
   what: string
   value: number
-  unit: '/s' | 'x' | 'ms' | ''
+  unit: '/s' | 'x' | 'ms' | 'µs' | ''
   target?: { atLeast: number } | { atMost: number }
   met?: boolean
 }
 
 export function result(
-  store: StoreKind,
+  store: Result['store'],
   what: string,
   value: number,
   unit: Result['unit'],

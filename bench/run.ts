@@ -2,7 +2,16 @@ import { writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { storeKinds, type StoreKind } from './ground.ts'
-import { fullSizes, openBench, quickSizes, result, type Bench, type Result } from './harness.ts'
+import {
+  fullSizes,
+  openBench,
+  quickSizes,
+  result,
+  type Bench,
+  type Result,
+  type Sizes,
+} from './harness.ts'
+import { executor } from './workloads/executor.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
@@ -13,7 +22,10 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   workers,
 }
 
-const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${Object.keys(workloads).join('|')}…] [--quick] [--rounds N] [--json FILE]`
+/** Those in which no store has a part. They run when they are named. */
+const apart: Record<string, (sizes: Sizes) => Promise<Result[]>> = { executor }
+
+const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(apart)].join('|')}…] [--quick] [--rounds N] [--json FILE]`
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -23,7 +35,9 @@ const { values, positionals } = parseArgs({
     json: { type: 'string' },
   },
 })
-const strangers = positionals.filter((word) => !isStore(word) && !(word in workloads))
+const strangers = positionals.filter(
+  (word) => !isStore(word) && !(word in workloads) && !(word in apart),
+)
 if (strangers.length > 0) {
   console.error(`what is ${strangers.join(', ')}? ${usage}`)
   process.exit(2)
@@ -33,8 +47,12 @@ const usual = values.quick ? quickSizes : fullSizes
 const sizes = values.rounds ? { ...usual, rounds: Number(values.rounds) } : usual
 const kinds = positionals.filter(isStore)
 const chosen = positionals.filter((word) => word in workloads)
+const named = positionals.filter((word) => word in apart)
 const results: Result[] = []
-for (const kind of kinds.length > 0 ? kinds : (['sqlite'] as const))
+for (const name of named) results.push(...(await apart[name]!(sizes)))
+const onlyApart = named.length > 0 && kinds.length + chosen.length === 0
+const usualKinds = onlyApart ? [] : (['sqlite'] as const)
+for (const kind of kinds.length > 0 ? kinds : usualKinds)
   results.push(...(await measured(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
 
 console.log(table(results))
@@ -88,6 +106,6 @@ function table(rows: Result[]): string {
 
 function shown(value: number, unit: Result['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)}×`
-  if (unit === 'ms') return `${value.toFixed(2)} ms`
+  if (unit === 'ms' || unit === 'µs') return `${value.toFixed(2)} ${unit}`
   return `${Math.round(value)}${unit}`
 }

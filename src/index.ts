@@ -3,6 +3,24 @@ export type { QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'
 export type { OperationInput } from './capture/operation.ts'
+export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor.ts'
+export {
+  resiliencePolicies,
+  type BreakerLimits,
+  type ExecutorOptions,
+  type ResiliencePolicy,
+  type RetryOn,
+} from './capture/resilience.ts'
+export { BulkheadFullError, CircuitBreakerOpenError } from './capture/resilience-errors.ts'
+export type {
+  Enqueuing,
+  SkipReason,
+  WorkflowCounts,
+  WorkflowGuard,
+  WorkflowResult,
+} from './capture/workflow.ts'
+export type { Strategy, WorkflowOptions } from './capture/workflow-options.ts'
+export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow-task.ts'
 export type { FailedResult } from './letter/result.ts'
 export type { GateStatus } from './redelivery/gate.ts'
 export type { Handler, Run } from './redelivery/run.ts'

@@ -4,7 +4,11 @@ import { readMeasures } from './alerts/measures.ts'
 import { AlertMonitor } from './alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
 import { checkQueueName, type CaptureContext } from './capture/context.ts'
+import { ResilientExecutor } from './capture/executor.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
+import type { ExecutorOptions } from './capture/resilience.ts'
+import { WorkflowGuard } from './capture/workflow.ts'
+import type { WorkflowOptions } from './capture/workflow-options.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
@@ -23,6 +27,7 @@ import {
   type Settings,
 } from './options.ts'
 import type { Alert } from './policy/alerts.ts'
+import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import type { Handler, Run } from './redelivery/run.ts'
@@ -76,6 +81,8 @@ export class DeadLetterQueue {
   readonly #hub: ObserverHub
   readonly #spool: (() => Promise<SpoolStatus>) | undefined
   readonly #door: Door
+  /** What every door beside this class needs. */
+  readonly #doorway: { door: Door; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
   readonly #redelivery: Redelivery
   readonly #sweeper: Sweeper
   readonly #alerts: AlertMonitor | undefined
@@ -112,6 +119,7 @@ export class DeadLetterQueue {
       capacity: this.#capacity,
       rulesFor: (queue) => this.#policyOf(queue),
     })
+    this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
     const named = worker ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
     this.#redelivery = new Redelivery({
       ...settings,
@@ -201,6 +209,20 @@ export class DeadLetterQueue {
       queue,
       rethrow,
       ...(context ? { contextOf: context as (input: unknown) => CaptureContext } : {}),
+    })
+  }
+
+  /** Makes calls by named policies, with retries, timeouts and breakers, and keeps the ones that fail for good. */
+  executor(options: ExecutorOptions = {}): ResilientExecutor {
+    return new ResilientExecutor(options, this.#doorway)
+  }
+
+  /** Runs workflows and keeps the ones that fail, as its strategy says. */
+  workflow<T = unknown>(options: WorkflowOptions<T> = {}): WorkflowGuard<T> {
+    return new WorkflowGuard(options, {
+      ...this.#doorway,
+      policy: (queue, policy) => this.#setPolicy(queue, policy),
+      handle: (queue, handler, policy) => this.handle(queue, handler, policy),
     })
   }
 

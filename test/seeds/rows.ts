@@ -91,7 +91,7 @@ export const rows: readonly Row[] = [
     'O5',
     'persistence survives kill -9 at any point; a corrupt file is never overwritten; two processes are safe',
   ),
-  later(
+  row(
     'O6',
     'ResilientExecutor with named policies (llm, github, tool, verification: attempts, delays, jitter, timeouts, breaker, fallback), error detection, capture, rethrow of the original error',
   ),
@@ -117,11 +117,11 @@ export const rows: readonly Row[] = [
     'W2',
     'automatic classification into the seed’s categories with their default policies; its wrong examples classified right',
   ),
-  later(
+  row(
     'W3',
     'strategies automatic, selective, manual, disabled, switchable at run time; the result says enqueued or why not',
   ),
-  later(
+  row(
     'W4',
     'task id, task, repos (targets), error, metadata, adapter kept; retried with the same context; a returned failed/partial status is a failure',
   ),

@@ -215,6 +215,103 @@ describe(quote('W7'), () => {
   })
 })
 
+describe(quote('W3'), () => {
+  const permanent = (): Error => Object.assign(new Error('gone'), { status: 410 })
+  const task = { id: 'wf_1', task: { type: 'code_sweep' }, targets: ['a'] }
+  const failing = (thrown: Error) => (): Promise<never> => Promise.reject(thrown)
+
+  it.each([
+    ['automatic', refused(), { enqueued: true }],
+    ['automatic', permanent(), { enqueued: true }],
+    ['selective', refused(), { enqueued: true }],
+    ['selective', permanent(), { enqueued: false, why: 'not-selected' }],
+    ['manual', refused(), { enqueued: false, why: 'manual' }],
+    ['disabled', refused(), { enqueued: false, why: 'disabled' }],
+  ] as const)('%s: %s', async (strategy, error, expected) => {
+    const { dlq } = await aQueue()
+    const workflow = dlq.workflow({ strategy })
+    expect(await workflow.run(task, failing(error))).toMatchObject({
+      status: 'failed',
+      ...expected,
+    })
+    expect((await dlq.find()).items).toHaveLength(expected.enqueued ? 1 : 0)
+  })
+
+  it('is switched at run time', async () => {
+    const { dlq } = await aQueue()
+    const workflow = dlq.workflow({ strategy: 'disabled' })
+    expect(await workflow.run(task, failing(refused()))).toMatchObject({ why: 'disabled' })
+    workflow.setStrategy('manual')
+    expect(await workflow.enqueue(task, refused())).toMatchObject({ enqueued: true })
+  })
+
+  it('says that the queue is full, not that a policy skipped it', async () => {
+    const { dlq } = await aQueue({ maxItems: 1 })
+    await dlq.enqueue({ type: 'a' }, refused())
+    const result = await dlq.workflow().run(task, failing(refused()))
+    expect(result).toMatchObject({ enqueued: false, why: 'queue-full' })
+  })
+})
+
+describe(quote('W4'), () => {
+  it('keeps the whole context, and retries with it only the targets that failed', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const seen: unknown[] = []
+    const workflow = dlq.workflow<{ type: string }>({
+      name: 'sweep',
+      handler: async ({ id, task, targets = [], adapter, user }) => {
+        seen.push({ id, task, targets, adapter, user })
+        const left = targets.filter((target) => target === 'b' && seen.length < 3)
+        return left.length > 0 ? { status: 'partial', failed: left } : { status: 'completed' }
+      },
+    })
+    const result = await workflow.run({
+      id: 'wf_1',
+      task: { type: 'code_sweep' },
+      targets: ['a', 'b'],
+      adapter: 'llamaindex',
+      user: { id: 'mia' },
+      metadata: { team: 'platform' },
+    })
+    expect(result).toMatchObject({ status: 'partial', failed: ['b'], enqueued: true })
+    const [letter] = (await dlq.find()).items
+    expect(letter).toMatchObject({
+      queue: 'sweep',
+      source: { kind: 'workflow', taskId: 'wf_1', targets: ['a', 'b'], adapter: 'llamaindex' },
+      metadata: { team: 'platform' },
+    })
+    dlq.start()
+    await clock.advance(10)
+    const context = {
+      id: 'wf_1',
+      task: { type: 'code_sweep' },
+      adapter: 'llamaindex',
+      user: { id: 'mia' },
+    }
+    expect(seen).toEqual([
+      { ...context, targets: ['a', 'b'] },
+      { ...context, targets: ['b'] },
+      { ...context, targets: ['b'] },
+    ])
+    expect((await dlq.stats()).states).toMatchObject({ resolved: 1 })
+    await dlq.close()
+  })
+
+  it('takes a returned failed status for a failure, at the door and on retry', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxRetries: 2 })
+    const workflow = dlq.workflow({ handler: async () => ({ status: 'failed', error: refused() }) })
+    expect(await workflow.run({ id: 'wf_2', task: 1 })).toMatchObject({
+      status: 'failed',
+      enqueued: true,
+    })
+    dlq.start()
+    await clock.advance(10)
+    expect(heard('resolved')).toEqual([])
+    expect((await dlq.stats()).states).toMatchObject({ exhausted: 1 })
+    await dlq.close()
+  })
+})
+
 describe(quote('W10'), () => {
   const raised = (events: { state: string; alert: { name: string } }[]): string[] =>
     events.filter(({ state }) => state === 'raised').map(({ alert }) => alert.name)

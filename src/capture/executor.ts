@@ -1,0 +1,137 @@
+import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { ObserverHub } from '../observer.ts'
+import { nearest } from '../nearest.ts'
+import { never } from '../policy/backoff.ts'
+import type { BreakerState } from '../policy/breaker.ts'
+import type { Rule } from '../policy/classify.ts'
+import { redelivering } from '../redelivering.ts'
+import type { Door } from './capture.ts'
+import { checkContext, checkQueueName, type CaptureContext } from './context.ts'
+import { operationCapture, type OperationInput } from './operation.ts'
+import type { ExecutorOptions, SettledPolicy } from './resilience.ts'
+import { Chain, type Call } from './resilience-chain.ts'
+import { readPolicies } from './resilience-options.ts'
+
+interface ExecutorParts {
+  door: Door
+  hub: ObserverHub
+  clock: Clock
+  rules: readonly Rule[]
+}
+
+/** What the operation is told about the run it is in. */
+export interface ExecutorRun {
+  /** Aborts when the time is up, and when the caller's signal does. */
+  signal: AbortSignal
+  /** 1 for the first run. */
+  attempt: number
+}
+
+/** What is known about a call, for its letter and for ending it early. */
+export interface ExecuteContext extends Omit<CaptureContext, 'attempts'> {
+  /**
+   * What is needed to make the call again. `type` names the queue; without it, the policy does. The payload is
+   * encoded when the call has failed, so do not change it meanwhile.
+   */
+  operation?: Partial<OperationInput>
+  /** Cancels the call. A cancelled call rejects with the signal's reason and makes no letter. */
+  signal?: AbortSignal
+}
+
+/**
+ * Makes calls by named policies, and keeps the ones that fail for good. Breakers and bulkheads belong to this
+ * object: use one for all calls that share them.
+ */
+export class ResilientExecutor {
+  readonly #parts: ExecutorParts
+  readonly #chains: ReadonlyMap<string, Chain>
+
+  constructor(options: ExecutorOptions = {}, parts: ExecutorParts) {
+    this.#parts = parts
+    this.#chains = new Map(
+      [...readPolicies(options)].map(([name, policy]) => [name, new Chain(policy, parts)]),
+    )
+  }
+
+  /**
+   * Runs the operation by the policy. When it fails for good and no fallback answers, its letter is kept, and then the
+   * very error that the operation threw last is rethrown; trouble with keeping the letter never hides it. Inside a
+   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made.
+   */
+  async execute<T>(
+    policyName: string,
+    operation: (run: ExecutorRun) => Promise<T> | T,
+    context?: ExecuteContext,
+  ): Promise<T> {
+    const chain = this.#chainOf(policyName)
+    if (context) {
+      // A mistake that shows only in a failure would cost the letter.
+      checkContext(context)
+      if (context.operation?.type !== undefined) checkQueueName(context.operation.type)
+    }
+    const call: Call = { operation, signal: context?.signal, attempts: 0, last: undefined }
+    try {
+      return (await chain.run(call)) as T
+    } catch (error) {
+      call.signal?.throwIfAborted()
+      return (await this.#failed(chain, call, chain.errorOf(call, error), context)) as T
+    }
+  }
+
+  /** Whether the breaker of a policy lets calls through. One without a breaker is closed. */
+  state(policyName: string): BreakerState['kind'] {
+    return this.#chainOf(policyName).state
+  }
+
+  #chainOf(policyName: string): Chain {
+    const chain = this.#chains.get(policyName)
+    if (chain) return chain
+    const known = [...this.#chains.keys()]
+    const near = nearest(String(policyName), known)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `unknown policy "${String(policyName).slice(0, 80)}": ${near ? `did you mean "${near}"? ` : ''}known: ${known.join(', ')}`,
+    )
+  }
+
+  /** What the fallback gives; without one, throws the error, once its letter is kept. */
+  async #failed(
+    { policy }: Chain,
+    call: Call,
+    thrown: unknown,
+    context: ExecuteContext = {},
+  ): Promise<unknown> {
+    const { hub } = this.#parts
+    if (policy.fallback)
+      try {
+        return await policy.fallback(thrown)
+      } catch (error) {
+        // To throw the error that it was given is how a fallback declines.
+        if (error !== thrown)
+          hub.emit({ type: 'trouble', during: `fallback of ${policy.name}`, error })
+      }
+    if (redelivering() === undefined) await this.#keep(policy, call, thrown, context)
+    throw thrown
+  }
+
+  async #keep(
+    policy: SettledPolicy,
+    { attempts }: Call,
+    thrown: unknown,
+    { operation = {}, signal: _signal, ...context }: ExecuteContext,
+  ): Promise<void> {
+    const type = operation.type ?? policy.queue
+    const replayable = operation.payload !== undefined || context.policy !== undefined
+    const asked: CaptureContext = replayable
+      ? context
+      : { ...context, policy: never(), tags: [...(context.tags ?? []), 'not-replayable'] }
+    try {
+      await this.#parts.door.capture(
+        operationCapture({ ...operation, type }, thrown, { ...asked, attempts }),
+      )
+    } catch (error) {
+      this.#parts.hub.emit({ type: 'trouble', during: `capture of ${type}`, error })
+    }
+  }
+}

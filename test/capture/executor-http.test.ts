@@ -1,0 +1,129 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { anExecutor, errorOf } from './an-executor.ts'
+
+const servers: Server[] = []
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    await new Promise((tell) => void server.close(tell))
+  }
+})
+
+/** A server that answers each request with the next of these, and with the last one from then on. */
+async function serving(...answers: RequestListener[]): Promise<string> {
+  let requests = 0
+  const server = createServer((request, response) => {
+    const answer = answers[Math.min(requests++, answers.length - 1)]!
+    answer(request, response)
+  })
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(code, headers).end()
+const ok: RequestListener = (_request, response) => response.end('hello')
+const reset: RequestListener = (request) => request.socket.resetAndDestroy()
+const hang: RequestListener = () => {}
+
+/** As callers do it: fetch, and an error with the status and the headers of an answer that is not good. */
+async function ask(url: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(url, { signal })
+  const { status, headers } = response
+  if (!response.ok) throw Object.assign(new Error(`answered ${status}`), { status, headers })
+  return response.text()
+}
+
+const policies = {
+  http: { attempts: 3, initialDelayMs: 1, maxDelayMs: 2000, timeoutMs: 5000 },
+  hasty: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
+}
+
+describe('over HTTP', () => {
+  it.each<[string, RequestListener]>([
+    ['a 429', status(429, { 'retry-after': '0' })],
+    ['a 500', status(500)],
+    ['a 503', status(503)],
+    ['a reset', reset],
+  ])('%s is retried until it is well', async (_what, answer) => {
+    const url = await serving(answer, answer, ok)
+    const { executor, letters } = await anExecutor(policies)
+    const seen: number[] = []
+    const text = await executor.execute('http', ({ signal, attempt }) => {
+      seen.push(attempt)
+      return ask(url, signal)
+    })
+    expect(text).toBe('hello')
+    expect(seen).toEqual([1, 2, 3])
+    expect(await letters()).toEqual([])
+  })
+
+  it.each<[string, RequestListener, object]>([
+    ['a 429', status(429, { 'retry-after': '0' }), { category: 'rate-limit', attempts: 3 }],
+    ['a 503', status(503), { category: 'dependency', attempts: 3, failure: { status: 503 } }],
+    ['a reset', reset, { category: 'network', attempts: 3, failure: { name: 'TypeError' } }],
+    ['a 404', status(404), { category: 'permanent', attempts: 1, state: 'parked' }],
+  ])('%s that stays is kept', async (_what, answer, expected) => {
+    const url = await serving(answer)
+    const { executor, letters } = await anExecutor(policies)
+    let last: unknown
+    const error = await errorOf(
+      executor.execute(
+        'http',
+        async ({ signal }) => {
+          try {
+            return await ask(url, signal)
+          } catch (error) {
+            last = error
+            throw error
+          }
+        },
+        { operation: { endpoint: url, payload: { q: 1 } } },
+      ),
+    )
+    expect(error).toBe(last)
+    expect(await letters()).toMatchObject([{ queue: 'http', ...expected }])
+  })
+
+  it('no answer at all ends in a TimeoutError, and the request is given up', async () => {
+    const closed: Promise<unknown>[] = []
+    const url = await serving((request, response) => {
+      closed.push(once(request.socket, 'close'))
+      hang(request, response)
+    })
+    const { executor, letters } = await anExecutor(policies)
+    const error = await errorOf(executor.execute('hasty', ({ signal }) => ask(url, signal)))
+    expect(error).toMatchObject({ name: 'TimeoutError' })
+    expect(closed).toHaveLength(2)
+    await Promise.all(closed)
+    expect(await letters()).toMatchObject([{ category: 'timeout', attempts: 2 }])
+  })
+
+  it('a wait that the server wants longer than allowed is left to the letter', async () => {
+    const url = await serving(status(429, { 'retry-after': '120' }), ok)
+    const { executor, letters } = await anExecutor(policies)
+    await errorOf(
+      executor.execute('http', ({ signal }) => ask(url, signal), { operation: { payload: 1 } }),
+    )
+    expect(await letters()).toMatchObject([
+      { attempts: 1, state: 'pending', backoffMs: 120_000, failure: { retryAfterMs: 120_000 } },
+    ])
+  })
+
+  it('the body of an answer can be read after the call', async () => {
+    const url = await serving((_request, response) => {
+      response.write('hel')
+      setImmediate(() => response.end('lo'))
+    })
+    const { executor } = await anExecutor(policies)
+    const response = await executor.execute('http', ({ signal }) => fetch(url, { signal }))
+    expect(await response.text()).toBe('hello')
+  })
+})
