@@ -95,7 +95,8 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
     ['corrupt', letter.corrupt],
     ['queue', letter.queue],
     ['source', sourceText(letter.source)],
-    ['category', `${letter.category}, severity ${letter.severity}, ${letter.recoverability}`],
+    ['category', categoryText(letter)],
+    ['hint', letter.failure.hint],
     ['group', letter.fingerprint],
     ['priority', letter.priority],
     [
@@ -126,6 +127,11 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
     ['metadata', Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : undefined],
   ]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
+}
+
+function categoryText({ category, severity, recoverability, failure }: DeadLetter): string {
+  const detail = failure.detail === undefined ? '' : ` (${failure.detail})`
+  return `${category}${detail}, severity ${severity}, ${recoverability}`
 }
 
 function sourceText(source: Source): string {

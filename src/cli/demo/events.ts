@@ -89,6 +89,11 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
           : ` for ${wait(event.until, nowMs)}: its letters wait, no retry is spent`
       return ['yellow', 'breaker', event.name, `${event.state}${until}`]
     }
+    case 'alert': {
+      const { queue = '', summary } = event.alert
+      const raised = event.state === 'raised'
+      return [raised ? 'red' : 'green', raised ? 'alert' : 'all clear', queue, summary]
+    }
     case 'swept':
       return [
         undefined,

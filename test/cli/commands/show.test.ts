@@ -24,6 +24,8 @@ const rich = aLetter({
     message: 'payments: 503',
     status: 503,
     retryAfterMs: 3000,
+    detail: 'llm_server_error',
+    hint: 'ask the provider',
     stack: 'HttpError: payments: 503\n    at charge (pay.ts:3:7)',
     causes: [cause],
     at,
@@ -48,6 +50,8 @@ describe('show', () => {
     for (const part of [
       `${rich.id}  parked (operator)`,
       'queue      charge-card',
+      '(llm_server_error), severity',
+      'hint       ask the provider',
       'tags       eu',
       'metadata   {"shop":"berlin"}',
       'review     needed since 2026-01-01T00:00:00.000Z: ask finance',
