@@ -1,6 +1,8 @@
 // Writes the reference pages from the tables they describe. `--check` only says whether they are up to date.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { configJsonSchema } from '../src/config/json-schema.ts'
+import { configPage } from '../src/config/reference.ts'
 import { errorTable } from '../src/errors.ts'
 import { states } from '../src/letter/letter.ts'
 import { moveTable } from '../src/letter/moves.ts'
@@ -39,6 +41,8 @@ const pages: Record<string, () => string> = {
       'A claim from `retrying` is possible only when the lease has lapsed. `edit` leaves the state as it is, and',
       '`restore` leads back to where the letter was archived from.',
     ].join('\n'),
+  'docs/reference/config.md': configPage,
+  'docs/reference/config.schema.json': () => JSON.stringify(configJsonSchema(), null, 2),
 }
 
 const root = join(import.meta.dirname, '..')

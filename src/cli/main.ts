@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addArchive } from './commands/archive.ts'
+import { addConfig } from './commands/config.ts'
 import { addCopy } from './commands/copy.ts'
 import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
@@ -11,6 +12,7 @@ import { addList } from './commands/list.ts'
 import { addRetry } from './commands/retry.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
+import { addWork } from './commands/work.ts'
 import { explain, tell } from './failures.ts'
 
 const examples = `
@@ -21,8 +23,8 @@ Examples:
   redrive retry --queue charge-card           run them again now
   redrive list --json --all | jq .queue       for programs: a letter a line
 
-The store is sqlite:redrive.db in this folder, unless --store or REDRIVE_STORE
-names another one.`
+The store is sqlite:redrive.db in this folder, unless --store, REDRIVE_STORE or
+redrive.yaml names another one.`
 
 function version(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
@@ -50,6 +52,8 @@ function program(): Command {
     addImport,
     addExport,
     addCopy,
+    addWork,
+    addConfig,
     addDemo,
   ])
     add(redrive)

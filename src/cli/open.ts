@@ -21,9 +21,16 @@ export interface Opened {
 
 const usualStore = 'sqlite:redrive.db'
 
-/** The store that was asked for: by --store, by REDRIVE_STORE, or redrive.db in this folder. */
-function storeUrl(options: GlobalOptions): string {
-  return options.store ?? (process.env['REDRIVE_STORE'] || usualStore)
+/** The store that was asked for: by --store, by REDRIVE_STORE, by a configuration, or redrive.db in this folder. */
+async function storeUrl({ store }: GlobalOptions): Promise<string> {
+  const named = store ?? process.env['REDRIVE_STORE']
+  if (named) return named
+  if (!process.env['REDRIVE_CONFIG'] && !existsSync('redrive.yaml')) return usualStore
+  const [{ loadConfig }, { readText }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/read-text.ts'),
+  ])
+  return loadConfig({ env: process.env, read: readText }).store
 }
 
 /** The file of a store that is a file. */
@@ -59,7 +66,7 @@ export async function withStore<T>(
   use: (opened: Opened) => Promise<T>,
   { create = false } = {},
 ): Promise<T> {
-  const url = storeUrl(options)
+  const url = await storeUrl(options)
   if (/^memory:/i.test(url))
     throw new RedriveError(
       'INVALID_INPUT',

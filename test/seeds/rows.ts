@@ -134,7 +134,7 @@ export const rows: readonly Row[] = [
     'W7',
     'statistics: size, max, utilisation, breakdown by state, category, policy, lifetime totals that survive restarts, processor running, interval',
   ),
-  later(
+  row(
     'W8',
     'settings with the seed’s names and bounds, from YAML and environment; a wrong value is refused with the allowed ones',
   ),

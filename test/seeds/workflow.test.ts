@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { states, type ErrorCategory, type RetryPolicy } from '../../src/letter/letter.ts'
 import { pagerduty } from '../../src/observers/notify/pagerduty.ts'
 import {
@@ -309,6 +310,74 @@ describe(quote('W4'), () => {
     expect(heard('resolved')).toEqual([])
     expect((await dlq.stats()).states).toMatchObject({ exhausted: 1 })
     await dlq.close()
+  })
+})
+
+describe(quote('W8'), () => {
+  const files: Record<string, string> = {}
+  const load = (yaml: string, env: Record<string, string> = {}) =>
+    loadConfig({
+      env,
+      read: (path) => {
+        if (path === 'redrive.yaml') return yaml
+        const text = files[path]
+        if (text === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+        return text
+      },
+    })
+  const yaml = `
+dlq_enabled: true
+dlq_max_size: 5000
+dlq_default_retry_policy: linear
+dlq_default_max_retries: 7
+dlq_retry_processor_enabled: true
+dlq_retry_interval_seconds: 30
+`
+
+  it('reads the six settings from YAML', () => {
+    const { options, capture, redeliver } = load(yaml)
+    expect({ capture, redeliver }).toEqual({ capture: true, redeliver: true })
+    expect(options).toMatchObject({ maxItems: 5000, maxRetries: 7, pollMs: 30_000 })
+    expect(options.backoff).toEqual(linear())
+  })
+
+  it('reads them from the environment, which goes before the file, and from files of secrets', () => {
+    files['/run/size'] = '200\n'
+    const { options, redeliver } = load(yaml, {
+      REDRIVE_DLQ_MAX_SIZE_FILE: '/run/size',
+      REDRIVE_DLQ_DEFAULT_RETRY_POLICY: 'immediate',
+      REDRIVE_DLQ_RETRY_PROCESSOR_ENABLED: 'false',
+    })
+    expect(options).toMatchObject({ maxItems: 200, maxRetries: 7, backoff: immediate() })
+    expect(redeliver).toBe(false)
+  })
+
+  it('has the defaults of the design: 10,000, exponential, 3 retries, 60 s', () => {
+    expect(load('dlq_enabled: true').options).toMatchObject({
+      maxItems: 10_000,
+      maxRetries: 3,
+      pollMs: 60_000,
+      backoff: exponential(),
+    })
+  })
+
+  it.each([
+    ['dlq_max_size', [100, 100_000], [99, 100_001]],
+    ['dlq_default_max_retries', [0, 10], [-1, 11, 1.5]],
+    ['dlq_retry_interval_seconds', [10, 3600], [9, 3601]],
+  ])('%s keeps to its bounds, and says them', (key, allowed, refused) => {
+    for (const value of allowed) expect(() => load(`${key}: ${value}`)).not.toThrow()
+    for (const value of refused)
+      expect(() => load(`${key}: ${value}`)).toThrow(
+        Number.isInteger(value) ? new RegExp(`${key}.*${allowed[0]}.*${allowed[1]}`, 's') : key,
+      )
+  })
+
+  it('refuses a wrong value with the allowed ones, and a wrong key with the nearest', () => {
+    expect(() => load('dlq_default_retry_policy: sometimes')).toThrow(
+      /never, linear, exponential, immediate/,
+    )
+    expect(() => load('dlq_max_sise: 500')).toThrow(/dlq_max_size/)
   })
 })
 

@@ -1,0 +1,52 @@
+import type { Command } from 'commander'
+import type { GlobalOptions } from '../open.ts'
+
+const examples = `
+Examples:
+  redrive config check                      redrive.yaml, if it is in this folder
+  redrive config check deploy/redrive.yaml
+  redrive config check --set maxRetries=5   what would be in force
+  redrive config schema > redrive.schema.json
+
+check exits with 0 when all is well and with 2 when it is not; it prints every
+value in force and where it comes from, secrets aside.
+With --json it prints {"ok", "file", "settings": [{"key", "value", "from"}]},
+or {"ok": false, "problems": [{"key", "from", "text"}]}.`
+
+export interface ConfigOptions extends GlobalOptions {
+  config?: string
+  set?: string[]
+}
+
+/** Adds the flags from which a configuration is read. */
+export function takingConfig(command: Command): Command {
+  return command
+    .option('--config <file>', 'the file to read, else REDRIVE_CONFIG or redrive.yaml')
+    .option(
+      '--set <key=value>',
+      'set one key, as in --set maxRetries=5; may be repeated',
+      (value: string, before: string[]) => [...before, value],
+      [],
+    )
+}
+
+/** The schema and its readers are loaded by those who ask for them: no other command should wait for that. */
+export function addConfig(program: Command): void {
+  const config = program
+    .command('config')
+    .description('check the configuration, or print what it may hold')
+    .addHelpText('after', examples)
+  takingConfig(config.command('check'))
+    .argument('[file]', 'the same as --config')
+    .description('print what is in force and where it comes from, or what is wrong')
+    .addHelpText('after', examples)
+    .action(async (file: string | undefined, _, self: Command) => {
+      const options = self.optsWithGlobals<ConfigOptions>()
+      const { checkConfig } = await import('../configured.ts')
+      checkConfig(file === undefined ? options : { ...options, config: file })
+    })
+  config
+    .command('schema')
+    .description('print the JSON Schema of the configuration, for editors')
+    .action(async () => (await import('../configured.ts')).printSchema())
+}

@@ -1,0 +1,73 @@
+import { configJsonSchema } from '../config/json-schema.ts'
+import { examineConfig, type Config, type ConfigSources } from '../config/load.ts'
+import { invalidConfig, told } from '../config/problems.ts'
+import { readText } from '../config/read-text.ts'
+import { inKeyUnits } from '../config/reference.ts'
+import type { Setting } from '../config/settings.ts'
+import { errorTable } from '../errors.ts'
+import type { ConfigOptions } from './commands/config.ts'
+import { shown } from './open.ts'
+import { counted, json, line, lineWidth, paint, table } from './print.ts'
+
+/** Where a configuration comes from when a command is run with these flags. */
+export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSources {
+  return {
+    ...(config === undefined ? {} : { file: config }),
+    env: process.env,
+    flags: { set, ...(store === undefined ? {} : { store }) },
+    read: readText,
+  }
+}
+
+/** Prints what is in force, or what is wrong with it. */
+export function checkConfig(options: ConfigOptions): void {
+  const examined = examineConfig(sourcesOf(options))
+  if ('config' in examined) return print(examined.config, options.json ?? false)
+  if (!options.json) throw invalidConfig(examined.problems)
+  process.stdout.write(`${json({ ok: false, problems: examined.problems }, 2)}\n`)
+  process.stderr.write(`${examined.problems.map((one) => line(told(one))).join('\n')}\n`)
+  process.exitCode = errorTable.INVALID_CONFIG.exit
+}
+
+/** URLs of stores and of handlers, which may hold a password or a token. */
+const urls = /^(store|search|handlers\..*\.http\.url)$/
+
+function print({ settings, file, handlers }: Config, asJson: boolean): void {
+  const safe = settings.map(({ key, value, from }) => ({
+    key,
+    value: typeof value === 'string' && urls.test(key) ? shown(value) : value,
+    from,
+  }))
+  if (asJson) {
+    process.stdout.write(`${json({ ok: true, file: file ?? null, settings: safe }, 2)}\n`)
+    return
+  }
+  const rows = table<Setting>(
+    [
+      { title: 'key', cell: ({ key }) => line(key), least: 12 },
+      {
+        title: 'from',
+        cell: ({ from }) => line(from),
+        least: 10,
+        style: ({ from }) => (from === 'default' ? 'dim' : undefined),
+      },
+      {
+        title: 'value',
+        cell: ({ key, value }) => line(inOneLine(inKeyUnits(key, value))),
+        least: 10,
+      },
+    ],
+    safe,
+    lineWidth(),
+  )
+  const verdict = `The configuration is sound: ${counted(handlers.size, 'handler')}.`
+  process.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
+}
+
+function inOneLine(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+export function printSchema(): void {
+  process.stdout.write(`${json(configJsonSchema(), 2)}\n`)
+}

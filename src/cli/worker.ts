@@ -1,0 +1,85 @@
+import { pino } from 'pino'
+import { systemClock } from '../clock.ts'
+import { loadConfig, type Config } from '../config/load.ts'
+import { RedriveError } from '../errors.ts'
+import { handlerOf } from '../handlers/handlers.ts'
+import { logObserver } from '../observers/log.ts'
+import type { Notifier } from '../observers/notify/notifier.ts'
+import { pagerduty } from '../observers/notify/pagerduty.ts'
+import { slack } from '../observers/notify/slack.ts'
+import { webhook } from '../observers/notify/webhook.ts'
+import { DeadLetterQueue } from '../queue.ts'
+import type { ConfigOptions } from './commands/config.ts'
+import { sourcesOf } from './configured.ts'
+import { shown } from './open.ts'
+
+/** Redelivers with the handlers that are configured until it is asked to end, or says why there is nothing to do. */
+export async function runWorker(options: ConfigOptions): Promise<void> {
+  const config = loadConfig(sourcesOf(options))
+  const off = switchedOff(config)
+  if (off === undefined) return work(mustHaveWork(config))
+  process.stdout.write(`${off}: nothing to do\n`)
+}
+
+/** Which setting says that there is to be no work, if one does. */
+function switchedOff({ capture, redeliver }: Config): string | undefined {
+  if (!capture) return 'dlq_enabled is false'
+  return redeliver ? undefined : 'dlq_retry_processor_enabled is false'
+}
+
+function mustHaveWork(config: Config): Config {
+  if (config.handlers.size === 0)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `no handler is configured${config.file === undefined ? '' : ` in ${config.file}`}: give at least one under handlers, or run letters in a program of yours`,
+    )
+  if (/^memory:/i.test(config.store))
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      'a memory: store is gone with the process that made it: give a store that lasts, as in --store sqlite:redrive.db',
+    )
+  return config
+}
+
+async function work({ store, options, handlers, notify }: Config): Promise<void> {
+  const logger = pino(
+    { base: { pid: process.pid }, messageKey: 'message' },
+    pino.destination({ fd: 1, sync: true }),
+  )
+  const notifiers = notifiersOf(notify)
+  const dlq = await DeadLetterQueue.open(store, {
+    ...options,
+    clock: systemClock,
+    observers: [logObserver(logger), ...notifiers],
+  })
+  for (const [queue, target] of handlers) dlq.handle(queue, handlerOf(target, systemClock))
+  const asked = askedToEnd()
+  dlq.start()
+  logger.info({ store: shown(store), queues: [...handlers.keys()] }, 'worker started')
+  const signal = await asked
+  logger.info({ signal }, 'worker stops: running handlers may finish')
+  await dlq.close()
+  await Promise.all(notifiers.map((one) => one.idle()))
+  logger.info('worker stopped')
+}
+
+function notifiersOf(targets: Config['notify']): Notifier[] {
+  return [
+    ...(targets.webhook ? [webhook(targets.webhook)] : []),
+    ...(targets.slack ? [slack(targets.slack)] : []),
+    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
+  ]
+}
+
+/** Resolves with the first signal that asks for an end. The second one does not ask. */
+function askedToEnd(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false
+    const end = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(130)
+      asked = true
+      resolve(signal)
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)
+  })
+}

@@ -1,0 +1,41 @@
+import { childrenOf, choices, type Node } from './json-schema.ts'
+import { emptyTree, isTree } from './layer.ts'
+import { durationPattern, readDuration, readSize, sizePattern } from './text.ts'
+import { readYaml } from './yaml.ts'
+
+/** A value that is written as text, by what the schema expects in its place. What does not fit stays text. */
+export function fromText(text: string, node: Node | undefined): unknown {
+  const types = new Set(node ? choices(node).map(({ type }) => type) : [])
+  const isNumber = types.has('integer') || types.has('number')
+  if (isNumber && /^-?\d+(\.\d+)?$/.test(text)) return Number(text)
+  if (types.has('boolean') && /^(true|false)$/.test(text)) return text === 'true'
+  const isNested = types.has('object') || types.has('array')
+  if (isNested && /^\s*[[{]/.test(text)) {
+    const { value, problems } = readYaml(text, () => '')
+    return problems.length === 0 ? value : text
+  }
+  return text
+}
+
+/** The same value with durations and sizes as numbers, wherever the schema has them. What does not fit stays as it is. */
+export function fitted(value: unknown, node: Node | undefined): unknown {
+  if (!node) return value
+  if (typeof value === 'string') {
+    const patterns = choices(node).map(({ pattern }) => pattern)
+    const number = patterns.includes(durationPattern)
+      ? readDuration(value)
+      : patterns.includes(sizePattern)
+        ? readSize(value)
+        : undefined
+    return number ?? value
+  }
+  const below = (key: PropertyKey): Node | undefined => {
+    const nodes = childrenOf(node, key)
+    return nodes.length > 1 ? { anyOf: nodes } : nodes[0]
+  }
+  if (Array.isArray(value)) return value.map((item: unknown, index) => fitted(item, below(index)))
+  if (!isTree(value)) return value
+  const tree = emptyTree()
+  for (const [key, inner] of Object.entries(value)) tree[key] = fitted(inner, below(key))
+  return tree
+}

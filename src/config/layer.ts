@@ -1,0 +1,95 @@
+export type Path = readonly (string | number)[]
+
+/** Values without a prototype, so that no key can be mistaken for an inherited one. */
+export type Tree = { [key: string]: unknown }
+
+/** What one source says, and where it says each part: `redrive.yaml:3`, `REDRIVE_MAX_RETRIES`, `--set maxRetries`. */
+export interface Layer {
+  value: Tree
+  origins: ReadonlyMap<string, string>
+}
+
+/** Something that is wrong, by the key that it is about and the place it comes from. */
+export interface Problem {
+  key: string
+  from?: string
+  text: string
+}
+
+export function emptyTree(): Tree {
+  return Object.create(null) as Tree
+}
+
+export function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Keys that could reach a prototype. No setting and no sensible queue is called so. */
+export function isForbidden(key: string): boolean {
+  return key === '__proto__' || key === 'constructor' || key === 'prototype'
+}
+
+/** A path as the key of a map. Names may hold dots, so that a joined text would not do. */
+export function keyOf(path: readonly PropertyKey[]): string {
+  return JSON.stringify(path)
+}
+
+/** A path as people write it. */
+export function dotted(path: readonly PropertyKey[]): string {
+  return path.map(String).join('.')
+}
+
+/** A layer that says one thing. */
+export function layerOf(path: readonly [string, ...string[]], value: unknown, from: string): Layer {
+  const [first, ...rest] = path
+  const tree = emptyTree()
+  tree[first] = rest.reduceRight<unknown>((inner, key) => {
+    const outer = emptyTree()
+    outer[key] = inner
+    return outer
+  }, value)
+  return { value: tree, origins: new Map([[keyOf(path), from]]) }
+}
+
+/** The upper layer over the lower one: maps are joined key by key, everything else is replaced. */
+export function over(lower: Layer, upper: Layer): Layer {
+  return {
+    value: joined(lower.value, upper.value),
+    origins: new Map([...lower.origins, ...upper.origins]),
+  }
+}
+
+function joined(lower: Tree, upper: Tree): Tree {
+  const tree = emptyTree()
+  Object.assign(tree, lower)
+  for (const [key, value] of Object.entries(upper)) {
+    const below = tree[key]
+    tree[key] = isTree(below) && isTree(value) ? joined(below, value) : value
+  }
+  return tree
+}
+
+/** Where the value at a path comes from: the nearest place that is known. */
+export function originOf(layer: Layer, path: readonly PropertyKey[]): string | undefined {
+  for (let length = path.length; length > 0; length--) {
+    const from = layer.origins.get(keyOf(path.slice(0, length)))
+    if (from !== undefined) return from
+  }
+  return undefined
+}
+
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === 'object' && inner !== null && Object.hasOwn(inner, key)
+        ? (inner as Record<PropertyKey, unknown>)[key]
+        : undefined,
+    value,
+  )
+}
+
+/** What is wrong with the value at a path. */
+export function problemAt(path: readonly PropertyKey[], layer: Layer, text: string): Problem {
+  const from = originOf(layer, path)
+  return { key: dotted(path), text, ...(from === undefined ? {} : { from }) }
+}

@@ -1,0 +1,139 @@
+import { parsePolicy } from '../policy/backoff.ts'
+import type { QueueOptions } from '../options.ts'
+import { fromEnvironment, type Environment, type ReadFile } from './environment.ts'
+import { fitted } from './from-text.ts'
+import { fromFlags, type Flags } from './flags.ts'
+import { configNode } from './json-schema.ts'
+import { emptyTree, isTree, over, type Layer, type Problem } from './layer.ts'
+import { invalidConfig, problemsOf } from './problems.ts'
+import { configSchema, type ConfigData } from './schema.ts'
+import { Secrets } from './secrets.ts'
+import { settingsOf, usualStore, type Setting } from './settings.ts'
+import { notifyOf, targetsOf, type HandlerTarget, type NotifyTargets } from './targets.ts'
+import { workflowOf } from './workflow.ts'
+import { readYaml } from './yaml.ts'
+
+/** Where a configuration is looked for unless somebody names a file. */
+const usualFile = 'redrive.yaml'
+
+export interface ConfigSources {
+  /** A file that must be there. Without it: REDRIVE_CONFIG, else redrive.yaml, if that is there. */
+  file?: string
+  env: Environment
+  flags?: Flags
+  /** Gives the text of a file, or throws. */
+  read: ReadFile
+}
+
+export interface Config {
+  /** The URL of the store. */
+  store: string
+  /** For `DeadLetterQueue.open`. */
+  options: QueueOptions
+  /** How letters are run again, by queue. */
+  handlers: ReadonlyMap<string, HandlerTarget>
+  /** Where alerts go. */
+  notify: NotifyTargets
+  /** False: failures are not to be kept (`dlq_enabled: false`). */
+  capture: boolean
+  /** False: letters are not to be redelivered (`dlq_retry_processor_enabled: false`). */
+  redeliver: boolean
+  /** Every value in force and where it comes from, without secrets. */
+  settings: readonly Setting[]
+  /** The file that was read, if one was. */
+  file?: string
+}
+
+/**
+ * Everything that is configured: flags go before the environment, that before the file, and that before the defaults.
+ * Throws INVALID_CONFIG that names every key that is wrong, where it stands and what is allowed.
+ */
+export function loadConfig(sources: ConfigSources): Config {
+  const examined = examineConfig(sources)
+  if ('problems' in examined) throw invalidConfig(examined.problems)
+  return examined.config
+}
+
+/** The same, with problems as a value. */
+export function examineConfig(
+  sources: ConfigSources,
+): { config: Config } | { problems: Problem[] } {
+  const { env, flags = {}, read } = sources
+  const file = fromFile(sources)
+  const environment = fromEnvironment(env, read)
+  const flagged = fromFlags(flags)
+  const layer = [environment, flagged].reduce(
+    (lower, upper) => over(lower, upper.layer),
+    file.layer,
+  )
+  const problems = [...file.problems, ...environment.problems, ...flagged.problems]
+
+  const parsed = configSchema.safeParse(fitted(layer.value, configNode))
+  if (!parsed.success) return { problems: [...problems, ...problemsOf(parsed.error.issues, layer)] }
+  const workflow = workflowOf(parsed.data, layer)
+  const secrets = new Secrets(layer, env, read)
+  const handlers = targetsOf(parsed.data.handlers, secrets)
+  const notify = notifyOf(parsed.data.notify, secrets)
+  problems.push(...workflow.problems, ...secrets.problems)
+  if (problems.length > 0) return { problems }
+
+  const { capture, redeliver } = workflow
+  const config: Config = {
+    store: parsed.data.store ?? usualStore,
+    options: optionsOf({ ...parsed.data, ...workflow.options }),
+    handlers,
+    notify,
+    capture,
+    redeliver,
+    settings: settingsOf(parsed.data, layer, workflow),
+  }
+  return { config: file.name === undefined ? config : { ...config, file: file.name } }
+}
+
+interface FromFile {
+  layer: Layer
+  problems: Problem[]
+  name?: string
+}
+
+function fromFile({ file, env, read }: ConfigSources): FromFile {
+  const named = file ?? env['REDRIVE_CONFIG']
+  const name = named ?? usualFile
+  const nothing: Layer = { value: emptyTree(), origins: new Map() }
+  let text: string
+  try {
+    text = read(name)
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    if (code === 'ENOENT' && named === undefined) return { layer: nothing, problems: [] }
+    const why = code === 'ENOENT' ? 'there is no such file' : 'the file cannot be read'
+    return { layer: nothing, problems: [{ key: '', from: name, text: why }] }
+  }
+  const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)
+  const found = { problems, name }
+  if (value === null || value === undefined) return { ...found, layer: nothing }
+  if (isTree(value)) return { ...found, layer: { value, origins } }
+  const problem = { key: '', from: name, text: 'must be a map of keys and values' }
+  return { ...found, layer: nothing, problems: [...problems, problem] }
+}
+
+const ours = ['store', 'handlers', 'notify']
+
+/** The keys that are options of a queue, with every backoff in full. */
+function optionsOf(data: ConfigData): QueueOptions {
+  const options = Object.fromEntries(
+    Object.entries(data).filter(([key]) => !ours.includes(key) && !key.startsWith('dlq_')),
+  )
+  const { queues, rules } = data
+  if (queues)
+    options['queues'] = Object.fromEntries(
+      Object.entries(queues).map(([name, policy]) => [name, inFull(policy)]),
+    )
+  if (rules) options['rules'] = rules.map(inFull)
+  return inFull(options)
+}
+
+function inFull<T extends { backoff?: unknown }>(policy: T): T {
+  const backoff = parsePolicy(policy.backoff)
+  return backoff ? { ...policy, backoff } : policy
+}

@@ -1,0 +1,34 @@
+import { readSecret, type Environment, type ReadFile } from './environment.ts'
+import { problemAt, type Layer, type Path, type Problem } from './layer.ts'
+
+/** Where a secret is read from. */
+export type GivenSecret = { env: string } | { file: string }
+
+/** Reads secrets where the file says that they are. One that cannot be had, or is empty, is a problem. */
+export class Secrets {
+  readonly problems: Problem[] = []
+  readonly #layer: Layer
+  readonly #env: Environment
+  readonly #read: ReadFile
+
+  constructor(layer: Layer, env: Environment, read: ReadFile) {
+    this.#layer = layer
+    this.#env = env
+    this.#read = read
+  }
+
+  reveal(secret: GivenSecret, path: Path): string {
+    const text = 'env' in secret ? this.#env[secret.env] : readSecret(secret.file, this.#read)
+    if (text !== undefined && text !== '') return text
+    const missing =
+      'env' in secret
+        ? `the environment variable ${secret.env} is not set, or empty`
+        : `the file ${secret.file} cannot be read, or is empty`
+    this.refuse(path, missing)
+    return ''
+  }
+
+  refuse(path: Path, why: string): void {
+    this.problems.push(problemAt(path, this.#layer, why))
+  }
+}

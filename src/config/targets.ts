@@ -1,0 +1,65 @@
+import type { CommandTarget } from '../handlers/command.ts'
+import { targetProblem, type HttpTarget } from '../handlers/http.ts'
+import type { ConfigData } from './schema.ts'
+import type { Secrets } from './secrets.ts'
+
+/** How letters of a queue are run again, as the file says, with its secrets in place. */
+export type HandlerTarget = { http: HttpTarget } | { command: CommandTarget }
+
+/** The handlers that are configured. What is wrong with them is told to the secrets' problems. */
+export function targetsOf(
+  handlers: ConfigData['handlers'] = {},
+  secrets: Secrets,
+): Map<string, HandlerTarget> {
+  const targets = new Map<string, HandlerTarget>()
+  for (const [queue, { http, command }] of Object.entries(handlers)) {
+    if (command)
+      targets.set(queue, {
+        command: Array.isArray(command) ? { run: command } : (command as CommandTarget),
+      })
+    if (!http) continue
+    const { url, timeoutMs, private: inside, secret, headers = {} } = http
+    const at = ['handlers', queue, 'http']
+    const revealed = Object.entries(headers).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : secrets.reveal(value, [...at, 'headers', name]),
+    ])
+    const target: HttpTarget = {
+      url,
+      headers: Object.fromEntries(revealed) as Record<string, string>,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+      ...(inside === undefined ? {} : { private: inside }),
+      ...(secret === undefined ? {} : { secret: secrets.reveal(secret, [...at, 'secret']) }),
+    }
+    targets.set(queue, { http: target })
+    const problem = targetProblem(target)
+    if (problem) secrets.refuse([...at, ...problem.path], problem.text)
+  }
+  return targets
+}
+
+/** Where alerts go, with their secrets in place. */
+export interface NotifyTargets {
+  webhook?: { url: string; secret?: string }
+  slack?: { url: string }
+  pagerduty?: { routingKey: string; url?: string }
+}
+
+export function notifyOf(
+  { webhook, slack, pagerduty }: NonNullable<ConfigData['notify']> = {},
+  secrets: Secrets,
+): NotifyTargets {
+  const targets: NotifyTargets = {}
+  if (webhook) {
+    targets.webhook = { url: webhook.url }
+    if (webhook.secret)
+      targets.webhook.secret = secrets.reveal(webhook.secret, ['notify', 'webhook', 'secret'])
+  }
+  if (slack) targets.slack = { url: secrets.reveal(slack.url, ['notify', 'slack', 'url']) }
+  if (pagerduty) {
+    const path = ['notify', 'pagerduty', 'routingKey']
+    targets.pagerduty = { routingKey: secrets.reveal(pagerduty.routingKey, path) }
+    if (pagerduty.url !== undefined) targets.pagerduty.url = pagerduty.url
+  }
+  return targets
+}

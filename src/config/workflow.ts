@@ -1,0 +1,65 @@
+import { isDeepStrictEqual } from 'node:util'
+import { parsePolicy } from '../policy/backoff.ts'
+import { originOf, problemAt, type Layer, type Problem } from './layer.ts'
+import type { ConfigData } from './schema.ts'
+
+/**
+ * Each setting of the older design: what it is called here, what its value becomes, and what it is where only
+ * `dlq_enabled: true` is said.
+ */
+const twins = [
+  { old: 'dlq_max_size', ours: 'maxItems', usual: 10_000 },
+  { old: 'dlq_default_retry_policy', ours: 'backoff', usual: 'exponential' },
+  { old: 'dlq_default_max_retries', ours: 'maxRetries', usual: 3 },
+  { old: 'dlq_retry_interval_seconds', ours: 'pollMs', usual: 60 },
+] as const
+
+/** The defaults of the older design, for the page that lists them. */
+export const workflowDefaults: Readonly<Record<string, unknown>> = {
+  dlq_enabled: true,
+  dlq_retry_processor_enabled: true,
+  ...Object.fromEntries(twins.map(({ old, usual }) => [old, usual])),
+}
+
+export interface Workflow {
+  /** Whether failures are to be kept. */
+  capture: boolean
+  /** Whether letters are to be redelivered. */
+  redeliver: boolean
+  /** Its settings under our names, and where each comes from. */
+  options: Partial<Pick<ConfigData, 'maxItems' | 'backoff' | 'maxRetries' | 'pollMs'>>
+  origins: ReadonlyMap<string, string>
+  problems: Problem[]
+}
+
+/** What the settings of the older design mean. One that contradicts its twin is a problem. */
+export function workflowOf(data: ConfigData, layer: Layer): Workflow {
+  const problems: Problem[] = []
+  const origins = new Map<string, string>()
+  const options: Record<string, unknown> = {}
+  for (const { old, ours, usual } of twins) {
+    const said = data[old]
+    const value = said ?? (data.dlq_enabled === true ? usual : undefined)
+    if (value === undefined) continue
+    const meant = ours === 'pollMs' ? Number(value) * 1000 : value
+    const from = originOf(layer, [said === undefined ? 'dlq_enabled' : old])
+    const twin = data[ours]
+    if (twin === undefined) {
+      options[ours] = meant
+      origins.set(ours, `${said === undefined ? 'dlq_enabled' : old}${from ? `, ${from}` : ''}`)
+    } else if (said !== undefined && !same(meant, twin))
+      problems.push(
+        problemAt(
+          [old],
+          layer,
+          `says otherwise than ${ours} (${originOf(layer, [ours])}): give one of them`,
+        ),
+      )
+  }
+  const { dlq_enabled: capture = true, dlq_retry_processor_enabled: processor = true } = data
+  return { capture, redeliver: capture && processor, options, origins, problems }
+}
+
+function same(meant: unknown, twin: unknown): boolean {
+  return isDeepStrictEqual(parsePolicy(meant) ?? meant, parsePolicy(twin) ?? twin)
+}

@@ -1,0 +1,93 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { configJsonSchema } from '../../../src/config/json-schema.ts'
+import { aFolder, expectTame, expectToFit, hostileText, redrive } from '../run-cli.ts'
+
+const root = aFolder()
+let folders = 0
+
+/** A folder with these files. */
+function folderWith(files: Record<string, string>): string {
+  const folder = join(root, String(++folders))
+  mkdirSync(folder)
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+const sound = `
+maxRetries: 5
+store: postgres://redrive:hunter2@db.example.com/redrive?sslmode=verify-full
+handlers:
+  charge-card:
+    http:
+      url: https://payments.example.com/redrive
+      secret: { env: PAYMENTS_SECRET }
+      headers: { authorization: { file: token } }
+`
+const env = { PAYMENTS_SECRET: 'hunter2' }
+
+describe('config check', () => {
+  it('prints what is in force and where it comes from, without secrets', async () => {
+    const cwd = folderWith({ 'redrive.yaml': sound, token: 'Bearer hunter2\n' })
+    const { out, err, exit } = await redrive(['config', 'check', '--set', 'claimBatch=7'], {
+      cwd,
+      env: { ...env, REDRIVE_POLL_MS: '2s' },
+    })
+    expect({ err, exit }).toEqual({ err: '', exit: 0 })
+    expect(out).toMatch(/^maxRetries +redrive\.yaml:2 +5$/m)
+    expect(out).toMatch(/^pollMs +REDRIVE_POLL_MS +2s$/m)
+    expect(out).toMatch(/^claimBatch +--set claimBatch +7$/m)
+    expect(out).toMatch(/^leaseMs +default +30s$/m)
+    expect(out).toMatch(/^store +redrive\.yaml:3 +postgres:\/\/db\.example\.com/m)
+    expect(out).toMatch(/^handlers\.charge-card\.http\.secret +redrive\.yaml:8 +\*\*\*$/m)
+    expect(out).toContain('The configuration is sound: 1 handler.')
+    expect(out).not.toContain('hunter2')
+    expectToFit(out)
+  })
+
+  it('prints the same for programs', async () => {
+    const cwd = folderWith({ 'my.yaml': sound, token: 'Bearer hunter2' })
+    const { out, exit } = await redrive(['config', 'check', 'my.yaml', '--json'], { cwd, env })
+    expect(exit).toBe(0)
+    const said = JSON.parse(out) as { settings: object[] }
+    expect(said).toMatchObject({ ok: true, file: 'my.yaml' })
+    expect(said.settings).toContainEqual({ key: 'maxRetries', value: 5, from: 'my.yaml:2' })
+    expect(out).not.toContain('hunter2')
+  })
+
+  it('tells everything that is wrong, and exits with 2', async () => {
+    const text = `maxRetires: 1\nleaseMs: soon\nqueues: { ${JSON.stringify(hostileText)}: { maxRetries: -1 } }`
+    const cwd = folderWith({ 'redrive.yaml': text })
+    const { out, err, exit } = await redrive(['config', 'check'], { cwd })
+    expect({ out, exit }).toEqual({ out: '', exit: 2 })
+    expect(err).toMatch(/^INVALID_CONFIG: 3 problems in the configuration$/m)
+    expect(err).toContain('maxRetires (redrive.yaml:1): is not known: did you mean "maxRetries"?')
+    expect(err).toContain('leaseMs (redrive.yaml:2): must be a duration from 50ms to 1d')
+    expectTame(err)
+    const asJson = await redrive(['config', 'check', '--json'], { cwd })
+    expect(asJson.exit).toBe(2)
+    const { ok, problems } = JSON.parse(asJson.out) as { ok: boolean; problems: object[] }
+    expect(ok).toBe(false)
+    expect(problems).toHaveLength(3)
+    expect(problems[0]).toMatchObject({ key: 'leaseMs', from: 'redrive.yaml:2' })
+  })
+
+  it('needs no file, but the one that is named', async () => {
+    const cwd = folderWith({})
+    expect((await redrive(['config', 'check'], { cwd })).exit).toBe(0)
+    const { err, exit } = await redrive(['config', 'check', 'none.yaml'], { cwd })
+    expect({ err, exit }).toEqual({
+      err: 'INVALID_CONFIG: none.yaml: there is no such file\n',
+      exit: 2,
+    })
+  })
+})
+
+describe('config schema', () => {
+  it('prints the schema that is published', async () => {
+    const { out, exit } = await redrive(['config', 'schema'])
+    expect(exit).toBe(0)
+    expect(JSON.parse(out)).toEqual(configJsonSchema())
+  })
+})

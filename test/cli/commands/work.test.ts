@@ -1,0 +1,205 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { immediate } from '../../../src/policy/backoff.ts'
+import { DeadLetterQueue } from '../../../src/queue.ts'
+import { verifySignature } from '../../../src/signature.ts'
+import { aFolder, plainEnv, redrive } from '../run-cli.ts'
+
+const main = join(import.meta.dirname, '../../../src/cli/main.ts')
+const root = aFolder()
+let folders = 0
+
+const children: ChildProcess[] = []
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+interface Line {
+  message: string
+  letterId?: string
+  queue?: string
+}
+
+/** A worker in a folder of its own, and what it logs. */
+function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
+  const child = spawn(process.execPath, [main, 'work', '--config', 'redrive.yaml'], {
+    cwd,
+    env: { ...plainEnv, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.push(child)
+  const lines: Line[] = []
+  const reader = createInterface({ input: child.stdout })
+  reader.on('line', (line) => lines.push(JSON.parse(line) as Line))
+  const exited = once(child, 'exit') as Promise<[number | null, string | null]>
+  const ended = once(reader, 'close')
+  /** Resolves once it has logged this so many times, or has ended. */
+  const logged = async (message: string, count = 1): Promise<Line[]> => {
+    const found = (): Line[] => lines.filter((line) => line.message === message)
+    while (found().length < count)
+      if ((await Promise.race([once(reader, 'line'), ended.then(() => 'ended')])) === 'ended')
+        throw new Error(`it ended without "${message}": ${JSON.stringify(lines)}`)
+    return found()
+  }
+  return { child, lines, logged, exited, ended }
+}
+
+async function enqueue(
+  store: string,
+  letters: [queue: string, payload: unknown][],
+): Promise<string[]> {
+  const dlq = await DeadLetterQueue.open(store, { backoff: immediate() })
+  const ids: string[] = []
+  for (const [queue, payload] of letters) {
+    const { id } = await dlq.enqueue({ type: queue, payload }, new Error('connect ECONNREFUSED'))
+    ids.push(id)
+  }
+  await dlq.close()
+  return ids
+}
+
+function aWorkFolder(): { cwd: string; store: string } {
+  const cwd = join(root, String(++folders))
+  mkdirSync(cwd)
+  return { cwd, store: `sqlite:${join(cwd, 'redrive.db')}` }
+}
+
+async function aServer(
+  answer: (body: Buffer, request: IncomingMessage, response: ServerResponse) => void,
+) {
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = []
+    request.on('data', (part: Buffer) => parts.push(part))
+    request.on('end', () => answer(Buffer.concat(parts), request, response))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/redrive`
+}
+
+describe('work', () => {
+  it('redelivers with the handlers that are configured, and ends cleanly', async () => {
+    const secret = 'shared by both sides'
+    const posted: { body: string; signed: boolean }[] = []
+    const url = await aServer((body, { headers }, response) => {
+      const signature = headers['redrive-signature'] as string
+      const signed = verifySignature(signature, body, secret, systemClock.now())
+      posted.push({ body: body.toString(), signed })
+      response.writeHead(204).end()
+    })
+    const { cwd, store } = aWorkFolder()
+    const copy = `process.stdin.pipe(require('fs').createWriteStream('copied-' + process.env.REDRIVE_LETTER_ID))`
+    writeFileSync(
+      join(cwd, 'redrive.yaml'),
+      JSON.stringify({
+        store,
+        pollMs: '50ms',
+        handlers: {
+          'charge-card': { http: { url, private: true, secret: { env: 'SHARED' } } },
+          'resize-image': { command: [process.execPath, '-e', copy] },
+        },
+      }),
+    )
+    const [charge, resize] = await enqueue(store, [
+      ['charge-card', { order: 42 }],
+      ['resize-image', { image: 'cat.png' }],
+    ])
+    const { child, logged, exited, lines } = worker(cwd, { SHARED: secret })
+    const resolved = await logged('letter resolved', 2)
+    expect(new Set(resolved.map(({ letterId }) => letterId))).toEqual(new Set([charge, resize]))
+    expect(posted).toEqual([{ body: '{"order":42}', signed: true }])
+    expect(readFileSync(join(cwd, `copied-${resize}`), 'utf8')).toBe('{"image":"cat.png"}')
+    child.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+    await logged('worker stopped')
+    expect(JSON.stringify(lines)).not.toContain(secret)
+  })
+
+  it('lets running handlers finish when it is asked to end', async () => {
+    const arrived = Promise.withResolvers<ServerResponse>()
+    const url = await aServer((_, __, response) => arrived.resolve(response))
+    const { cwd, store } = aWorkFolder()
+    writeFileSync(
+      join(cwd, 'redrive.yaml'),
+      JSON.stringify({ store, handlers: { slow: { http: { url, private: true } } } }),
+    )
+    const [id] = await enqueue(store, [['slow', 1]])
+    const { child, logged, exited } = worker(cwd)
+    await logged('worker started')
+    const response = await arrived.promise
+    child.kill('SIGINT')
+    await logged('worker stops: running handlers may finish')
+    response.writeHead(204).end()
+    expect(await logged('letter resolved')).toMatchObject([{ letterId: id }])
+    expect(await exited).toEqual([0, null])
+  })
+
+  it('tells a failure of a handler as the failure of the letter', async () => {
+    const { cwd, store } = aWorkFolder()
+    const code = `process.stderr.write('no such customer', () => process.exit(65))`
+    writeFileSync(
+      join(cwd, 'redrive.yaml'),
+      JSON.stringify({ store, handlers: { a: { command: [process.execPath, '-e', code] } } }),
+    )
+    await enqueue(store, [['a', 1]])
+    const { child, logged, exited } = worker(cwd)
+    expect(await logged('letter parked')).toMatchObject([
+      { category: 'validation', error: expect.stringContaining('no such customer') as string },
+    ])
+    child.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+  })
+
+  it.each<[string, string, number, string]>([
+    [
+      'no handler is configured',
+      'maxRetries: 1',
+      2,
+      'INVALID_CONFIG: no handler is configured in redrive.yaml',
+    ],
+    ['a key is wrong', 'maxRetires: 1', 2, 'did you mean "maxRetries"?'],
+    [
+      'the store does not last',
+      'store: "memory:"\nhandlers: { a: { command: [x] } }',
+      2,
+      'memory:',
+    ],
+    [
+      'a store cannot be opened',
+      'store: sqlite:/nowhere/at/all.db\nhandlers: { a: { command: [x] } }',
+      8,
+      'STORE_UNAVAILABLE',
+    ],
+  ])('refuses to start when %s', async (_, text, exit, says) => {
+    const { cwd } = aWorkFolder()
+    writeFileSync(join(cwd, 'redrive.yaml'), text)
+    const ran = await redrive(['work'], { cwd })
+    expect(ran.exit).toBe(exit)
+    expect(ran.err).toContain(says)
+  })
+
+  it.each(['dlq_enabled', 'dlq_retry_processor_enabled'])(
+    'does nothing, and says so, when %s is false',
+    async (key) => {
+      const { cwd } = aWorkFolder()
+      writeFileSync(join(cwd, 'redrive.yaml'), 'handlers: { a: { command: [x] } }')
+      const { out, err, exit } = await redrive(['work', '--set', `${key}=false`], { cwd })
+      expect({ out, err, exit }).toEqual({
+        out: `${key} is false: nothing to do\n`,
+        err: '',
+        exit: 0,
+      })
+    },
+  )
+})

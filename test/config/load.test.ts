@@ -1,0 +1,234 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
+import { told } from '../../src/config/problems.ts'
+import { readOptions } from '../../src/options.ts'
+import { exponential, fixed, linear } from '../../src/policy/backoff.ts'
+import { badFiles } from './bad-files.ts'
+
+interface Given {
+  files?: Record<string, string>
+  env?: Record<string, string>
+  set?: string[]
+  store?: string
+  file?: string
+}
+
+function sources({ files = {}, env = {}, set = [], store, file }: Given) {
+  return {
+    ...(file === undefined ? {} : { file }),
+    env,
+    flags: { set, ...(store === undefined ? {} : { store }) },
+    read: (path: string): string => {
+      const text = Object.hasOwn(files, path) ? files[path] : undefined
+      if (text === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+      return text
+    },
+  }
+}
+
+const load = (given: Given): Config => loadConfig(sources(given))
+const loadYaml = (text: string): Config => load({ files: { 'redrive.yaml': text } })
+
+/** Every problem as a line. */
+function problemsOf(given: Given): string[] {
+  const examined = examineConfig(sources(given))
+  return 'problems' in examined ? examined.problems.map(told) : []
+}
+
+describe('loadConfig', () => {
+  it('is the defaults when nothing is said', () => {
+    expect(load({})).toMatchObject({
+      store: 'sqlite:redrive.db',
+      options: {},
+      capture: true,
+      redeliver: true,
+    })
+    expect(load({}).file).toBeUndefined()
+  })
+
+  it('takes flags before the environment, that before the file, and that before the defaults', () => {
+    const files = {
+      'redrive.yaml': 'maxRetries: 1\nclaimBatch: 1\npollMs: 1s\nstore: sqlite:file.db',
+    }
+    const env = { REDRIVE_CLAIM_BATCH: '2', REDRIVE_POLL_MS: '2s', REDRIVE_STORE: 'sqlite:env.db' }
+    const config = load({ files, env, set: ['pollMs=3s'], store: 'sqlite:flag.db' })
+    expect(config.options).toEqual({ maxRetries: 1, claimBatch: 2, pollMs: 3000 })
+    expect(config.store).toBe('sqlite:flag.db')
+    expect(readOptions(config.options).leaseMs).toBe(30_000)
+  })
+
+  it('says of each value where it comes from', () => {
+    const config = load({
+      files: { 'redrive.yaml': '# none\nmaxRetries: 1\nbreaker:\n  failures: 3\n' },
+      env: { REDRIVE_BREAKER__OPEN_MS: '1m' },
+      set: ['priority=high'],
+    })
+    const from = Object.fromEntries(config.settings.map(({ key, from }) => [key, from]))
+    expect(from).toMatchObject({
+      maxRetries: 'redrive.yaml:2',
+      'breaker.failures': 'redrive.yaml:4',
+      'breaker.openMs': 'REDRIVE_BREAKER__OPEN_MS',
+      priority: '--set priority',
+      leaseMs: 'default',
+    })
+    expect(config.options.breaker).toEqual({ failures: 3, openMs: 60_000 })
+  })
+
+  it('reads the file that is named by a flag, or by REDRIVE_CONFIG', () => {
+    const files = { 'a.yaml': 'maxRetries: 1', 'b.yaml': 'maxRetries: 2', 'redrive.yaml': '{}' }
+    expect(load({ files, file: 'a.yaml', env: { REDRIVE_CONFIG: 'b.yaml' } }).file).toBe('a.yaml')
+    expect(load({ files, env: { REDRIVE_CONFIG: 'b.yaml' } }).options.maxRetries).toBe(2)
+    expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: there is no such file'])
+  })
+
+  it('takes durations and sizes as text, and JSON for YAML', () => {
+    const { options } = loadYaml('{"leaseMs": "30s", "graceMs": 250, "maxPayloadBytes": "1.5MiB"}')
+    expect(options).toEqual({ leaseMs: 30_000, graceMs: 250, maxPayloadBytes: 1_572_864 })
+  })
+
+  it('takes a backoff by its word or in full, for all and for one queue', () => {
+    const { options } = loadYaml(
+      'backoff: exponential\nqueues: { mail: { backoff: { kind: fixed, delayMs: 10s } } }',
+    )
+    expect(options).toEqual({
+      backoff: exponential(),
+      queues: { mail: { backoff: fixed(10_000) } },
+    })
+  })
+
+  it('takes rules and the names of templates, and a queue takes them too', () => {
+    const { options } = loadYaml(`
+rules:
+  - name: declined
+    when: [{ status: 402 }, { message: Declined, code: E1 }]
+    category: permanent
+    backoff: linear
+    maxRetries: 1
+    hint: ask the customer
+templates: [llm-overloaded]
+`)
+    expect(options.templates).toEqual(['llm-overloaded'])
+    expect(options.rules).toMatchObject([{ name: 'declined', backoff: linear(), maxRetries: 1 }])
+    expect(readOptions(options).rules.map(({ name }) => name)).toEqual([
+      'declined',
+      'llm-overloaded',
+    ])
+  })
+
+  it('takes maps as JSON from the environment, and joins them with those of the file', () => {
+    const { options } = load({
+      files: { 'redrive.yaml': 'queues: { mail: { maxRetries: 1, priority: low } }' },
+      env: { REDRIVE_QUEUES: '{"mail": {"maxRetries": 2}, "sms": {"timeoutMs": "5s"}}' },
+    })
+    expect(options.queues).toEqual({
+      mail: { maxRetries: 2, priority: 'low' },
+      sms: { timeoutMs: 5000 },
+    })
+  })
+
+  it('gives options that a queue takes', () => {
+    const text = readFileSync(join(import.meta.dirname, '../../examples/redrive.yaml'), 'utf8')
+    const env = { PAYMENTS_SECRET: 's3cret', PAYMENTS_AUTHORIZATION: 'Bearer token' }
+    const config = load({ files: { 'redrive.yaml': text }, env })
+    expect(() => readOptions(config.options)).not.toThrow()
+    expect(config.handlers.get('charge-card')).toEqual({
+      http: {
+        url: 'https://payments.example.com/redrive',
+        secret: 's3cret',
+        timeoutMs: 10_000,
+        headers: { authorization: 'Bearer token' },
+      },
+    })
+    expect(config.handlers.get('resize-image')).toEqual({
+      command: { run: ['/usr/local/bin/resize', '--from-stdin'] },
+    })
+    expect(JSON.stringify(config.settings)).not.toMatch(/s3cret|token/)
+  })
+
+  it('reads secrets from files, without the newline at the end', () => {
+    const config = load({
+      files: {
+        'redrive.yaml':
+          'handlers: { a: { http: { url: "https://a.example", secret: { file: /run/s } } } }',
+        '/run/s': 'hidden\n',
+        '/run/store': 'postgres://u:pw@db/redrive\r\n',
+      },
+      env: { REDRIVE_STORE_FILE: '/run/store' },
+    })
+    expect(config.store).toBe('postgres://u:pw@db/redrive')
+    expect(config.handlers.get('a')).toMatchObject({ http: { secret: 'hidden' } })
+    expect(JSON.stringify(config.settings)).not.toMatch(/hidden|pw/)
+  })
+
+  it('tells all problems at once', () => {
+    const problems = problemsOf({
+      files: { 'redrive.yaml': 'maxRetries: -1\nbreaker: { failures: 0, share: 2 }\nqueus: {}' },
+      env: { REDRIVE_LEASE_MS: 'soon', REDRIVE_NOPE_AT_ALL: '1' },
+      set: ['priority=urgent', 'nonsense'],
+    })
+    expect(problems).toHaveLength(8)
+    expect(() => load({ set: ['maxRetries=-1', 'pollMs=0'] })).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_CONFIG',
+        message: expect.stringMatching(/^2 problems[^]*maxRetries[^]*pollMs/) as string,
+      }) as Error,
+    )
+  })
+
+  it('takes nothing from a prototype and puts nothing into one', () => {
+    for (const key of ['__proto__', 'constructor', 'prototype']) {
+      const inFile = problemsOf({ files: { 'redrive.yaml': `${key}: { admin: true }` } })
+      expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed here`])
+      const below = `queues: { ${key}: { maxRetries: 1 } }`
+      expect(problemsOf({ files: { 'redrive.yaml': below } })[0]).toContain(`queues.${key}`)
+      expect(problemsOf({ set: [`${key}.admin=true`] })[0]).toContain('--set')
+      expect(problemsOf({ set: [`queues.${key}.maxRetries=1`] })[0]).toContain('--set')
+      expect(problemsOf({ env: { REDRIVE_QUEUES: `{"${key}": {"admin": 1}}` } })).not.toEqual([])
+    }
+    expect(({} as { admin?: unknown }).admin).toBeUndefined()
+  })
+})
+
+describe('a file with one thing wrong', () => {
+  it.each(badFiles)('%s is refused by name', (yaml, key, says) => {
+    const problems = problemsOf({ files: { 'redrive.yaml': `# one\n${yaml}` } })
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toContain(`${key} (redrive.yaml:2): `)
+    expect(problems[0]).toContain(says)
+    expect(problems[0]).not.toMatch(/hunter2|pw@/)
+  })
+})
+
+describe('notify', () => {
+  const text = `
+notify:
+  webhook: { url: 'https://hooks.example.org/x', secret: { env: HOOK_SECRET } }
+  slack: { url: { file: slack-url } }
+  pagerduty: { routingKey: { env: PD_KEY } }
+`
+  const files = { 'redrive.yaml': text, 'slack-url': 'https://hooks.slack.example/T0/B0/x\n' }
+
+  it('is read with its secrets, which are not shown', () => {
+    const config = load({ files, env: { HOOK_SECRET: 'hush-1', PD_KEY: 'hush-2' } })
+    expect(config.notify).toEqual({
+      webhook: { url: 'https://hooks.example.org/x', secret: 'hush-1' },
+      slack: { url: 'https://hooks.slack.example/T0/B0/x' },
+      pagerduty: { routingKey: 'hush-2' },
+    })
+    expect(config.options).toEqual({})
+    expect(JSON.stringify(config.settings)).not.toMatch(/hush|T0\/B0/)
+  })
+
+  it('names every secret that is missing', () => {
+    const problems = problemsOf({ files: { 'redrive.yaml': text } })
+    expect(problems.join('\n')).toMatch(/HOOK_SECRET[^]*slack-url[^]*PD_KEY/)
+  })
+
+  it('takes web addresses only', () => {
+    expect(
+      problemsOf({ files: { 'redrive.yaml': "notify: { webhook: { url: 'ftp://x' } }" } })[0],
+    ).toMatch(/notify\.webhook\.url.*https/)
+  })
+})

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { configJsonSchema, configNode } from '../../src/config/json-schema.ts'
+import { configPage, rowsOf } from '../../src/config/reference.ts'
+
+const read = (path: string): string =>
+  readFileSync(join(import.meta.dirname, '../../docs/reference', path), 'utf8')
+
+describe('configPage', () => {
+  it('is what stands in docs/reference (npm run docs)', () => {
+    expect(read('config.md')).toBe(`${configPage()}\n`)
+  })
+
+  it('goes with the schema that stands there (npm run docs)', () => {
+    expect(JSON.parse(read('config.schema.json'))).toEqual(configJsonSchema())
+  })
+
+  it('says of every key what it is', () => {
+    const rows = Object.entries(configNode.properties ?? {}).flatMap(([key, node]) =>
+      rowsOf(key, node),
+    )
+    expect(rows.length).toBeGreaterThan(60)
+    expect(rows.filter(({ node }) => !node.description).map(({ key }) => key)).toEqual([])
+  })
+})

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
+import { told } from '../../src/config/problems.ts'
+import { exponential, linear } from '../../src/policy/backoff.ts'
+
+const sources = (text: string) => ({ env: {}, read: () => text })
+const load = (text: string): Config => loadConfig(sources(text))
+
+describe('the settings of the workflow design', () => {
+  it('mean what they meant', () => {
+    const config = load(`
+dlq_enabled: true
+dlq_max_size: 500
+dlq_default_retry_policy: linear
+dlq_default_max_retries: 7
+dlq_retry_processor_enabled: true
+dlq_retry_interval_seconds: 30
+`)
+    expect(config.options).toEqual({
+      maxItems: 500,
+      backoff: linear(),
+      maxRetries: 7,
+      pollMs: 30_000,
+    })
+    expect(config).toMatchObject({ capture: true, redeliver: true })
+  })
+
+  it('have their own defaults once they are switched on', () => {
+    expect(load('dlq_enabled: true').options).toEqual({
+      maxItems: 10_000,
+      backoff: exponential(),
+      maxRetries: 3,
+      pollMs: 60_000,
+    })
+    expect(load('dlq_enabled: true\nmaxItems: 5').options.maxItems).toBe(5)
+  })
+
+  it('change nothing else when one is given alone', () => {
+    expect(load('dlq_max_size: 100').options).toEqual({ maxItems: 100 })
+    expect(load('dlq_retry_processor_enabled: false').options).toEqual({})
+  })
+
+  it('switch redelivery off, and capture with it', () => {
+    expect(load('dlq_retry_processor_enabled: false')).toMatchObject({
+      capture: true,
+      redeliver: false,
+    })
+    expect(load('dlq_enabled: false')).toMatchObject({ capture: false, redeliver: false })
+  })
+
+  it('may stand beside their twin only when both say the same', () => {
+    expect(load('dlq_max_size: 500\nmaxItems: 500').options.maxItems).toBe(500)
+    expect(load('dlq_retry_interval_seconds: 60\npollMs: 1m').options.pollMs).toBe(60_000)
+    expect(
+      load('dlq_default_retry_policy: linear\nbackoff: { kind: linear, stepMs: 5m }').options
+        .backoff,
+    ).toEqual(linear())
+    const examined = examineConfig(
+      sources(
+        'dlq_max_size: 500\nmaxItems: 501\ndlq_default_retry_policy: linear\nbackoff: never\ndlq_default_max_retries: 1\nmaxRetries: 2\ndlq_retry_interval_seconds: 60\npollMs: 60',
+      ),
+    )
+    expect('problems' in examined ? examined.problems.map(told) : []).toEqual([
+      'dlq_max_size (redrive.yaml:1): says otherwise than maxItems (redrive.yaml:2): give one of them',
+      'dlq_default_retry_policy (redrive.yaml:3): says otherwise than backoff (redrive.yaml:4): give one of them',
+      'dlq_default_max_retries (redrive.yaml:5): says otherwise than maxRetries (redrive.yaml:6): give one of them',
+      'dlq_retry_interval_seconds (redrive.yaml:7): says otherwise than pollMs (redrive.yaml:8): give one of them',
+    ])
+  })
+
+  it('are told as what they became', () => {
+    const { settings } = load('dlq_enabled: true\ndlq_max_size: 500')
+    expect(settings).toContainEqual({
+      key: 'maxItems',
+      value: 500,
+      from: 'dlq_max_size, redrive.yaml:2',
+    })
+    expect(settings).toContainEqual({
+      key: 'pollMs',
+      value: 60_000,
+      from: 'dlq_enabled, redrive.yaml:1',
+    })
+  })
+})
