@@ -17,7 +17,7 @@ export function freshBucket(atMs: number): BucketState {
 }
 
 /** The bucket as it stands at this moment. */
-export function refilled(state: BucketState, budget: Budget, nowMs: number): BucketState {
+function refilled(state: BucketState, budget: Budget, nowMs: number): BucketState {
   const passedMs = Math.max(0, nowMs - state.atMs)
   const tokens = Math.min(burstOf(budget), state.tokens + (passedMs * budget.perSecond) / 1000)
   return { tokens, atMs: Math.max(nowMs, state.atMs) }
