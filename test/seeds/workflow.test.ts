@@ -8,6 +8,7 @@ import {
   backoffMs,
   custom,
   exponential,
+  fixed,
   immediate,
   linear,
   never,
@@ -474,6 +475,36 @@ describe(quote('W12'), () => {
     })
     const { retryAt } = await dlq.enqueue({ type: 'a' }, refused())
     expect(Date.parse(retryAt!) - clock.now()).toBe(1000)
+  })
+
+  it('has templates for common failure patterns: what it is, how to wait, what to do', async () => {
+    const { dlq, clock } = await aQueue({
+      templates: [
+        'expired-credentials',
+        {
+          name: 'nightly-maintenance',
+          when: { message: 'closed for maintenance' },
+          category: 'dependency',
+          backoff: fixed(1_800_000),
+          maxRetries: 12,
+          priority: 'low',
+          hint: 'The warehouse is closed from 2 to 4.',
+        },
+      ],
+    })
+    const closed = new Error('the warehouse is closed for maintenance')
+    const letter = await dlq.enqueue({ type: 'a' }, closed)
+    expect(letter).toMatchObject({
+      category: 'dependency',
+      maxRetries: 12,
+      priority: 'low',
+      failure: { hint: 'The warehouse is closed from 2 to 4.' },
+    })
+    expect(Date.parse(letter.retryAt!) - clock.now()).toBe(1_800_000)
+    const expired = Object.assign(new Error('token expired'), { status: 401 })
+    expect((await dlq.enqueue({ type: 'a' }, expired)).failure.hint).toMatch(
+      /key|credential|token/i,
+    )
   })
 
   it('tells of exhausted letters by itself, and an incident is opened and closed', async () => {
