@@ -13,7 +13,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
+import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -102,14 +102,18 @@ export interface Command {
   readonly args: readonly string[]
   readonly folder: string
   readonly account?: Account
+  /** Variables besides our own. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 /** Starts a server that outlives this process. Its output goes to the log file. */
-export function launch({ file, args, folder, account }: Command, log: string): Process {
+export function launch(command: Command, log: string): Process {
+  const { file, args, folder, account, environment } = command
   const out = openSync(log, 'a')
   const child = spawn(file, args, {
     ...account,
     cwd: '/',
+    env: { ...process.env, ...environment },
     detached: true,
     stdio: ['ignore', out, out],
   })
@@ -120,7 +124,7 @@ export function launch({ file, args, folder, account }: Command, log: string): P
   return { pid: child.pid, mark: folder }
 }
 
-function commandLine(pid: number): string {
+export function commandLine(pid: number): string {
   try {
     if (existsSync('/proc/self/cmdline'))
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
@@ -175,6 +179,21 @@ export async function until(
     if (performance.now() > end) throw new Error(`${what} within ${seconds} s`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
+}
+
+/** Sends one message to a port of ours, and gives the first piece of the answer. */
+export function ask(port: number, message: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.setTimeout(2000, () => socket.destroy(new Error(`no answer from port ${port}`)))
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error(`port ${port} closed`)))
+    socket.once('data', (data) => {
+      resolve(data.toString())
+      socket.destroy()
+    })
+    socket.write(message)
+  })
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -1,21 +1,9 @@
-import { createConnection } from 'node:net'
-import { findProgram, launch, type Command } from './machine.ts'
+import { ask, findProgram, launch, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
 /** One inline command to Redis, and the first piece of its answer. */
-export function askRedis(port: number, command: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection(port, '127.0.0.1')
-    socket.setTimeout(2000, () => socket.destroy(new Error(`no answer from port ${port}`)))
-    socket.once('error', reject)
-    socket.once('close', () => reject(new Error(`port ${port} closed`)))
-    socket.once('data', (data) => {
-      resolve(data.toString())
-      socket.destroy()
-    })
-    socket.write(`${command}\r\n`)
-  })
-}
+export const askRedis = (port: number, command: string): Promise<string> =>
+  ask(port, `${command}\r\n`)
 
 export const isRedisReady = async (port: number): Promise<boolean> =>
   (await askRedis(port, 'PING')).startsWith('+PONG')

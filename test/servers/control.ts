@@ -11,17 +11,19 @@ import {
   rmSync,
 } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import {
   childrenOf,
+  commandLine,
   dataHome,
   findProgram,
   isAlive,
   until,
   type Command,
+  type Process,
 } from '../../scripts/servers/machine.ts'
 
-/** How a server is told to end: PostgreSQL's own words. Redis makes no difference. */
+/** How a server is told to end: PostgreSQL's own words. The others make no difference. */
 export type StopMode = 'smart' | 'fast' | 'immediate'
 
 export interface PrivateServer {
@@ -41,14 +43,21 @@ export interface PrivateServer {
 }
 
 export interface Kind {
+  /** How many ports it needs, one unless told; clients use the first. */
+  readonly ports?: number
   /** Makes the data folder. */
   readonly prepare: (folder: string) => void
-  readonly command: (port: number, folder: string) => Command
-  /** Asks whoever answers on a port for its data folder: another test may have taken the port before us. */
-  readonly folderOf: (port: number) => Promise<string>
+  readonly command: (ports: readonly number[], folder: string) => Command
+  /** A process that it needs beside itself. It is there from the first start on, and no kill or pause meets it. */
+  readonly beside?: (ports: readonly number[], folder: string) => Command
+  /** Asks whoever answers whether this is its data folder: another test may have taken the port before us. */
+  readonly isOurs: (ports: readonly number[], folder: string) => Promise<boolean>
   readonly url: (port: number) => string
   readonly signals: Readonly<Record<StopMode, NodeJS.Signals>>
 }
+
+/** A busy machine may need this long for the slowest of them. */
+const secondsToStart = 60
 
 const children = new Set<ChildProcess>()
 process.once('exit', () => {
@@ -61,13 +70,30 @@ function tied(): string[] {
   return setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []
 }
 
+/** Starts a process that ends with ours at the latest. */
+function bear({ file, args, account, environment }: Command, log: string): ChildProcess {
+  const out = openSync(log, 'a')
+  const [first, ...rest] = [...tied(), file, ...args]
+  const env = { ...process.env, ...environment }
+  const born = spawn(first!, rest, { ...account, cwd: '/', env, stdio: ['ignore', out, out] })
+  closeSync(out)
+  children.add(born)
+  born.once('exit', () => children.delete(born))
+  return born
+}
+
+const lives = (child: ChildProcess | undefined): child is ChildProcess =>
+  child !== undefined && child.exitCode === null && !child.signalCode
+
 /** Signals a server and its own processes. It is frozen first, so that it cannot make new ones meanwhile. */
-function signalAll({ pid }: ChildProcess, name: NodeJS.Signals): number[] {
-  const sent: number[] = []
+function signalAll({ pid }: ChildProcess, name: NodeJS.Signals): Process[] {
+  const sent: Process[] = []
   const send = (to: number, signal: NodeJS.Signals): void => {
+    const [mark] = commandLine(to).split(' ')
     try {
       process.kill(to, signal)
-      sent.push(to)
+      // What has ended already, and waits to be noticed, has no command line.
+      if (mark) sent.push({ pid: to, mark })
     } catch {
       // It is gone already.
     }
@@ -78,13 +104,13 @@ function signalAll({ pid }: ChildProcess, name: NodeJS.Signals): number[] {
   return sent
 }
 
-async function anyPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+async function anyPorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  for (const server of servers) server.close()
+  await Promise.all(servers.map((server) => once(server, 'close')))
+  return ports
 }
 
 /** Removes the folders of test runs that were killed before they could. */
@@ -96,7 +122,7 @@ function sweep(): void {
   }
 }
 
-/** Makes a server in a folder of its own, on a port that nobody has. */
+/** Makes a server in a folder of its own, on ports that nobody has. */
 export async function begin(kind: Kind): Promise<PrivateServer> {
   sweep()
   // Not below the temp folder: the user that runs the server must be able to reach it.
@@ -105,12 +131,12 @@ export async function begin(kind: Kind): Promise<PrivateServer> {
   try {
     kind.prepare(join(home, 'data'))
     for (let tries = 1; ; tries += 1) {
-      const server = control(kind, home, await anyPort())
+      const { server, end } = control(kind, home, await anyPorts(kind.ports ?? 1))
       try {
         await server.start()
         return server
       } catch (error) {
-        await server.kill9()
+        await end()
         if (tries === 3) throw error
       }
     }
@@ -120,65 +146,75 @@ export async function begin(kind: Kind): Promise<PrivateServer> {
   }
 }
 
-function control(kind: Kind, home: string, port: number): PrivateServer {
+/** The server, and a way to end it with what is beside it. */
+interface Controlled {
+  readonly server: PrivateServer
+  readonly end: () => Promise<void>
+}
+
+function control(kind: Kind, home: string, ports: readonly number[]): Controlled {
   const folder = join(home, 'data')
   const log = join(home, 'log')
+  const port = ports[0]!
   let child: ChildProcess | undefined
-  const lives = (): boolean => child !== undefined && child.exitCode === null && !child.signalCode
+  let beside: ChildProcess | undefined
 
   const start = async (): Promise<void> => {
-    if (lives()) return
-    const { file, args, account } = kind.command(port, folder)
-    const out = openSync(log, 'a')
-    const [first, ...rest] = [...tied(), file, ...args]
-    const born = spawn(first!, rest, { ...account, cwd: '/', stdio: ['ignore', out, out] })
-    closeSync(out)
-    child = born
-    children.add(born)
-    born.once('exit', () => children.delete(born))
+    if (lives(child)) return
+    if (kind.beside && !lives(beside)) beside = bear(kind.beside(ports, folder), log)
+    const command = kind.command(ports, folder)
+    child = bear(command, log)
     const isOurs = async (): Promise<boolean> => {
-      if (!lives()) throw new Error(`${file} ended: ${readFileSync(log, 'utf8').slice(-2000)}`)
-      return (await kind.folderOf(port).catch(() => '')) === folder
+      if (!lives(child))
+        throw new Error(`${command.file} ended: ${readFileSync(log, 'utf8').slice(-2000)}`)
+      return kind.isOurs(ports, folder).catch(() => false)
     }
-    await until(`${file} did not answer on port ${port}`, isOurs, 30)
+    await until(`${command.file} did not answer on port ${port}`, isOurs, secondsToStart)
   }
 
-  const end = async (send: (child: ChildProcess) => void): Promise<void> => {
-    if (!lives()) return
-    const gone = once(child!, 'exit')
-    send(child!)
+  const ended = async (
+    target: ChildProcess | undefined,
+    send: (child: ChildProcess) => void,
+  ): Promise<void> => {
+    if (!lives(target)) return
+    const gone = once(target, 'exit')
+    send(target)
     await gone
   }
 
-  const kill9 = async (): Promise<void> => {
-    let killed: number[] = []
-    await end((child) => {
+  const kill = async (target: ChildProcess | undefined): Promise<void> => {
+    let killed: Process[] = []
+    await ended(target, (child) => {
       killed = signalAll(child, 'SIGKILL')
     })
-    const mark = basename(kind.command(port, folder).file)
-    const gone = (): boolean => !killed.some((pid) => isAlive({ pid, mark }))
-    await until('the killed processes did not end', gone, 10)
+    await until('the killed processes did not end', () => !killed.some(isAlive), 10)
   }
 
-  return {
+  const end = async (): Promise<void> => {
+    await kill(child)
+    await kill(beside)
+  }
+
+  const server: PrivateServer = {
     url: kind.url(port),
     port,
     start,
     stop: (mode = 'fast') =>
-      end((child) => {
+      ended(child, (child) => {
         signalAll(child, 'SIGCONT')
         child.kill(kind.signals[mode])
       }),
-    kill9,
+    kill9: () => kill(child),
     pause: () => {
-      if (lives()) signalAll(child!, 'SIGSTOP')
+      if (lives(child)) signalAll(child, 'SIGSTOP')
     },
     resume: () => {
-      if (lives()) signalAll(child!, 'SIGCONT')
+      if (lives(child)) signalAll(child, 'SIGCONT')
     },
     remove: async () => {
-      await kill9()
+      await end()
       rmSync(home, { recursive: true, force: true })
     },
   }
+  return { server, end }
 }

@@ -1,12 +1,31 @@
 // A server for one test file alone, to be stopped, killed and paused while a store talks to it.
 import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { Client } from 'pg'
+import {
+  createBroker,
+  kafkaCommand,
+  kafkaFolder,
+  kafkaUrl,
+  lacksKafka,
+  type KafkaSettings,
+} from '../../scripts/servers/kafka.ts'
+import { askNats, lacksNats, natsCommand, natsUrl } from '../../scripts/servers/nats.ts'
 import {
   createDatabase,
   lacksPostgres,
   postgresCommand,
   postgresUrl,
 } from '../../scripts/servers/postgres.ts'
+import {
+  createNode,
+  epmdCommand,
+  greetRabbitmq,
+  lacksRabbitmq,
+  nodeName,
+  rabbitmqCommand,
+  rabbitmqUrl,
+} from '../../scripts/servers/rabbitmq.ts'
 import {
   askRedis,
   lacksRedis,
@@ -16,7 +35,16 @@ import {
 import { begin, type PrivateServer } from './control.ts'
 
 /** Why there can be no private server on this machine, or nothing. Use with `describe.skipIf`. */
-export const lacksPrivate = { postgres: lacksPostgres, redis: lacksRedis }
+export const lacksPrivate = {
+  postgres: lacksPostgres,
+  redis: lacksRedis,
+  rabbitmq: lacksRabbitmq,
+  nats: lacksNats,
+  kafka: lacksKafka,
+}
+
+/** For servers that know one way to end. */
+const inOrder = { smart: 'SIGTERM', fast: 'SIGTERM', immediate: 'SIGTERM' } as const
 
 /** PostgreSQL, as durable as the shared one unless `settings` say otherwise. */
 export function privatePostgres(
@@ -24,17 +52,17 @@ export function privatePostgres(
 ): Promise<PrivateServer> {
   return begin({
     prepare: createDatabase,
-    command: (port, folder) => postgresCommand(port, folder, settings),
-    folderOf: async (port) => {
+    command: ([port], folder) => postgresCommand(port!, folder, settings),
+    isOurs: async ([port], folder) => {
       const client = new Client({
-        connectionString: postgresUrl(port),
+        connectionString: postgresUrl(port!),
         connectionTimeoutMillis: 5000,
       })
       client.on('error', () => {})
       try {
         await client.connect()
         const { rows } = await client.query<{ data_directory: string }>('show data_directory')
-        return rows[0]!.data_directory
+        return rows[0]?.data_directory === folder
       } finally {
         await client.end()
       }
@@ -52,9 +80,56 @@ export function privateRedis(
   const following = replicaOf ? { replicaof: ['127.0.0.1', String(replicaOf.port)] } : {}
   return begin({
     prepare: (folder) => mkdirSync(folder),
-    command: (port, folder) => redisCommand(port, folder, { ...settings, ...following }),
-    folderOf: async (port) => (await askRedis(port, 'CONFIG GET dir')).split('\r\n')[4] ?? '',
+    command: ([port], folder) => redisCommand(port!, folder, { ...settings, ...following }),
+    isOurs: async ([port], folder) =>
+      (await askRedis(port!, 'CONFIG GET dir')).split('\r\n')[4] === folder,
     url: (port) => `redis://127.0.0.1:${port}`,
-    signals: { smart: 'SIGTERM', fast: 'SIGTERM', immediate: 'SIGTERM' },
+    signals: inOrder,
+  })
+}
+
+/**
+ * RabbitMQ, with the user guest. It takes seconds to start. It writes the names of new quorum queues to the disk half a
+ * second late, and loses those that it is killed before: stop and start it once after declaring them.
+ */
+export function privateRabbitmq(): Promise<PrivateServer> {
+  return begin({
+    ports: 3,
+    prepare: createNode,
+    beside: epmdCommand,
+    command: rabbitmqCommand,
+    isOurs: async ([port], folder) => (await greetRabbitmq(port!)).includes(nodeName(folder)),
+    url: rabbitmqUrl,
+    signals: inOrder,
+  })
+}
+
+/** NATS with JetStream. */
+export function privateNats(): Promise<PrivateServer> {
+  return begin({
+    ports: 2,
+    prepare: (folder) => mkdirSync(folder),
+    command: natsCommand,
+    isOurs: async ([, monitor], folder) => {
+      const { config } = (await askNats(monitor!, 'jsz')) as { config: { store_dir: string } }
+      return config.store_dir === join(folder, 'jetstream')
+    },
+    url: natsUrl,
+    signals: inOrder,
+  })
+}
+
+/**
+ * Kafka, as the shared one unless `settings` say otherwise. It takes seconds to start. Clients go on to the address that
+ * it advertises, so a proxy before it must be named there: `'advertised.listeners': 'PLAINTEXT://127.0.0.1:…'`.
+ */
+export function privateKafka(settings: KafkaSettings = {}): Promise<PrivateServer> {
+  return begin({
+    ports: 2,
+    prepare: createBroker,
+    command: (ports, folder) => kafkaCommand(ports, folder, settings),
+    isOurs: async ([port], folder) => (await kafkaFolder(port!)) === folder,
+    url: kafkaUrl,
+    signals: inOrder,
   })
 }

@@ -2,7 +2,15 @@
 import { isRunning, readState } from '../../scripts/servers/state.ts'
 import { servers } from '../../scripts/servers/table.ts'
 
-export type Backend = 'postgres' | 'redis' | 'redis-cluster' | 'pgbouncer' | 'opensearch'
+export type Backend =
+  | 'postgres'
+  | 'redis'
+  | 'redis-cluster'
+  | 'pgbouncer'
+  | 'opensearch'
+  | 'rabbitmq'
+  | 'nats'
+  | 'kafka'
 
 /** Where a backend is; when there is none, `missing` says why and the URL is empty. */
 export interface Offer {
@@ -22,7 +30,7 @@ export function backend(name: Backend): Offer {
 
 let count = 0
 
-/** A name that no other test, process or run uses: lower case, and fit for schemas, keys and indices. */
+/** A name that no other test, process or run uses: lower case, and fit for schemas, keys, indices, queues, streams and topics. */
 export function freshName(): string {
   count += 1
   const born = Math.floor(performance.timeOrigin).toString(36)

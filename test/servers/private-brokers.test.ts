@@ -1,0 +1,168 @@
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import {
+  Admin,
+  Consumer,
+  Producer,
+  stringDeserializers,
+  stringSerializers,
+} from '@platformatic/kafka'
+import amqplib from 'amqplib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { PrivateServer } from './control.ts'
+import { lacksPrivate, privateKafka, privateNats, privateRabbitmq } from './private.ts'
+
+/** Starting again is part of these tests, and takes a busy machine its time. */
+const patience = 90_000
+
+describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patience }, () => {
+  let server: PrivateServer
+  beforeAll(async () => {
+    server = await privateRabbitmq()
+  }, patience)
+  afterAll(() => server.remove())
+
+  const onChannel = async <T>(
+    work: (channel: amqplib.ConfirmChannel) => Promise<T>,
+  ): Promise<T> => {
+    const connection = await amqplib.connect(server.url)
+    connection.on('error', () => {})
+    try {
+      return await work(await connection.createConfirmChannel())
+    } finally {
+      await connection.close()
+    }
+  }
+  const quorum = { arguments: { 'x-queue-type': 'quorum' } }
+
+  it('keeps what a quorum queue confirmed when it is killed, and answers on the same port', async () => {
+    await onChannel((channel) => channel.assertQueue('kept', quorum))
+    await server.stop()
+    await server.start()
+    await onChannel(async (channel) => {
+      channel.sendToQueue('kept', Buffer.from('letter'), { persistent: true })
+      await channel.waitForConfirms()
+    })
+    const witness = await amqplib.connect(server.url)
+    witness.on('error', () => {})
+    const cut = new Promise((resolve) => witness.once('close', resolve))
+    await server.kill9()
+    await cut
+    await expect(amqplib.connect(server.url)).rejects.toThrow('ECONNREFUSED')
+    await server.start()
+    const message = await onChannel((channel) => channel.get('kept', { noAck: true }))
+    expect(message && message.content.toString()).toBe('letter')
+  })
+
+  it('runs beside another, and stops in order', async () => {
+    const other = await privateRabbitmq()
+    try {
+      expect(other.port).not.toBe(server.port)
+      await onChannel((channel) => channel.assertQueue('here', quorum))
+      await other.stop()
+      expect(await onChannel((channel) => channel.checkQueue('here'))).toMatchObject({
+        queue: 'here',
+      })
+    } finally {
+      await other.remove()
+    }
+  })
+})
+
+describe.skipIf(lacksPrivate.nats())('a private NATS', { timeout: patience }, () => {
+  let server: PrivateServer
+  beforeAll(async () => {
+    server = await privateNats()
+  }, patience)
+  afterAll(() => server.remove())
+
+  const connected = async <T>(work: (connection: NatsConnection) => Promise<T>): Promise<T> => {
+    const connection = await connect({ servers: server.url, reconnect: false })
+    try {
+      return await work(connection)
+    } finally {
+      await connection.close()
+    }
+  }
+
+  it.each(['kill9', 'stop'] as const)('keeps what a stream took: %s', async (end) => {
+    await connected(async (connection) => {
+      const manager = await jetstreamManager(connection)
+      await manager.streams.add({ name: end, subjects: [end] })
+      await jetstream(connection).publish(end, 'letter')
+    })
+    const witness = await connect({ servers: server.url, reconnect: false })
+    await server[end]()
+    await witness.closed()
+    await expect(connect({ servers: server.url, reconnect: false })).rejects.toThrow()
+    await server.start()
+    const message = await connected(async (connection) =>
+      (await jetstreamManager(connection)).streams.getMessage(end, { seq: 1 }),
+    )
+    expect(message?.string()).toBe('letter')
+  })
+})
+
+describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout: patience }, () => {
+  let server: PrivateServer
+  beforeAll(async () => {
+    server = await privateKafka({ 'num.partitions': '3' })
+  }, patience)
+  afterAll(() => server.remove())
+
+  const settings = () => ({ clientId: 'test', bootstrapBrokers: [server.url] })
+
+  it('has the settings that were asked for', async () => {
+    const admin = new Admin(settings())
+    await admin.createTopics({ topics: ['three'], partitions: -1, replicas: -1 })
+    const partitions = async (): Promise<number | undefined> =>
+      (await admin.metadata({ topics: ['three'] })).topics.get('three')?.partitionsCount
+    await expect.poll(partitions, { timeout: 10_000 }).toBe(3)
+    await admin.close()
+  })
+
+  it('has no topic that nobody created', async () => {
+    const admin = new Admin({ ...settings(), retries: 0 })
+    const asked = admin.metadata({ topics: ['nobody'], autocreateTopics: true })
+    await expect(asked).rejects.toThrow('Unknown topic')
+    // Topics come to be in order: whatever was begun before this one is there as well.
+    await admin.createTopics({ topics: ['later'], partitions: 1, replicas: 1 })
+    await expect.poll(() => admin.listTopics(), { timeout: 10_000 }).toContain('later')
+    expect(await admin.listTopics()).not.toContain('nobody')
+    await admin.close()
+  })
+
+  it('keeps what was written when it is killed', async () => {
+    const admin = new Admin(settings())
+    await admin.createTopics({ topics: ['kept'], partitions: 1, replicas: 1 })
+    await admin.close()
+    const producer = new Producer({ ...settings(), serializers: stringSerializers })
+    await producer.send({ messages: [{ topic: 'kept', value: 'letter' }] })
+    await producer.close()
+    await server.kill9()
+    const late = new Admin({ ...settings(), retries: 0 })
+    await expect(late.listTopics()).rejects.toThrow()
+    await late.close()
+    await server.start()
+    const consumer = new Consumer({
+      ...settings(),
+      groupId: 'reader',
+      deserializers: stringDeserializers,
+    })
+    const stream = await consumer.consume({ topics: ['kept'], mode: 'earliest' })
+    for await (const message of stream) {
+      expect(message.value).toBe('letter')
+      break
+    }
+    await consumer.close(true)
+  })
+
+  it('can be stopped while paused', async () => {
+    server.pause()
+    await server.stop()
+    await server.start()
+    const admin = new Admin(settings())
+    expect(await admin.listTopics()).toContain('kept')
+    await admin.close()
+  })
+})
