@@ -60,7 +60,7 @@ export const errorTable = {
     exit: 2,
     retry: false,
     means:
-      'The payload is larger than maxPayloadBytes. Keep it elsewhere and capture a reference to it.',
+      'The payload is larger than maxPayloadBytes, or a body larger than the broker takes. Keep it elsewhere and use a reference to it.',
   },
   STORE_UNAVAILABLE: {
     status: 503,
@@ -73,13 +73,51 @@ export const errorTable = {
     exit: 8,
     retry: false,
     means:
-      'The store opened, but its version or settings would break a promise. The message says which.',
+      'The store or broker opened, but its version or settings would break a promise. The message says which.',
+  },
+  RECEIPT_EXPIRED: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'The receipt of a message is stale: it was settled, or it lapsed and somebody else may have the message. Nothing was done.',
+  },
+  MESSAGE_FINALIZED: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means: 'The message was acknowledged or given back already through this delivery.',
+  },
+  REPLY_UNAVAILABLE: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'The message asks for no reply, or the mailbox it names is not known here.',
+  },
+  UNDECODABLE: {
+    status: 422,
+    exit: 2,
+    retry: false,
+    means: 'The bytes of a body are not what their content type says. They are kept as they are.',
+  },
+  MAILBOX_FULL: {
+    status: 429,
+    exit: 7,
+    retry: true,
+    means: 'The mailbox takes no more messages for now. Nothing was sent.',
+  },
+  MAILBOX_UNAVAILABLE: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The broker could not be reached, or did not answer in time. What was asked may or may not have been done.',
   },
   CLOSED: {
     status: 500,
     exit: 9,
     retry: false,
-    means: 'The queue or store was used after it was closed.',
+    means: 'The queue, store or mailbox was used after it was closed.',
   },
 } as const satisfies Record<string, { status: number; exit: number; retry: boolean; means: string }>
 

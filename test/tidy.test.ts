@@ -63,10 +63,11 @@ describe('the rooms', () => {
   it('drivers never import a sibling', () => {
     const folder = (path: string): string => path.split('/').slice(0, 3).join('/')
     const crossing = sources
-      .filter((path) => path.startsWith('src/stores/'))
+      .filter((path) => /^src\/(stores|mailboxes)\/.*\//.test(path))
       .filter((path) =>
         importsOf(path).some(
-          (target) => target.startsWith('src/stores/') && folder(target) !== folder(path),
+          (target) =>
+            /^src\/(stores|mailboxes)\/.*\//.test(target) && folder(target) !== folder(path),
         ),
       )
     expect(crossing).toEqual([])

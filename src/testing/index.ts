@@ -8,5 +8,7 @@ export {
 } from './corpus/corpus.ts'
 export { reviveError, type ErrorShape } from './corpus/revive.ts'
 export { fakeClock, type FakeClock } from './fake-clock.ts'
+export { mailboxContract } from './mailbox/contract.ts'
+export type { MailboxBench, MailboxCheck } from './mailbox/check.ts'
 export { storeContract } from './store/contract.ts'
 export type { StoreBench, StoreCheck } from './store/check.ts'

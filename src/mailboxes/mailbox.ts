@@ -1,0 +1,195 @@
+import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { encodePayload } from '../letter/payload.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type {
+  Browsed,
+  Delivery,
+  Mailbox,
+  MailboxDriver,
+  MailboxHealth,
+  MailboxPowers,
+  MailboxResolver,
+  Message,
+  Parcel,
+  ReceiveOptions,
+  SendOptions,
+} from '../mailbox.ts'
+import { bounded, checkHeaders, maxVisibilitySeconds, printable, whole } from './bounds.ts'
+import { OpenMessage, payloadOf, type MessageParts } from './message.ts'
+
+export interface MailboxOptions {
+  clock: Clock
+  /** Where replies go. Without one, no reply can be sent. */
+  resolver?: MailboxResolver
+}
+
+/** The broker's own verbs, with everything around them that is the same for all brokers. INVALID_INPUT for a name that is none. */
+export function mailbox(driver: MailboxDriver, options: MailboxOptions): Mailbox {
+  return new OpenMailbox(driver, options)
+}
+
+class OpenMailbox implements Mailbox {
+  readonly #driver: MailboxDriver
+  readonly #options: MailboxOptions
+  /** The same for all messages. */
+  readonly #parts: MessageParts
+  readonly #closing = new AbortController()
+  readonly browse?: NonNullable<Mailbox['browse']>
+  #opening: Promise<void> | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(driver: MailboxDriver, options: MailboxOptions) {
+    printable('the name of a mailbox', driver.name)
+    this.#driver = driver
+    this.#options = options
+    const { clock, resolver } = options
+    this.#parts = { driver, clock, resolver, mustBeOpen: () => this.#mustBeOpen() }
+    if (driver.powers.browse) this.browse = (asked = {}) => this.#browse(asked)
+  }
+
+  get name(): string {
+    return this.#driver.name
+  }
+
+  get powers(): MailboxPowers {
+    return this.#driver.powers
+  }
+
+  get closed(): boolean {
+    return this.#closed !== undefined
+  }
+
+  async open(): Promise<void> {
+    this.#mustBeOpen()
+    this.#opening ??= this.#driver.open().catch((error: unknown) => {
+      // The broker may be there the next time.
+      this.#opening = undefined
+      throw error
+    })
+    await this.#opening
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#shut()
+    return this.#closed
+  }
+
+  async #shut(): Promise<void> {
+    this.#closing.abort()
+    await this.#opening?.catch(() => {})
+    await this.#driver.close()
+    await this.#options.resolver?.close?.()
+  }
+
+  async send(body: unknown, options: SendOptions = {}): Promise<string> {
+    this.#mustBeOpen()
+    const { powers } = this
+    const { replyTo, contentType, headers = {}, id = this.#options.clock.id() } = options
+    const delaySeconds = bounded('delaySeconds', options.delaySeconds ?? 0, maxVisibilitySeconds)
+    if (delaySeconds > 0 && !powers.delay)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `${powers.kind} cannot delay messages: leave delaySeconds out`,
+      )
+    printable('an id', id)
+    if (replyTo !== undefined) printable('replyTo', replyTo)
+    if (contentType !== undefined) printable('a content type', contentType)
+    checkHeaders(headers)
+    const { bytes, contentType: written } = encodePayload(body, contentType)
+    if (bytes.byteLength > powers.maxBodyBytes)
+      throw new RedriveError(
+        'TOO_LARGE',
+        `the body has ${bytes.byteLength} bytes, ${powers.kind} takes ${powers.maxBodyBytes}: send a reference to it instead`,
+      )
+    const parcel: Parcel = { id, bytes, contentType: written, headers: { ...headers } }
+    if (replyTo !== undefined) parcel.replyTo = replyTo
+    await this.#driver.send(parcel, delaySeconds * 1000)
+    return id
+  }
+
+  async receive(options: ReceiveOptions = {}): Promise<Message[]> {
+    const max = whole('max', options.max ?? 1, 10)
+    const visibilityMs =
+      1000 * bounded('visibilitySeconds', options.visibilitySeconds ?? 30, maxVisibilitySeconds)
+    const waitMs = 1000 * bounded('waitSeconds', options.waitSeconds ?? 0, maxVisibilitySeconds)
+    if (this.closed || options.signal?.aborted) return []
+    const { signal, part } = joined(this.#closing.signal, options.signal)
+    try {
+      const deliveries = await this.#driver.receive({ max, visibilityMs, waitMs, signal })
+      const lapsesMs = this.#options.clock.now() + visibilityMs
+      return deliveries.map((one) => this.#message(one, lapsesMs))
+    } catch (error) {
+      // Whoever gave up does not care how the broker took it.
+      if (signal.aborted) return []
+      throw error
+    } finally {
+      part()
+    }
+  }
+
+  async purge(): Promise<number> {
+    this.#mustBeOpen()
+    if (this.powers.purge) return this.#driver.purge()
+    throw new RedriveError('INVALID_INPUT', `${this.powers.kind} cannot purge a mailbox`)
+  }
+
+  async approximateCount(): Promise<number> {
+    this.#mustBeOpen()
+    return this.#driver.count()
+  }
+
+  async health(): Promise<MailboxHealth> {
+    if (this.closed) return { ok: false, checks: {}, problems: ['the mailbox is closed'] }
+    try {
+      return await this.#driver.health()
+    } catch (error) {
+      const problem = error instanceof RedriveError ? error.message : 'the broker gave no answer'
+      return { ok: false, checks: {}, problems: [problem] }
+    }
+  }
+
+  async #browse({ after, limit = 50 }: { after?: string; limit?: number }): Promise<Browsed> {
+    this.#mustBeOpen()
+    whole('limit', limit, 1000)
+    const page = await this.#driver.browse!(after, limit)
+    const messages = page.found.map(
+      ({ id, headers, deliveries, failures, enqueuedMs, replyTo, ...body }) => ({
+        id,
+        body: payloadOf(body),
+        headers,
+        deliveries,
+        failures,
+        enqueuedAt: toTimestamp(enqueuedMs),
+        ...(replyTo === undefined ? {} : { replyTo }),
+      }),
+    )
+    return page.after === undefined ? { messages } : { messages, after: page.after }
+  }
+
+  #message(delivery: Delivery, lapsesMs: number): Message {
+    return new OpenMessage(delivery, lapsesMs, this.#parts)
+  }
+
+  #mustBeOpen(): void {
+    if (this.closed)
+      throw new RedriveError('CLOSED', `the mailbox ${this.name} is closed: open another one`)
+  }
+}
+
+/**
+ * One signal of both. `AbortSignal.any` would do, but what it makes hangs on the long-lived signal until the garbage is collected; this
+ * lets go of it when the waiting is over.
+ */
+function joined(own: AbortSignal, other?: AbortSignal): { signal: AbortSignal; part: () => void } {
+  if (!other) return { signal: own, part: () => {} }
+  const either = new AbortController()
+  const abort = (): void => either.abort()
+  own.addEventListener('abort', abort)
+  other.addEventListener('abort', abort)
+  const part = (): void => {
+    own.removeEventListener('abort', abort)
+    other.removeEventListener('abort', abort)
+  }
+  return { signal: either.signal, part }
+}

@@ -1,0 +1,152 @@
+import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { Payload } from '../letter/letter.ts'
+import { decodePayload } from '../letter/payload.ts'
+import { toTimestamp, type Timestamp } from '../letter/time.ts'
+import type { Delivery, MailboxDriver, MailboxResolver, Message, NackOptions } from '../mailbox.ts'
+import { bounded, maxVisibilitySeconds } from './bounds.ts'
+
+export interface MessageParts {
+  driver: MailboxDriver
+  clock: Clock
+  resolver: MailboxResolver | undefined
+  /** Throws CLOSED when the mailbox is. */
+  mustBeOpen: () => void
+}
+
+/** One delivery. What is done with it goes to its driver by the receipt. */
+export class OpenMessage implements Message {
+  readonly id: string
+  readonly body: Payload
+  readonly headers: Readonly<Record<string, string>>
+  readonly deliveries: number
+  readonly failures: number
+  readonly replyTo?: string
+  readonly #parts: MessageParts
+  readonly #receipt: string
+  readonly #enqueuedMs: number
+  readonly #firstReceivedMs: number
+  #lapsesMs: number
+  #finalized = false
+  /** One thing after the other: what is finalised meanwhile is refused, not done twice. */
+  #last: Promise<unknown> | undefined
+
+  constructor(delivery: Delivery, lapsesMs: number, parts: MessageParts) {
+    this.id = delivery.id
+    this.body = payloadOf(delivery)
+    this.headers = delivery.headers
+    this.deliveries = delivery.deliveries
+    this.failures = delivery.failures
+    if (delivery.replyTo !== undefined) this.replyTo = delivery.replyTo
+    this.#receipt = delivery.receipt
+    this.#enqueuedMs = delivery.enqueuedMs
+    this.#firstReceivedMs = delivery.firstReceivedMs
+    this.#lapsesMs = lapsesMs
+    this.#parts = parts
+  }
+
+  get finalized(): boolean {
+    return this.#finalized
+  }
+
+  get enqueuedAt(): Timestamp {
+    return toTimestamp(this.#enqueuedMs)
+  }
+
+  get firstReceivedAt(): Timestamp {
+    return toTimestamp(this.#firstReceivedMs)
+  }
+
+  get visibleAt(): Timestamp {
+    return toTimestamp(this.#lapsesMs)
+  }
+
+  value(): unknown {
+    try {
+      return decodePayload(this.body)
+    } catch (cause) {
+      const { contentType } = this.body
+      throw new RedriveError(
+        'UNDECODABLE',
+        `message ${this.id} cannot be read as ${contentType.slice(0, 100)}: its bytes are in body`,
+        { cause },
+      )
+    }
+  }
+
+  acknowledge(): Promise<void> {
+    return this.#settle(() => this.#parts.driver.acknowledge(this.#receipt))
+  }
+
+  async nack({ delaySeconds = 0, failed = true }: NackOptions = {}): Promise<void> {
+    const { driver } = this.#parts
+    const delayMs = bounded('delaySeconds', delaySeconds, maxVisibilitySeconds) * 1000
+    await this.#settle(() => driver.nack(this.#receipt, { delayMs, failed }))
+  }
+
+  async extend(seconds: number): Promise<void> {
+    const { driver, clock } = this.#parts
+    const askedMs = bounded('seconds', seconds, maxVisibilitySeconds) * 1000
+    await this.#inTurn(async () => {
+      if (!driver.powers.extend)
+        throw new RedriveError('INVALID_INPUT', `${driver.powers.kind} cannot extend a receipt`)
+      // Some brokers would take a shorter time as it is said. They are asked for what is left of the longer one, since only they
+      // know whether the receipt still holds.
+      const nowMs = clock.now()
+      const leftMs = Math.min(this.#lapsesMs - nowMs, maxVisibilitySeconds * 1000)
+      const ms = Math.max(askedMs, leftMs)
+      if (!(await driver.extend(this.#receipt, ms))) throw this.#expired()
+      this.#lapsesMs = nowMs + ms
+    })
+  }
+
+  reply(body: unknown): Promise<string> {
+    return this.#inTurn(async () => {
+      const { replyTo } = this
+      if (replyTo === undefined)
+        throw new RedriveError('REPLY_UNAVAILABLE', `message ${this.id} asks for no reply`)
+      const target = await this.#parts.resolver?.resolve(replyTo)
+      if (!target)
+        throw new RedriveError(
+          'REPLY_UNAVAILABLE',
+          `nothing is known here of the mailbox ${replyTo.slice(0, 100)} that message ${this.id} wants its reply in: give a resolver that knows it`,
+        )
+      return target.send(body, { headers: { 'redrive-in-reply-to': this.id } })
+    })
+  }
+
+  #settle(act: () => Promise<boolean>): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!(await act())) throw this.#expired()
+      this.#finalized = true
+    })
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const run = (): Promise<T> => this.#unlessOver(act)
+    const mine = this.#last ? this.#last.then(run) : run()
+    this.#last = mine.catch(() => {})
+    return mine
+  }
+
+  async #unlessOver<T>(act: () => Promise<T>): Promise<T> {
+    if (this.#finalized)
+      throw new RedriveError('MESSAGE_FINALIZED', `message ${this.id} is finalised already`)
+    this.#parts.mustBeOpen()
+    return act()
+  }
+
+  #expired(): RedriveError {
+    return new RedriveError(
+      'RECEIPT_EXPIRED',
+      `the receipt for message ${this.id} is stale: it was settled, or it lapsed and somebody else may have the message`,
+    )
+  }
+}
+
+export function payloadOf({
+  bytes,
+  contentType,
+}: Pick<Delivery, 'bytes' | 'contentType'>): Payload {
+  return { bytes, contentType, size: bytes.byteLength, version: 1 }
+}

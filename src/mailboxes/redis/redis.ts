@@ -1,0 +1,346 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Gatherer } from '../../kept/gather.ts'
+import type {
+  Ask,
+  Delivery,
+  Mailbox,
+  MailboxDriver,
+  MailboxHealth,
+  MailboxPowers,
+  MailboxResolver,
+  Parcel,
+} from '../../mailbox.ts'
+import { mailbox } from '../mailbox.ts'
+import { addressOf, settingsIn } from './address.ts'
+import { hintsOn, type Hints } from './hints.ts'
+import { pack, unpack } from './packing.ts'
+import { checkSchema, inspect, refuseDangers, textOf } from './safety.ts'
+import { maxStep, scripts } from './scripts.ts'
+import { together, weightOf } from './together.ts'
+import { wireTo, type Argument, type Reply, type Wire } from './wire.ts'
+
+export interface RedisMailboxOptions {
+  name: string
+  /**
+   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
+   * The settings from `prefix` on may also stand in it, behind a question mark.
+   */
+  url: string
+  /** For ids and waiting. When messages lapse and expire goes by the server's clock. */
+  clock?: Clock
+  resolver?: MailboxResolver
+  /** Hears how many messages went because their time was over. What it throws is its own. */
+  onExpired?: (count: number) => void
+  /** What all keys begin with, before the name. `redrive` unless said. */
+  prefix?: string
+  /** How long a message is kept from when it can first be received. 259,200 (three days) unless said; 0 for ever. */
+  retentionSeconds?: number
+  /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. No limit unless said. */
+  maxMessages?: number
+  /** Opens also on a server that may lose messages. */
+  allowVolatile?: boolean
+  /** How many replicas must have a message before its sending is acknowledged. None unless said. */
+  waitReplicas?: number
+  /** How long a call may take. 5 seconds unless said. */
+  timeoutMs?: number
+}
+
+/**
+ * A mailbox in Redis, for any number of processes. Every verb is one script, so it happens whole or not at all. All keys
+ * have one hash tag: in a cluster a mailbox lives on one node, and many mailboxes on all of them.
+ */
+export function redisMailbox(options: RedisMailboxOptions): Mailbox {
+  const { clock = systemClock, resolver } = options
+  const driver = new RedisMailbox({ ...settingsIn(options.url), ...options }, clock)
+  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+}
+
+/** Three days. */
+const defaultRetentionSeconds = 259_200
+
+/** What becomes of a receipt: a acknowledge, f give back as failed, n give back, u give back unseen, e extend. */
+type Deed = 'a' | 'f' | 'n' | 'u' | 'e'
+
+interface Taken {
+  found: Delivery[]
+  /** When something may come into sight by itself. */
+  dueMs: number
+}
+
+const nothing: Taken = { found: [], dueMs: Infinity }
+
+class RedisMailbox implements MailboxDriver {
+  readonly name: string
+  readonly #options: RedisMailboxOptions
+  readonly #clock: Clock
+  readonly #tag: string
+  readonly #wire: Wire
+  readonly #hints: Hints
+  readonly #sends: Gatherer<Argument[], number>
+  readonly #receives: Gatherer<Ask, Taken>
+  readonly #settles: Gatherer<Argument[], boolean>
+  #opened = false
+  #durable: boolean | undefined
+
+  constructor(options: RedisMailboxOptions, clock: Clock) {
+    checkOptions(options)
+    const { name, url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000 } = options
+    this.name = name
+    this.#options = options
+    this.#clock = clock
+    // One of a few words stands behind it, so that no two names lead to the same key, whatever is in them.
+    const tag = (this.#tag = `{${prefix}/${name}}`)
+    this.#wire = wireTo({ address: addressOf(url), tag, waitReplicas, timeoutMs })
+    this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
+    this.#sends = together(timeoutMs, (parcels) => this.#sendAll(parcels))
+    this.#receives = together(timeoutMs, (asks) => this.#receiveAll(asks))
+    this.#settles = together(timeoutMs, (deeds) => this.#settleAll(deeds))
+  }
+
+  get powers(): MailboxPowers {
+    return {
+      kind: 'redis',
+      durable: this.#durable ?? this.#options.allowVolatile !== true,
+      shared: true,
+      visibility: true,
+      extend: true,
+      delay: true,
+      remembers: true,
+      ordered: true,
+      exactCount: true,
+      purge: true,
+      browse: true,
+      deduplicates: true,
+      maxBodyBytes: 16 * 1024 ** 2,
+    }
+  }
+
+  async open(): Promise<void> {
+    // In a cluster, this leads to the node that has the mailbox: it is the one to look at.
+    await this.#wire.ask('EXISTS', `${this.#tag}:meta`)
+    const findings = await inspect(this.#wire)
+    refuseDangers(findings, this.#wire.place(), this.#options.allowVolatile === true)
+    await checkSchema(this.#wire, this.#tag)
+    this.#durable = findings.durable
+    this.#opened = true
+  }
+
+  /** What was received for nobody is on its way back by now, and gets there. */
+  async close(): Promise<void> {
+    this.#hints.stop()
+    await this.#receives.idle()
+    await Promise.all([this.#sends.idle(), this.#settles.idle()])
+    await this.#wire.close()
+  }
+
+  async send(parcel: Parcel, delayMs: number): Promise<void> {
+    this.#mustBeOpen()
+    const args = [parcel.id, String(delayMs), pack(parcel)]
+    const answer = await this.#sends.call(args, weightOf(parcel.bytes.length))
+    if (answer >= 0) return
+    throw new RedriveError(
+      'MAILBOX_FULL',
+      `${this.name} holds ${this.#options.maxMessages} messages already (maxMessages): receive some, or raise the limit`,
+    )
+  }
+
+  async receive(ask: Ask): Promise<Delivery[]> {
+    this.#mustBeOpen()
+    const endMs = this.#clock.mono() + ask.waitMs
+    for (;;) {
+      if (ask.signal.aborted) return []
+      const seen = this.#hints.count
+      const { found, dueMs } = await this.#take(ask)
+      if (found.length > 0) return found
+      // There is more to go through than one script does.
+      if (dueMs === 0) continue
+      const leftMs = endMs - this.#clock.mono()
+      if (leftMs <= 0) return []
+      await this.#hints.wait(seen, Math.min(leftMs, dueMs), ask.signal)
+    }
+  }
+
+  acknowledge(receipt: string): Promise<boolean> {
+    return this.#settle('a', receipt, 0)
+  }
+
+  nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
+    return this.#settle(how.failed ? 'f' : 'n', receipt, how.delayMs)
+  }
+
+  extend(receipt: string, ms: number): Promise<boolean> {
+    return this.#settle('e', receipt, ms)
+  }
+
+  async browse(
+    after: string | undefined,
+    limit: number,
+  ): Promise<{ found: Delivery[]; after?: string }> {
+    this.#mustBeOpen()
+    if (after !== undefined && !/^\d{1,15}$/.test(after))
+      throw new RedriveError('INVALID_INPUT', 'after must be what an earlier page said')
+    const args = [after ?? '0', String(Math.floor(limit))]
+    const [last, page] = (await this.#wire.run(scripts.browse, args)) as [number, Reply[]]
+    const found = deliveriesIn(page, this.#clock)
+    return last < 0 ? { found } : { found, after: String(last) }
+  }
+
+  async purge(): Promise<number> {
+    this.#mustBeOpen()
+    return (await this.#wire.run(scripts.purge, [])) as number
+  }
+
+  async count(): Promise<number> {
+    this.#mustBeOpen()
+    const [messages] = await this.#counts()
+    return messages!
+  }
+
+  async health(): Promise<MailboxHealth> {
+    try {
+      this.#mustBeOpen()
+      const { checks, dangers } = await inspect(this.#wire)
+      const [messages, hidden, expired, strays] = await this.#counts()
+      const problems = this.#options.allowVolatile === true ? [] : dangers
+      if (strays! > 0)
+        problems.push(
+          `${strays} messages had lost their bodies and were removed: somebody has changed the keys by hand`,
+        )
+      const counts = { messages: `${messages}`, hidden: `${hidden}`, expired: `${expired}` }
+      return { ok: problems.length === 0, checks: { ...checks, ...counts }, problems }
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      return { ok: false, checks: {}, problems: [problem] }
+    }
+  }
+
+  /** Messages, hidden ones, and how many expired or lost their bodies since the beginning. What has expired is removed first. */
+  async #counts(): Promise<number[]> {
+    for (;;) {
+      const reply = (await this.#wire.run(scripts.count, [])) as number[]
+      const [gone, expired, messages, hidden, strays] = reply
+      this.#tellExpired(gone!)
+      if (gone! < maxStep) return [messages!, hidden!, expired!, strays!]
+    }
+  }
+
+  /** What comes after the abort goes back to where it was. */
+  #take(ask: Ask): Promise<Taken> {
+    const { signal } = ask
+    const taking = this.#receives.call(ask, ask.max).then((taken) => {
+      if (!signal.aborted) return taken
+      this.#giveBack(taken.found)
+      return nothing
+    })
+    return new Promise((resolve, reject) => {
+      const leave = (): void => resolve(nothing)
+      signal.addEventListener('abort', leave, { once: true })
+      taking.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+    })
+  }
+
+  #giveBack(found: readonly Delivery[]): void {
+    for (const { receipt } of found)
+      // When this fails too, they come back when their receipts lapse.
+      this.#settles.call(deedOf('u', receipt, 0)).catch(() => {})
+  }
+
+  #settle(deed: Deed, receipt: string, ms: number): Promise<boolean> {
+    return this.#settles.call(deedOf(deed, receipt, ms))
+  }
+
+  async #sendAll(parcels: Argument[][]): Promise<number[]> {
+    const { maxMessages = '', retentionSeconds = defaultRetentionSeconds } = this.#options
+    const args = [String(maxMessages), String(retentionSeconds * 1000), ...parcels.flat()]
+    const [expired, ...answers] = (await this.#wire.run(scripts.send, args)) as number[]
+    this.#tellExpired(expired!)
+    return answers
+  }
+
+  async #receiveAll(asks: Ask[]): Promise<Taken[]> {
+    const live = asks.filter(({ signal }) => !signal.aborted)
+    if (live.length === 0) return asks.map(() => nothing)
+    const args = live.flatMap(({ max, visibilityMs }) => [String(max), String(visibilityMs)])
+    const reply = await this.#wire.run(scripts.receive, args)
+    const [expired, due, ...lists] = reply as [number, number, ...Reply[][]]
+    this.#tellExpired(expired)
+    const dueMs = due < 0 ? Infinity : due
+    const taken = new Map(
+      live.map((ask, at) => [ask, { found: deliveriesIn(lists[at]!, this.#clock), dueMs }]),
+    )
+    return asks.map((ask) => taken.get(ask) ?? nothing)
+  }
+
+  async #settleAll(deeds: Argument[][]): Promise<boolean[]> {
+    const answers = (await this.#wire.run(scripts.settle, deeds.flat())) as number[]
+    return answers.map((answer) => answer === 1)
+  }
+
+  #tellExpired(count: number): void {
+    if (count === 0) return
+    try {
+      this.#options.onExpired?.(count)
+    } catch {
+      // Its own: it must not be able to fail what has happened.
+    }
+  }
+
+  #mustBeOpen(): void {
+    if (!this.#opened)
+      throw new RedriveError('CLOSED', `${this.name} is not open yet: await open() first`)
+  }
+}
+
+function deedOf(deed: Deed, receipt: string, ms: number): Argument[] {
+  const colon = receipt.indexOf(':')
+  const number = receipt.slice(0, colon)
+  return [deed, receipt.slice(colon + 1), /^\d{1,16}$/.test(number) ? number : '0', String(ms)]
+}
+
+/** Seven values of the reply are one message. */
+function deliveriesIn(reply: readonly Reply[], clock: Clock): Delivery[] {
+  const deliveries: Delivery[] = []
+  for (let at = 0; at < reply.length; at += 7) {
+    const id = textOf(reply[at])
+    const [receipt, count, failures, enqueuedMs, firstMs] = reply.slice(at + 1) as number[]
+    deliveries.push({
+      ...unpack(reply[at + 6] as Buffer),
+      id,
+      receipt: `${receipt}:${id}`,
+      deliveries: count!,
+      failures: failures!,
+      enqueuedMs: enqueuedMs!,
+      firstReceivedMs: firstMs === 0 ? clock.now() : firstMs!,
+    })
+  }
+  return deliveries
+}
+
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const unfit = /[\u0000-\u001f\u007f]/
+
+function checkOptions(options: RedisMailboxOptions): void {
+  const { name, prefix = '-', waitReplicas = 0, timeoutMs = 1 } = options
+  const { maxMessages = 1, retentionSeconds = 0 } = options
+  if (name === '' || name.length > 200 || unfit.test(name))
+    throw invalid('the name of a mailbox has 1 to 200 printable characters')
+  if (prefix === '' || /[{}\s/]/.test(prefix))
+    throw invalid('prefix must be a word without braces, slashes or spaces')
+  if (!Number.isInteger(waitReplicas) || waitReplicas < 0)
+    throw invalid(`waitReplicas must be a whole number from 0 on, not ${waitReplicas}`)
+  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, not ${timeoutMs}`)
+  if (!Number.isInteger(maxMessages) || maxMessages < 1)
+    throw invalid(`maxMessages must be a whole number from 1 on, not ${maxMessages}`)
+  if (!(retentionSeconds >= 0 && retentionSeconds <= maxRetentionSeconds))
+    throw invalid(
+      `retentionSeconds must be from 0 (for ever) to ${maxRetentionSeconds}, not ${retentionSeconds}`,
+    )
+}
+
+/** Hundred years: moments must stay numbers that Redis keeps exactly. */
+const maxRetentionSeconds = 3_155_760_000
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

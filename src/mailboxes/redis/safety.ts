@@ -1,0 +1,111 @@
+import { RedriveError } from '../../errors.ts'
+import { isForbidden } from './trouble.ts'
+import type { Reply, Wire } from './wire.ts'
+
+/** What was found out about a server, and what is wrong with it. */
+export interface Findings {
+  checks: Record<string, string>
+  /** What would break a promise: the mailbox does not open with it, unless volatile ones are allowed. */
+  dangers: string[]
+  /** The append-only file is on. */
+  durable: boolean
+}
+
+const settings = ['appendonly', 'appendfsync', 'maxmemory-policy', 'aof-load-truncated'] as const
+
+/** Looks at the server: its version, its role, and whether what it acknowledges is still there after a crash. */
+export async function inspect(wire: Wire): Promise<Findings> {
+  const info = infoIn(textOf(await wire.ask('INFO')))
+  const config = await configOf(wire)
+  const version = info.get('redis_version') ?? 'unknown'
+  const role = info.get('role') ?? 'unknown'
+  const appendonly = config?.get('appendonly') ?? (info.get('aof_enabled') === '1' ? 'yes' : 'no')
+  const policy = config?.get('maxmemory-policy') ?? info.get('maxmemory_policy') ?? 'unknown'
+  const appendfsync = config?.get('appendfsync') ?? 'unknown: CONFIG is not allowed here'
+  const checks = {
+    server: wire.place(),
+    version,
+    role,
+    mode: info.get('redis_mode') ?? 'unknown',
+    appendonly,
+    appendfsync: appendonly === 'yes' ? told(appendfsync) : 'no file to sync',
+    'maxmemory-policy': policy,
+    'aof-load-truncated': config?.get('aof-load-truncated') ?? 'unknown',
+    replicas: info.get('connected_slaves') ?? '0',
+  }
+  const dangers: string[] = []
+  if (isOlder(version)) dangers.push(`it is Redis ${version}, and 6.2 is the oldest that will do`)
+  if (role !== 'master') dangers.push(`it is a ${role}, which cannot write: name the master`)
+  if (appendonly !== 'yes')
+    dangers.push('appendonly is off, so a crash loses messages: set "appendonly yes"')
+  if (appendonly === 'yes' && appendfsync === 'no')
+    dangers.push(
+      'appendfsync is "no": set it to "always", or to "everysec" if the last second may be lost',
+    )
+  if (policy !== 'noeviction')
+    dangers.push(
+      `maxmemory-policy is ${policy}, which drops messages when memory runs short: set "noeviction"`,
+    )
+  return { checks, dangers, durable: appendonly === 'yes' }
+}
+
+function told(appendfsync: string): string {
+  return appendfsync === 'everysec'
+    ? 'everysec: a loss of power may take the last second'
+    : appendfsync
+}
+
+/** Dangers that no permission makes harmless: the mailbox would fail at its first write. */
+const isHopeless = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
+
+export function refuseDangers({ dangers }: Findings, place: string, allowVolatile: boolean): void {
+  const serious = allowVolatile ? dangers.filter(isHopeless) : dangers
+  if (serious.length === 0) return
+  const hint = serious.every(isHopeless) ? '' : '. To use it all the same, set allowVolatile'
+  throw new RedriveError('STORE_UNSAFE', `redis ${place} is not safe: ${serious.join('; ')}${hint}`)
+}
+
+/** Undefined where CONFIG is forbidden, as it is on many managed servers. */
+async function configOf(wire: Wire): Promise<Map<string, string> | undefined> {
+  try {
+    const config = new Map<string, string>()
+    for (const setting of settings) {
+      const [name, value] = (await wire.ask('CONFIG', 'GET', setting)) as Reply[]
+      if (name !== undefined) config.set(textOf(name), textOf(value))
+    }
+    return config.size > 0 ? config : undefined
+  } catch (error) {
+    if (isForbidden((error as Error).cause)) return undefined
+    throw error
+  }
+}
+
+function infoIn(text: string): Map<string, string> {
+  const lines = text.split(/\r?\n/).filter((line) => line.includes(':'))
+  return new Map(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  )
+}
+
+function isOlder(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major < 6 || (major === 6 && minor < 2)
+}
+
+/** What stands in `meta` under "schema". */
+const schemaVersion = 1
+
+/** Marks an empty place as ours, and refuses one that a newer Redrive has changed. */
+export async function checkSchema(wire: Wire, tag: string): Promise<void> {
+  const found = await wire.ask('HGET', `${tag}:meta`, 'schema')
+  if (found === null) await wire.ask('HSETNX', `${tag}:meta`, 'schema', String(schemaVersion))
+  else if (Number(textOf(found)) > schemaVersion)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `the keys ${tag} were written by a newer Redrive (schema ${textOf(found)}): use that one, or another name`,
+    )
+}
+
+export function textOf(reply: Reply | undefined): string {
+  return Buffer.isBuffer(reply) ? reply.toString() : String(reply ?? '')
+}

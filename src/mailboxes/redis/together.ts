@@ -1,0 +1,49 @@
+import { systemClock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { gatherer, type Gatherer } from '../../kept/gather.ts'
+
+/** Batches of one verb that may be on their way at once: the server works on one while the answers to the other are read. */
+const maxBatches = 3
+
+/** Messages that go to the server in one script, and how many bytes weigh as much as one. */
+const maxWeight = 32
+const bytesPerMessage = 32 * 2 ** 10
+
+/** What a message with so many bytes weighs. */
+export function weightOf(bytes: number): number {
+  return 1 + Math.floor(bytes / bytesPerMessage)
+}
+
+interface Aged<A> {
+  ask: A
+  bornMs: number
+}
+
+/**
+ * Calls that come together go as one. When the server does not answer, those behind the ones that wait for it would wait for longer and
+ * longer: past its patience a call fails, and was never sent.
+ */
+export function together<A, R>(
+  patienceMs: number,
+  send: (asks: A[]) => Promise<R[]>,
+): Gatherer<A, R> {
+  const aged = gatherer<Aged<A>, R>({ maxBatches, maxWeight }, async (asks) => {
+    const isLate = ({ bornMs }: Aged<A>): boolean => systemClock.mono() > bornMs + patienceMs
+    const late = new Set(asks.filter(isLate))
+    const timely = asks.filter((one) => !late.has(one))
+    const values = timely.length === 0 ? [] : await send(timely.map(({ ask }) => ask))
+    let at = 0
+    return asks.map((one) => (late.has(one) ? { error: unsent() } : { value: values[at++]! }))
+  })
+  return {
+    call: (ask, weight) => aged.call({ ask, bornMs: systemClock.mono() }, weight),
+    idle: () => aged.idle(),
+  }
+}
+
+function unsent(): RedriveError {
+  return new RedriveError(
+    'MAILBOX_UNAVAILABLE',
+    'redis does not answer, and too many calls wait for it: this one was not sent',
+  )
+}

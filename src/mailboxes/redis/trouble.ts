@@ -1,0 +1,51 @@
+import { RedriveError } from '../../errors.ts'
+
+/** What the first word of a server's refusal means for whoever reads it. */
+const advice: Record<string, string> = {
+  OOM: 'the server has no memory left (maxmemory): free some or raise it; nothing of this was written',
+  MISCONF: 'the server cannot write to its disk and refuses: look at its log; nothing was written',
+  READONLY: 'this server is a replica and cannot write: name the master',
+  LOADING: 'the server is still loading its data: try again',
+  BUSY: 'a script keeps the server busy: try again',
+  MASTERDOWN: 'the server has lost its master: try again',
+  CLUSTERDOWN: 'the cluster is down: try again once its slots are served',
+  TRYAGAIN: "the mailbox's slot is being moved to another node: try again when that is done",
+  ASK: "the mailbox's slot is being moved to another node: try again when that is done",
+  MOVED: "the mailbox's slot has moved to another node: try again",
+  NOREPLICAS: 'the server has too few replicas to accept writes (min-replicas-to-write)',
+  NOAUTH: 'the server wants a password: put it into the URL',
+  WRONGPASS: 'the server does not accept this user and password',
+  NOPERM: 'this user may not do what a mailbox must: see docs/operating/mailboxes/redis.md',
+}
+
+/** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
+export function troubleOf(error: unknown, place: string): RedriveError {
+  if (error instanceof RedriveError) return error
+  const { message: text, name } = errorLike(error)
+  const message = text || name
+  const word = /^(?:ERR )?([A-Z]+)\b/.exec(message)?.[1] ?? ''
+  const what = Object.hasOwn(advice, word) ? advice[word]! : 'the server failed'
+  return new RedriveError('MAILBOX_UNAVAILABLE', `redis ${place}: ${what} (${message})`, {
+    cause: error,
+  })
+}
+
+/** Some errors of the client have no message, and some are several. */
+function errorLike(error: unknown): { message: string; name: string } {
+  if (error instanceof AggregateError && error.message === '')
+    return errorLike(error.errors.at(-1) ?? new Error('no reason given'))
+  if (error instanceof Error) return { message: error.message, name: error.name }
+  return { message: String(error), name: 'Error' }
+}
+
+const begins = (error: unknown, word: string): boolean =>
+  error instanceof Error && error.message.startsWith(word)
+
+export const isNoScript = (error: unknown): boolean => begins(error, 'NOSCRIPT')
+export const isLoading = (error: unknown): boolean => begins(error, 'LOADING')
+export const isMoved = (error: unknown): boolean => begins(error, 'MOVED ')
+/** The server does not let us in, and will not if asked again. */
+export const isUnwelcome = (error: unknown): boolean =>
+  ['WRONGPASS', 'NOAUTH', 'NOPERM'].some((word) => begins(error, word))
+export const isForbidden = (error: unknown): boolean =>
+  begins(error, 'NOPERM') || begins(error, 'ERR unknown command')

@@ -1,0 +1,233 @@
+import { createClient, RESP_TYPES, type RedisClientType } from 'redis'
+import { sleep, systemClock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Address } from './address.ts'
+import type { Script } from './scripts.ts'
+import { isLoading, isMoved, isNoScript, isUnwelcome, troubleOf } from './trouble.ts'
+
+export type Argument = string | Buffer
+/** Text comes as bytes. */
+export type Reply = number | Buffer | null | Reply[]
+
+export interface WireOptions {
+  address: Address
+  /** The hash tag that all keys of the mailbox have, braces included. */
+  tag: string
+  /** How long one call may take. */
+  timeoutMs: number
+  /** How many replicas must have what is sent before it is acknowledged. */
+  waitReplicas: number
+}
+
+/** The way to the server: a connection for calls, made when it is needed and again when it breaks. */
+export interface Wire {
+  /** Runs a script on the keys of the mailbox. */
+  run(script: Script, args: readonly Argument[]): Promise<Reply>
+  ask(...args: Argument[]): Promise<Reply>
+  /** Hears a channel on a connection of its own. Resolves once it does; `broken` is called when it no longer does. */
+  subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void>
+  /** The server in use, as people write it. */
+  place(): string
+  close(): Promise<void>
+}
+
+export function wireTo(options: WireOptions): Wire {
+  return new RedisWire(options)
+}
+
+type Client = RedisClientType<{}, {}, {}, 2>
+
+/** How long a call waits for a server that does not answer the door, and the pauses between knocks. */
+const knockMs = 1000
+const firstPauseMs = 25
+
+/** How long one connection may take to stand. */
+const maxConnectMs = 2000
+
+/** How often one call follows a slot from node to node. */
+const maxMoves = 3
+
+/** How long replicas may take over a write. Calls wait for one another meanwhile. */
+const maxWaitMs = 1000
+
+/** A pause that differs between processes that lost the same server. */
+function pause(ms: number): Promise<void> {
+  return sleep(systemClock, ms * (0.5 + systemClock.random()))
+}
+
+class RedisWire implements Wire {
+  readonly #options: WireOptions
+  /** Nodes to try, the one in use first. */
+  #nodes: string[]
+  #client: Client | undefined
+  #connecting: Promise<Client> | undefined
+  #closed = false
+
+  constructor(options: WireOptions) {
+    this.#options = options
+    this.#nodes = [...options.address.nodes]
+  }
+
+  place(): string {
+    return this.#nodes[0]!
+  }
+
+  run(script: Script, args: readonly Argument[]): Promise<Reply> {
+    const rest: Argument[] = ['1', this.#options.tag, ...args]
+    return this.#within(async (client) => {
+      try {
+        return await this.#sent(client, ['EVALSHA', script.sha, ...rest], script.copied)
+      } catch (error) {
+        if (!isNoScript(error)) throw error
+        return this.#sent(client, ['EVAL', script.source, ...rest], script.copied)
+      }
+    })
+  }
+
+  ask(...args: Argument[]): Promise<Reply> {
+    return this.#within((client) => client.sendCommand<Reply>(args))
+  }
+
+  /**
+   * A script with the question whether replicas have what it wrote, both on their way before either is answered: asked on
+   * another connection, it would be answered about other writes.
+   */
+  async #sent(client: Client, args: Argument[], copied: boolean): Promise<Reply> {
+    const reply = client.sendCommand<Reply>(args)
+    const { waitReplicas, timeoutMs } = this.#options
+    if (!copied || waitReplicas === 0) return reply
+    const waitMs = Math.min(maxWaitMs, Math.floor(timeoutMs / 2))
+    const wait = ['WAIT', String(waitReplicas), String(waitMs)]
+    const [done, copies] = await Promise.allSettled([reply, client.sendCommand<number>(wait)])
+    if (done.status === 'rejected') throw done.reason
+    if (copies.status === 'rejected') throw copies.reason
+    if (copies.value < waitReplicas)
+      throw new RedriveError(
+        'MAILBOX_UNAVAILABLE',
+        `redis ${this.place()}: ${copies.value} of ${waitReplicas} replicas took the write within ${waitMs} ms; the master has it`,
+      )
+    return done.value
+  }
+
+  /**
+   * Makes a call. It is made again only when the server refused it unread: because another node owns the slot, or because
+   * it has just started and is loading its data.
+   */
+  async #within(call: (client: Client) => Promise<Reply>): Promise<Reply> {
+    const endMs = systemClock.mono() + knockMs
+    let moves = 0
+    for (let pauseMs = firstPauseMs; ; pauseMs *= 2)
+      try {
+        const client = await this.#connected()
+        return await this.#limited(client, call(client))
+      } catch (error) {
+        if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)
+        else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
+          throw troubleOf(error, this.place())
+        else await pause(pauseMs)
+      }
+  }
+
+  /** A call with its limit in time. After that the connection is given up, since its answers may still come. */
+  #limited(
+    client: Client,
+    reply: Promise<Reply>,
+    timeoutMs = this.#options.timeoutMs,
+  ): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      const cancel = systemClock.timer(timeoutMs, () => {
+        this.#drop(client)
+        const message = `redis ${this.place()}: no answer within ${timeoutMs} ms; what was asked may have been done`
+        reject(new RedriveError('MAILBOX_UNAVAILABLE', message))
+      })
+      reply.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  /** The node that owns the slot, as another node said: "MOVED 3999 127.0.0.1:6381". */
+  #follow(refusal: string): void {
+    const [, host, port] = /^MOVED \d+ (.*):(\d+)/.exec(refusal) ?? []
+    const own = this.place().replace(/:\d+$/, '')
+    this.#prefer(`${host?.includes(':') ? `[${host}]` : host || own}:${port}`)
+    const client = this.#client
+    this.#client = undefined
+    // Other calls still wait for its answers.
+    void client?.close().catch(() => {})
+  }
+
+  #prefer(node: string): void {
+    this.#nodes = [node, ...this.#nodes.filter((one) => one !== node)]
+  }
+
+  #drop(client: Client): void {
+    if (this.#client === client) this.#client = undefined
+    if (client.isOpen) client.destroy()
+  }
+
+  async #connected(): Promise<Client> {
+    if (this.#closed) throw new RedriveError('CLOSED', 'the redis mailbox is closed')
+    if (this.#client?.isReady) return this.#client
+    this.#connecting ??= this.#knock().finally(() => (this.#connecting = undefined))
+    return this.#connecting
+  }
+
+  /** Tries every node, again for a moment, so that a restart or a broken connection is not a failed call. */
+  async #knock(): Promise<Client> {
+    const endMs = systemClock.mono() + knockMs
+    for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
+      let failure: unknown
+      for (const node of this.#nodes)
+        try {
+          const client = await this.#connect(node)
+          this.#prefer(node)
+          if (this.#closed) this.#drop(client)
+          return (this.#client = client)
+        } catch (error) {
+          failure = error
+        }
+      const late = systemClock.mono() + pauseMs > endMs
+      if (this.#closed || late || isUnwelcome(failure)) throw failure
+      await pause(pauseMs)
+    }
+  }
+
+  async #connect(node: string): Promise<Client> {
+    const connectMs = Math.min(maxConnectMs, this.#options.timeoutMs)
+    const client = createClient({
+      url: this.#options.address.urlOf(node),
+      RESP: 2,
+      socket: { connectTimeout: connectMs, reconnectStrategy: false },
+      name: 'redrive',
+      disableOfflineQueue: true,
+      disableClientInfo: true,
+      maintNotifications: 'disabled',
+      // The client's own limit would fail calls without a word; ours is in #limited.
+      commandOptions: { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+    }) as unknown as Client
+    // Every call learns of its own failure; without a listener the event would end the process.
+    client.on('error', () => this.#drop(client))
+    await this.#limited(
+      client,
+      client.connect().then(() => null),
+      connectMs,
+    )
+    return client
+  }
+
+  async subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void> {
+    if (this.#closed) throw new RedriveError('CLOSED', 'the redis mailbox is closed')
+    const client = await this.#connect(this.place())
+    client.on('error', broken)
+    await this.#limited(
+      client,
+      client.subscribe(channel, heard).then(() => null),
+    )
+    return () => this.#drop(client)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#connecting?.catch(() => {})
+    if (this.#client) this.#drop(this.#client)
+  }
+}

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import type { MailboxDriver, Message } from '../../src/mailbox.ts'
+import { mailbox } from '../../src/mailboxes/mailbox.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import { aDelivery, aDriver } from './a-driver.ts'
+
+const clock = fakeClock()
+
+async function aMessage(
+  driver: Partial<MailboxDriver> = {},
+  visibilitySeconds = 30,
+): Promise<Message> {
+  const [message] = await mailbox(aDriver(driver), { clock }).receive({ visibilitySeconds })
+  return message!
+}
+
+describe('Message', () => {
+  it('is not finalised by what the broker did not answer, and can be tried again', async () => {
+    let calls = 0
+    const flaky = async (): Promise<boolean> => {
+      calls += 1
+      if (calls === 1) throw new RedriveError('MAILBOX_UNAVAILABLE', 'nobody is there')
+      return true
+    }
+    const message = await aMessage({ acknowledge: flaky })
+    await expect(message.acknowledge()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    expect(message.finalized).toBe(false)
+    await message.acknowledge()
+    expect(message.finalized).toBe(true)
+  })
+
+  it('asks the broker for one thing after the other, and for nothing once it is finalised', async () => {
+    const calls: string[] = []
+    let answer: (holds: boolean) => void = () => {}
+    const message = await aMessage({
+      extend: () => {
+        calls.push('extend')
+        return new Promise((resolve) => (answer = resolve))
+      },
+      acknowledge: async () => calls.push('acknowledge') > 0,
+      nack: async () => calls.push('nack') > 0,
+    })
+    const extending = message.extend(60)
+    const rest = Promise.allSettled([message.acknowledge(), message.nack(), message.acknowledge()])
+    expect(calls).toEqual(['extend'])
+    answer(true)
+    await extending
+    expect((await rest).map((one) => one.status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    expect(calls).toEqual(['extend', 'acknowledge'])
+  })
+
+  it('asks for what is left when an extension would be shorter', async () => {
+    const asked: number[] = []
+    const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
+    const message = await aMessage({ extend })
+    await clock.advance(10_000)
+    await message.extend(5)
+    await message.extend(30)
+    await message.extend(25)
+    expect(asked).toEqual([20_000, 30_000, 30_000])
+    expect(message.visibleAt).toBe(new Date(clock.now() + 30_000).toISOString())
+  })
+
+  it('asks for twelve hours at the most, also when the wall clock went back', async () => {
+    const asked: number[] = []
+    const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
+    const message = await aMessage({ extend }, 43_200)
+    clock.set(clock.now() - 3_600_000)
+    await message.extend(5)
+    expect(asked).toEqual([43_200_000])
+  })
+
+  it('says that a receipt is stale when the broker says so, and stays as it was', async () => {
+    const no = async (): Promise<boolean> => false
+    const message = await aMessage({ acknowledge: no, nack: no, extend: no })
+    const stale = { code: 'RECEIPT_EXPIRED' }
+    const before = message.visibleAt
+    await expect(message.extend(600)).rejects.toMatchObject(stale)
+    await expect(message.acknowledge()).rejects.toMatchObject(stale)
+    await expect(message.nack()).rejects.toMatchObject(stale)
+    expect(message.visibleAt).toBe(before)
+    expect(message.finalized).toBe(false)
+  })
+
+  it('finds nobody for its reply without a resolver', async () => {
+    const receive = async () => [aDelivery({ replyTo: 'answers' })]
+    const message = await aMessage({ receive })
+    await expect(message.reply(1)).rejects.toMatchObject({
+      code: 'REPLY_UNAVAILABLE',
+      message: expect.stringContaining('answers'),
+    })
+  })
+
+  it('names the content type of what it cannot read, and none of its bytes', async () => {
+    const receive = async () => [aDelivery({ bytes: Buffer.from('hunter2') })]
+    const message = await aMessage({ receive })
+    expect(() => message.value()).toThrow(
+      expect.objectContaining({
+        code: 'UNDECODABLE',
+        message: expect.stringMatching(/^(?!.*hunter2).*application\/json/),
+      }),
+    )
+  })
+})

@@ -1,0 +1,233 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { redisMailbox, type RedisMailboxOptions } from '../../../src/mailboxes/redis/redis.ts'
+import { redisPlace, type Place } from '../../servers/places.ts'
+import { ask, expectSound, openedMailboxes, single } from './redis-bench.ts'
+
+const { url } = single
+
+describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
+  const mailboxes = openedMailboxes()
+  let place: Place
+  let tag: string
+
+  beforeEach(() => {
+    place = redisPlace(url)
+    tag = `{${place.name}/m}`
+  })
+
+  afterEach(async () => {
+    await mailboxes.close()
+    await place.clear()
+  })
+
+  const open = (options: Partial<RedisMailboxOptions> = {}): Promise<Mailbox> =>
+    mailboxes.open({ url, prefix: place.name, ...options })
+
+  const bodies = async (mailbox: Mailbox, max = 10): Promise<unknown[]> => {
+    const messages = await mailbox.receive({ max })
+    return messages.map((message) => message.value())
+  }
+
+  /** Makes a message as old as can be; `noticed` unless only whoever receives it is to see that. */
+  const age = async (id: string, noticed = true): Promise<void> => {
+    const aging = `
+      local state = redis.call('HGET', KEYS[1], ARGV[1])
+      local aged = string.sub(state, 1, 40) .. struct.pack('>d', 1) .. string.sub(state, 49)
+      return redis.call('HSET', KEYS[1], ARGV[1], aged)`
+    await ask(url, 'EVAL', aging, '1', `${tag}:state`, id)
+    if (noticed) await ask(url, 'ZADD', `${tag}:expiry`, '1', id)
+  }
+
+  it('puts what is given back, and what lapsed, behind what waits', async () => {
+    const mailbox = await open()
+    for (const body of ['a', 'b', 'c', 'd']) await mailbox.send(body)
+    const [a] = await mailbox.receive()
+    await mailbox.receive({ visibilitySeconds: 0 })
+    await a!.nack()
+    expect(await bodies(mailbox)).toEqual(['c', 'd', 'a', 'b'])
+  })
+
+  it('goes through more lapsed messages than one script moves', async () => {
+    const mailbox = await open()
+    await Promise.all(Array.from({ length: 250 }, (_, n) => mailbox.send(n)))
+    for (let n = 0; n < 25; n++) await mailbox.receive({ max: 10, visibilitySeconds: 0 })
+    const seen = new Set<unknown>()
+    while (seen.size < 250) for (const body of await bodies(mailbox)) seen.add(body)
+    expect(await expectSound(url, tag)).toBe(250)
+  })
+
+  it('removes what has outlived its retention, counts it, and leaves the rest alone', async () => {
+    const expired: number[] = []
+    const brief = await open({ retentionSeconds: 0.05, onExpired: (n) => void expired.push(n) })
+    const lasting = await open()
+    await lasting.send('lasts')
+    await Promise.all(Array.from({ length: 230 }, () => brief.send('goes')))
+    while ((await brief.approximateCount()) > 1);
+    expect(expired.reduce((sum, n) => sum + n)).toBe(230)
+    expect(await bodies(brief)).toEqual(['lasts'])
+    expect(await expectSound(url, tag)).toBe(1)
+    expect((await brief.health()).checks).toMatchObject({ expired: '230', messages: '1' })
+  })
+
+  it('never delivers a message that has expired, even one that nobody has removed yet', async () => {
+    const mailbox = await open()
+    for (const body of ['old', 'new']) await mailbox.send(body, { id: body })
+    await age('old', false)
+    const [message] = await mailbox.receive()
+    expect(message!.value()).toBe('new')
+    expect(await expectSound(url, tag)).toBe(1)
+  })
+
+  it('leaves an expired message with whoever has it, and removes it when it comes back', async () => {
+    let expired = 0
+    const mailbox = await open({ onExpired: (count) => (expired += count) })
+    for (const id of ['acked', 'failed']) await mailbox.send(id, { id })
+    const [acked, failed] = await mailbox.receive({ max: 2, visibilitySeconds: 60 })
+    await mailbox.send('other', { id: 'other' })
+    for (const id of ['acked', 'failed', 'other']) await age(id)
+    expect(await mailbox.approximateCount()).toBe(2)
+    expect(expired).toBe(1)
+    await acked!.acknowledge()
+    await failed!.nack()
+    expect(await mailbox.receive()).toEqual([])
+    expect(expired).toBe(2)
+    expect(await expectSound(url, tag)).toBe(0)
+  })
+
+  it('counts retention from the end of the delay', async () => {
+    const mailbox = await open({ retentionSeconds: 1 })
+    await mailbox.send('later', { delaySeconds: 43_200, id: 'x' })
+    const expires = Number(await ask(url, 'ZSCORE', `${tag}:expiry`, 'x'))
+    const visible = Number(await ask(url, 'ZSCORE', `${tag}:hidden`, 'x'))
+    expect(expires - visible).toBe(1000)
+  })
+
+  it('keeps messages for ever with a retention of 0, and no key ever has a time to live', async () => {
+    const mailbox = await open({ retentionSeconds: 0 })
+    await mailbox.send('stays')
+    await mailbox.receive()
+    expect(await ask(url, 'EXISTS', `${tag}:expiry`)).toBe(0)
+    for (const key of ['hidden', 'order', 'state', 'body', 'meta'])
+      expect(await ask(url, 'TTL', `${tag}:${key}`)).toBe(-1)
+  })
+
+  it('is not disturbed by a listener that throws', async () => {
+    const mailbox = await open({
+      retentionSeconds: 0.01,
+      onExpired: () => {
+        throw new Error('its own')
+      },
+    })
+    await mailbox.send('goes')
+    while ((await mailbox.approximateCount()) > 0);
+    await mailbox.send('next')
+  })
+
+  it('refuses more than maxMessages, counts hidden ones, and takes an id that it has', async () => {
+    const mailbox = await open({ maxMessages: 2 })
+    await mailbox.send('a', { id: 'a' })
+    await mailbox.receive()
+    const [b, c, again] = await Promise.allSettled([
+      mailbox.send('b'),
+      mailbox.send('c'),
+      mailbox.send('a', { id: 'a' }),
+    ])
+    expect([b.status, c.status, again.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(c).toMatchObject({ reason: { code: 'MAILBOX_FULL' } })
+    expect(await expectSound(url, tag)).toBe(2)
+  })
+
+  it('adds nothing for an id that comes twice in one batch', async () => {
+    const mailbox = await open()
+    await Promise.all(['first', 'second'].map((body) => mailbox.send(body, { id: 'x' })))
+    expect(await bodies(mailbox)).toEqual(['first'])
+  })
+
+  it('gives no receipt twice, even when the server has forgotten the last ones', async () => {
+    const mailbox = await open()
+    await mailbox.send('a', { id: 'a' })
+    const [first] = await mailbox.receive({ visibilitySeconds: 60 })
+    await mailbox.purge()
+    await ask(url, 'DEL', `${tag}:meta`)
+    await mailbox.send('a', { id: 'a' })
+    const [second] = await mailbox.receive({ visibilitySeconds: 60 })
+    await expect(first!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
+    await second!.acknowledge()
+  })
+
+  it('delivers a body that somebody else put there, and one whose state is damaged', async () => {
+    const mailbox = await open()
+    for (const id of ['foreign', 'damaged']) await mailbox.send('x', { id })
+    await ask(url, 'HSET', `${tag}:body`, 'foreign', Buffer.from([0xff, 0x00]))
+    await ask(url, 'HSET', `${tag}:state`, 'damaged', 'nonsense')
+    const [foreign, damaged] = await mailbox.receive({ max: 2 })
+    expect(foreign!.body.contentType).toBe('application/octet-stream')
+    expect(Buffer.from(foreign!.body.bytes)).toEqual(Buffer.from([0xff, 0x00]))
+    expect(damaged).toMatchObject({ id: 'damaged', deliveries: 1 })
+    await Promise.all([foreign!.acknowledge(), damaged!.acknowledge()])
+    expect(await expectSound(url, tag)).toBe(0)
+  })
+
+  it('passes over what has lost its body or state, and says so', async () => {
+    const mailbox = await open()
+    for (const id of ['a', 'b', 'c']) await mailbox.send(id, { id })
+    await ask(url, 'HDEL', `${tag}:body`, 'a')
+    await ask(url, 'HDEL', `${tag}:state`, 'b')
+    const [message] = await mailbox.receive()
+    expect(message!.id).toBe('c')
+    expect(await expectSound(url, tag)).toBe(1)
+    const { ok, problems } = await mailbox.health()
+    expect(ok).toBe(false)
+    expect(problems.join()).toMatch(/2 messages had lost/)
+  })
+
+  it('browses all messages page by page, and refuses a strange place to go on from', async () => {
+    const mailbox = await open()
+    for (let n = 0; n < 5; n++) await mailbox.send(n, { id: String(n) })
+    const [first] = await mailbox.receive()
+    await first!.nack()
+    const seen: string[] = []
+    let after: string | undefined
+    do {
+      const page = await mailbox.browse!({ limit: 2, ...(after ? { after } : {}) })
+      seen.push(...page.messages.map(({ id }) => id))
+      after = page.after
+    } while (after !== undefined)
+    expect(seen).toEqual(['0', '1', '2', '3', '4'])
+    await expect(mailbox.browse!({ after: '+inf' })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    })
+  })
+
+  it('keeps names and prefixes apart', async () => {
+    const names = ['a', 'a}', 'a}:body', '{a}', 'a%7D', 'a/b', 'ä', '%']
+    for (const name of names) await (await open({ name })).send(name)
+    for (const name of names) expect(await bodies(await open({ name }))).toEqual([name])
+  })
+
+  it('must be open before it is used', async () => {
+    const mailbox = mailboxes.make({ url, prefix: place.name })
+    await expect(mailbox.send('x')).rejects.toMatchObject({ code: 'CLOSED' })
+    expect((await mailbox.health()).ok).toBe(false)
+  })
+
+  it.each([
+    { name: '' },
+    { name: 'x'.repeat(201) },
+    { name: 'a\nb' },
+    { prefix: '{x}' },
+    { prefix: 'a/b' },
+    { maxMessages: 0 },
+    { maxMessages: 1.5 },
+    { retentionSeconds: -1 },
+    { retentionSeconds: Number.NaN },
+    { timeoutMs: 0 },
+    { waitReplicas: -1 },
+    { url: 'http://x' },
+  ])('refuses %j', (options) => {
+    expect(() => redisMailbox({ url, name: 'm', ...options })).toThrow(
+      expect.objectContaining({ code: 'INVALID_INPUT' }),
+    )
+  })
+})

@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { createProxy, type Proxy } from '../../faults/proxy.ts'
+import type { PrivateServer } from '../../servers/control.ts'
+import { lacksPrivate, privateRedis } from '../../servers/private.ts'
+import { freshName } from '../../servers/servers.ts'
+import { ask, openedMailboxes } from './redis-bench.ts'
+
+describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
+  const mailboxes = openedMailboxes()
+  let server: PrivateServer
+  let proxy: Proxy
+  let name: string
+
+  beforeAll(async () => {
+    server = await privateRedis()
+  })
+  afterAll(() => server.remove())
+
+  beforeEach(async () => {
+    name = freshName()
+    proxy = await createProxy(server.url)
+  })
+
+  afterEach(async () => {
+    await mailboxes.close()
+    proxy.close()
+  })
+
+  /** Once somebody has received something, the server knows the script and does not ask for it. */
+  const open = async (url = server.url): Promise<Mailbox> => {
+    const mailbox = await mailboxes.open({ url, name })
+    await mailbox.receive()
+    return mailbox
+  }
+
+  it('and leaves before the answer comes leaves the message unseen and first in line', async () => {
+    const mailbox = await open(proxy.through(server.url))
+    const other = await open()
+    for (const body of ['a', 'b']) await other.send(body)
+    await proxy.set('hold replies')
+    const leaving = new AbortController()
+    const waiting = mailbox.receive({ signal: leaving.signal, visibilitySeconds: 600 })
+    await proxy.seen('reply held')
+    leaving.abort()
+    expect(await waiting).toEqual([])
+    expect((await other.health()).checks['hidden']).toBe('1')
+    await proxy.set('pass')
+    while ((await other.health()).checks['hidden'] !== '0');
+    const [message] = await other.receive()
+    expect(message!.value()).toBe('a')
+    expect(message!.deliveries).toBe(1)
+  })
+
+  it('gets nothing when it closes, and what was on its way is given back', async () => {
+    const mailbox = await open(proxy.through(server.url))
+    const other = await open()
+    await other.send('a')
+    await proxy.set('hold replies')
+    const waiting = mailbox.receive({ visibilitySeconds: 600, waitSeconds: 600 })
+    await proxy.seen('reply held')
+    const closing = mailbox.close()
+    expect(await waiting).toEqual([])
+    await proxy.set('pass')
+    await closing
+    const [message] = await other.receive()
+    expect(message).toMatchObject({ deliveries: 1 })
+  })
+
+  it('gets its message, though connections are reset again and again', async () => {
+    const mailbox = await open(proxy.through(server.url))
+    const other = await open()
+    const receive = async (): Promise<unknown[]> => {
+      try {
+        return await mailbox.receive({ waitSeconds: 60, visibilitySeconds: 1 })
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+        return receive()
+      }
+    }
+    for (let round = 0; round < 3; round++) {
+      const waiting = receive()
+      await proxy.seen('request passed')
+      await proxy.set('reset')
+      await proxy.set('pass')
+      await other.send(round)
+      expect(await waiting).toHaveLength(1)
+    }
+  })
+
+  it('needs no wake-ups: without them it looks by itself', async () => {
+    await ask(server.url, 'ACL', 'SETUSER', 'deaf', 'on', '>pw', '~*', 'resetchannels', '+@all')
+    const mailbox = await open(server.url.replace('//', '//deaf:pw@'))
+    const waiting = mailbox.receive({ waitSeconds: 60 })
+    await mailbox.send('a')
+    expect(await waiting).toHaveLength(1)
+  })
+})
