@@ -12,6 +12,7 @@ import {
   type Sizes,
 } from './harness.ts'
 import { executor } from './workloads/executor.ts'
+import { loops } from './workloads/loops.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
@@ -23,7 +24,7 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
 }
 
 /** Those in which no store has a part. They run when they are named. */
-const apart: Record<string, (sizes: Sizes) => Promise<Result[]>> = { executor }
+const apart: Record<string, (sizes: Sizes) => Promise<Result[]>> = { executor, loops }
 
 const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(apart)].join('|')}…] [--quick] [--rounds N] [--json FILE]`
 

@@ -58,3 +58,51 @@ export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-
 export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
 export type { SearchOptions, Store } from './store.ts'
 export { systemClock, type Clock } from './clock.ts'
+export type * from './mailbox.ts'
+export { MainLoop, type LoopResult, type MainLoopOptions } from './loops/main-loop.ts'
+export {
+  EvalLoop,
+  type EvalLoopOptions,
+  type EvalRequest,
+  type EvalResult,
+  type Evaluator,
+  type Sample,
+  type Score,
+} from './loops/eval-loop.ts'
+export {
+  DLQConsumer,
+  type DeadLetterHandler,
+  type DLQConsumerOptions,
+  type Handled,
+  type HandlerContext,
+} from './loops/dlq-consumer.ts'
+export { LoopGroup, type LoopGroupOptions, type RestartPolicy } from './loops/loop-group.ts'
+export type { ProcessContext, RequestLoopOptions } from './loops/request-loop.ts'
+export type { Runnable, RunOptions, ShutdownOptions } from './loops/runnable.ts'
+export type { DeadLettering, DeliveredMessage } from './loops/dead-lettering.ts'
+export type { DeadMessage, FailedAttempt } from './loops/dead-message.ts'
+export {
+  mailboxDestination,
+  type Destination,
+  type LetterDestinationOptions,
+  type MailboxDestinationOptions,
+} from './loops/destination.ts'
+export { Heartbeat } from './loops/heartbeat.ts'
+export { dlqHealth, type DlqHealth, type DlqHealthOptions } from './loops/dlq-health.ts'
+export { metricsOf, type Metric } from './loops/metrics.ts'
+export { logLoop, type LoopLogger } from './loops/log.ts'
+export type { LoopEvent } from './loops/events.ts'
+export { alertHandler, type AlertOptions } from './loops/handlers/alert.ts'
+export {
+  replay,
+  replayHandler,
+  type Replayed,
+  type ReplayOptions,
+} from './loops/handlers/replay.ts'
+export {
+  selectiveReplay,
+  type ReplayResult,
+  type SelectiveReplay,
+  type SelectiveReplayOptions,
+} from './loops/handlers/selective-replay.ts'
+export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'

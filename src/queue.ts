@@ -3,7 +3,7 @@ import { Admin, type EditInput, type ReviewInput } from './admin.ts'
 import { readMeasures } from './alerts/measures.ts'
 import { AlertMonitor } from './alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
-import { checkQueueName, type CaptureContext } from './capture/context.ts'
+import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
@@ -17,15 +17,15 @@ import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import { toMs } from './letter/time.ts'
 import { importOperationFile, type ImportReport } from './operation-file/import.ts'
 import { exportOperationFile } from './operation-file/export.ts'
+import {
+  letterDestination,
+  type Destination,
+  type LetterDestinationOptions,
+} from './loops/destination.ts'
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
 import { capacityOf, openStore, type OpenedStore } from './opening.ts'
-import {
-  readOptions,
-  readPolicy,
-  type QueueOptions,
-  type QueuePolicy,
-  type Settings,
-} from './options.ts'
+import { readOptions, type QueueOptions, type QueuePolicy, type Settings } from './options.ts'
+import { Policies } from './policies.ts'
 import type { Alert } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
@@ -75,8 +75,7 @@ export interface Enqueued {
 export class DeadLetterQueue {
   readonly #store: Store
   readonly #settings: Settings
-  readonly #policies = new Map<string, QueuePolicy>()
-  readonly #merged = new Map<string, Settings>()
+  readonly #policies: Policies
   readonly #capacity: Capacity | undefined
   readonly #hub: ObserverHub
   readonly #spool: (() => Promise<SpoolStatus>) | undefined
@@ -109,6 +108,7 @@ export class DeadLetterQueue {
     this.#store = store
     this.#spool = store.spool
     this.#settings = settings
+    this.#policies = new Policies(settings)
     this.#hub = hub
     const { rules: classifierRules, backoffs, unknownRetries } = settings
     this.#capacity = capacityOf(settings)
@@ -117,7 +117,7 @@ export class DeadLetterQueue {
       ...judging,
       maxPayloadBytes: settings.maxPayloadBytes,
       capacity: this.#capacity,
-      rulesFor: (queue) => this.#policyOf(queue),
+      rulesFor: (queue) => this.#policies.of(queue),
     })
     this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
     const named = worker ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
@@ -125,8 +125,8 @@ export class DeadLetterQueue {
       ...settings,
       ...judging,
       worker: named,
-      timeoutMsFor: (queue) => this.#policyOf(queue).timeoutMs,
-      brakesFor: (queue) => this.#policyOf(queue),
+      timeoutMsFor: (queue) => this.#policies.of(queue).timeoutMs,
+      brakesFor: (queue) => this.#policies.of(queue),
       brakesOf: (dependency) => settings.dependencies[dependency] ?? {},
       workersFor: (queues) => this.#sweeper.workersFor(queues),
     })
@@ -135,7 +135,7 @@ export class DeadLetterQueue {
       worker: named,
       sweepMs: settings.sweepMs,
       queues: () => this.#redelivery.queues,
-      retentionFor: (queue) => this.#policyOf(queue).retention,
+      retentionFor: (queue) => this.#policies.of(queue).retention,
     })
     this.#alerts = settings.alerts
       ? new AlertMonitor({
@@ -159,17 +159,6 @@ export class DeadLetterQueue {
   #expect(event: RedriveEvent): void {
     if ('letter' in event && event.letter.state === 'pending' && event.letter.retryAt)
       this.#redelivery.expect(toMs(event.letter.retryAt))
-  }
-
-  /** The policy of one queue: what `guard` or `handle` said, over `queues`, over the options for all. */
-  #policyOf(queue: string): Settings {
-    const known = this.#merged.get(queue)
-    if (known) return known
-    const said = this.#policies.get(queue)
-    const merged = { ...this.#settings, ...this.#settings.queues[queue], ...said }
-    // What has a handler is asked for all the time; the names of other queues have no bound.
-    if (said) this.#merged.set(queue, merged)
-    return merged
   }
 
   // in
@@ -221,22 +210,22 @@ export class DeadLetterQueue {
   workflow<T = unknown>(options: WorkflowOptions<T> = {}): WorkflowGuard<T> {
     return new WorkflowGuard(options, {
       ...this.#doorway,
-      policy: (queue, policy) => this.#setPolicy(queue, policy),
+      policy: (queue, policy) => this.#policies.set(queue, policy),
       handle: (queue, handler, policy) => this.handle(queue, handler, policy),
     })
+  }
+
+  /** Where loops keep their dead messages as letters. */
+  deadLetters(options: LetterDestinationOptions = {}): Destination {
+    return letterDestination(this.#door, options)
   }
 
   // back
 
   /** Says how letters of this queue are run again. The last handler given for a queue counts. */
   handle(queue: string, handler: Handler, policy: QueuePolicy = {}): void {
-    this.#setPolicy(queue, policy)
+    this.#policies.set(queue, policy)
     this.#redelivery.handle(queue, handler)
-  }
-
-  #setPolicy(queue: string, policy: QueuePolicy): void {
-    this.#policies.set(checkQueueName(queue), readPolicy(policy))
-    this.#merged.delete(queue)
   }
 
   /** Begins to redeliver what is due. Safe twice. Keeps the process alive until `stop`. */

@@ -1,0 +1,218 @@
+import { thrownOf } from '../capture/mailbox.ts'
+import { systemClock, type Clock } from '../clock.ts'
+import { toFailure } from '../letter/failure.ts'
+import { isFailedResult } from '../letter/result.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type { Mailbox } from '../mailbox.ts'
+import { bounded, maxVisibilitySeconds, whole } from '../mailboxes/bounds.ts'
+import { refuseCircle } from './dead-lettering.ts'
+import { factsOf, readDeadMessage, type DeadMessage } from './dead-message.ts'
+import { destinationOf, type Destination } from './destination.ts'
+import { teller, type DeadFacts, type Listening, type LoopEvent, type Tell } from './events.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import type { HeldMessage } from './held-message.ts'
+import { Receiver, type Receiving } from './receiver.ts'
+import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
+import { settle, stillOurs, type Settling } from './settling.ts'
+
+/** What became of a dead message. `park`: it is to be kept aside, with the reason why. */
+export type Handled =
+  | { action: 'processed' | 'alerted' | 'replayed' | 'discarded' }
+  | { action: 'park'; why: string }
+
+export interface HandlerContext {
+  /** 1 for the first time that a handler sees it. */
+  attempt: number
+  /** Aborts when the lease is lost, and when the consumer stops and this takes too long to end. */
+  signal: AbortSignal
+  /** Beat while there is progress: it extends the lease. */
+  heartbeat: Heartbeat
+}
+
+/** Deals with one dead message. It may see one twice. Returning nothing means processed; throwing means that it comes again. */
+export type DeadLetterHandler = (
+  dead: DeadMessage,
+  context: HandlerContext,
+) => Handled | void | Promise<Handled | void>
+
+export interface DLQConsumerOptions extends Receiving, Listening {
+  /** For people. The name of the mailbox unless said. */
+  name?: string
+  mailbox: Mailbox
+  handler: DeadLetterHandler
+  /** How long a message stays hidden after its handler failed. An hour unless said. */
+  backoffSeconds?: number
+  /** How often the handler may fail before the message is parked. 5 unless said. */
+  maxAttempts?: number
+  /** Where parked messages are kept. Without it they stay where they are, hidden for as long as the broker can, and are not run again. */
+  parked?: Mailbox | Destination
+  /** How often at most the depth of the queue is told. A minute unless said. */
+  depthEveryMs?: number
+  clock?: Clock
+}
+
+interface Case extends Settling {
+  held: HeldMessage
+  dead: DeadMessage
+}
+
+/**
+ * Takes dead messages one by one to a handler. What its handler cannot deal with is parked in the end: it is never discarded and never
+ * dead-lettered again.
+ */
+export class DLQConsumer implements Runnable {
+  readonly name: string
+  readonly flow: Flow
+  readonly #options: DLQConsumerOptions
+  readonly #clock: Clock
+  readonly #tell: Tell
+  readonly #receiver: Receiver
+  readonly #parked: Destination | undefined
+  readonly #maxAttempts: number
+  readonly #backoffSeconds: number
+  #depthDueMs = -Infinity
+
+  constructor(options: DLQConsumerOptions) {
+    const { mailbox, clock = systemClock, maxAttempts = 5, backoffSeconds = 3600 } = options
+    this.name = options.name ?? mailbox.name
+    this.#options = options
+    this.#clock = clock
+    this.#tell = teller(options)
+    this.#maxAttempts = whole('maxAttempts', maxAttempts, 1000)
+    this.#backoffSeconds = bounded('backoffSeconds', backoffSeconds, maxVisibilitySeconds)
+    if (options.parked) this.#parked = destinationOf(options.parked)
+    if (this.#parked) refuseCircle(mailbox, this.#parked)
+    this.flow = { from: mailbox, to: this.#parked?.mailbox ? [this.#parked.mailbox] : [] }
+    this.#receiver = new Receiver({
+      ...options,
+      clock,
+      tell: this.#tell,
+      attend: (held) => this.#attend(held),
+    })
+  }
+
+  get running(): boolean {
+    return this.#receiver.running
+  }
+
+  get heartbeat(): Heartbeat {
+    return this.#receiver.heartbeat
+  }
+
+  problems(): string[] {
+    return this.#receiver.problems()
+  }
+
+  async run(options?: RunOptions): Promise<void> {
+    await this.#receiver.run(options)
+  }
+
+  shutdown(options?: ShutdownOptions): Promise<boolean> {
+    return this.#receiver.shutdown(options)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown()
+  }
+
+  async #attend(held: HeldMessage): Promise<void> {
+    const { message } = held
+    const { mailbox } = this.#options
+    const dead = readDeadMessage(message, mailbox.name)
+    const one: Case = { held, message, mailbox, tell: this.#tell, dead }
+    if (this.#isHopeless(one))
+      await this.#park(one, `delivered ${message.deliveries} times, failed ${message.failures}`)
+    else await this.#handle(one)
+    await this.#tellDepth()
+  }
+
+  /** One that was parked in place comes back after its delay; one that ends its worker comes back uncounted. */
+  #isHopeless({ message }: Case): boolean {
+    const { failures, deliveries } = message
+    return failures >= this.#maxAttempts || deliveries > Math.max(50, 10 * this.#maxAttempts)
+  }
+
+  async #handle(one: Case): Promise<void> {
+    const { held, message, dead } = one
+    const startedMs = this.#clock.mono()
+    let handled: Handled | void
+    try {
+      handled = await this.#options.handler(dead, {
+        attempt: message.failures + 1,
+        signal: held.signal,
+        heartbeat: held.heartbeat,
+      })
+      if (isFailedResult(handled)) throw handled.error
+    } catch (error) {
+      return this.#failed(one, error)
+    }
+    if (handled?.action === 'park') return this.#park(one, handled.why)
+    // From here on the handler has done its work: what fails below is no failure of it.
+    const durationMs = this.#clock.mono() - startedMs
+    const action = handled?.action ?? 'processed'
+    this.#tell({ type: 'dead-letter-handled', ...this.#about(one), action, durationMs })
+    await settle(one, 'acknowledging', () => message.acknowledge())
+  }
+
+  async #failed(one: Case, error: unknown): Promise<void> {
+    const { held, message } = one
+    if (held.ended === 'stopped') {
+      await settle(one, 'giving back', () => message.nack({ failed: false }))
+      return
+    }
+    const attempts = message.failures + 1
+    if (attempts >= this.#maxAttempts)
+      return this.#park(one, `its handler failed ${attempts} times`, error)
+    const delaySeconds = this.#backoffSeconds
+    if (await settle(one, 'giving back', () => message.nack({ delaySeconds })))
+      this.#tell({ type: 'dead-letter-failed', ...this.#about(one), error, delaySeconds })
+  }
+
+  async #park(one: Case, why: string, error?: unknown): Promise<void> {
+    const { message, dead } = one
+    const parked = this.#parked
+    const told: LoopEvent = { type: 'dead-letter-parked', ...this.#about(one), why }
+    if (!parked) {
+      const hide = { delaySeconds: maxVisibilitySeconds, failed: error !== undefined }
+      if (await settle(one, 'parking', () => message.nack(hide))) this.#tell(told)
+      return
+    }
+    if (!(await stillOurs(one, 'parking', this.#clock.now()))) return
+    try {
+      await parked.keep(this.#noted(dead, why, error), thrownOf(dead.failure))
+    } catch (problem) {
+      const during = `parking of a message of ${one.mailbox.name} to ${parked.name}`
+      this.#tell({ type: 'trouble', during, error: problem })
+      const delaySeconds = this.#backoffSeconds
+      await settle(one, 'giving back', () => message.nack({ delaySeconds }))
+      return
+    }
+    this.#tell({ ...told, destination: parked.name })
+    await settle(one, 'acknowledging', () => message.acknowledge())
+  }
+
+  /** The last error stays that of the message; what the handler threw is in the history. */
+  #noted(dead: DeadMessage, why: string, error: unknown): DeadMessage {
+    if (error === undefined) return { ...dead, note: why }
+    const { name, message, at } = toFailure(error, toTimestamp(this.#clock.now()))
+    const attempt = { at, error: message.slice(0, 500), errorType: name }
+    return { ...dead, note: `${why}: ${attempt.error}`, history: [...dead.history, attempt] }
+  }
+
+  async #tellDepth(): Promise<void> {
+    const { mailbox, depthEveryMs = 60_000 } = this.#options
+    const nowMs = this.#clock.mono()
+    if (nowMs < this.#depthDueMs) return
+    this.#depthDueMs = nowMs + depthEveryMs
+    try {
+      const depth = await mailbox.approximateCount()
+      this.#tell({ type: 'depth', mailbox: mailbox.name, depth })
+    } catch (error) {
+      this.#tell({ type: 'trouble', during: `counting ${mailbox.name}`, error })
+    }
+  }
+
+  #about({ mailbox, message, dead }: Case): DeadFacts {
+    return factsOf(dead, mailbox.name, message.deliveries, this.#clock.now())
+  }
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto'
+import type { Records } from '../../store.ts'
+import type { DeadMessage } from '../dead-message.ts'
+import type { DeadLetterHandler } from '../dlq-consumer.ts'
+import { teller } from '../events.ts'
+import { replayHandler, type ReplayOptions } from './replay.ts'
+
+/** Remembers what was replayed. It should outlive the process. */
+export interface SeenSet {
+  has(key: string): Promise<boolean>
+  add(key: string): Promise<void>
+}
+
+/** Remembers in the records of a store. */
+export function recordedSeen(records: Pick<Records, 'get' | 'put'>, kind = 'replayed'): SeenSet {
+  return {
+    has: async (key) => (await records.get(kind, key)) !== undefined,
+    add: async (key) => void (await records.put(kind, key, true)),
+  }
+}
+
+/**
+ * Replays one dead message of each request, and discards others of it. A request is marked after its message was sent: one that could not be sent is
+ * not lost, and a crash in between may send it twice. Messages without a request id are never taken for each other. One that
+ * failed again after its replay counts anew.
+ */
+export function dedupedReplay(options: ReplayOptions & { seen: SeenSet }): DeadLetterHandler {
+  const { seen } = options
+  const handler = replayHandler(options)
+  const tell = teller(options)
+  return async (dead, context) => {
+    const key = keyOf(dead)
+    if (key === undefined) return handler(dead, context)
+    if (await seen.has(key)) return { action: 'discarded' }
+    const handled = await handler(dead, context)
+    if (handled?.action === 'replayed')
+      try {
+        await seen.add(key)
+      } catch (error) {
+        tell({ type: 'trouble', during: `marking a replay to ${dead.sourceMailbox}`, error })
+      }
+    return handled
+  }
+}
+
+function keyOf({ sourceMailbox, requestId, replays }: DeadMessage): string | undefined {
+  if (requestId === undefined) return undefined
+  const life = JSON.stringify([sourceMailbox, requestId, replays])
+  return createHash('sha256').update(life).digest('hex')
+}

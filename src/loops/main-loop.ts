@@ -1,0 +1,84 @@
+import { RedriveError } from '../errors.ts'
+import type { Timestamp } from '../letter/time.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import { RequestLoop, type ProcessContext, type RequestLoopOptions } from './request-loop.ts'
+import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
+
+/** What a request is replied to with. It went well when there is no `error`. */
+export interface LoopResult<Output = unknown> {
+  requestId?: string
+  output?: Output
+  error?: string
+  completedAt: Timestamp
+}
+
+export interface MainLoopOptions<Request, Output> extends RequestLoopOptions {
+  /** For people. The name of the mailbox unless said. */
+  name?: string
+  /** Does the work of one request. Returning means done; throwing, or returning `{ ok: false, error }`, means failed. */
+  process?: (request: Request, context: ProcessContext) => Promise<Output> | Output
+}
+
+/**
+ * Processes requests from a mailbox and replies to them. Give it `process`, or extend it and override that. Delivery is at
+ * least once, so the work must bear to be done twice.
+ */
+export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
+  readonly name: string
+  readonly flow: Flow
+  readonly #loop: RequestLoop
+  readonly #process: MainLoopOptions<Request, Output>['process']
+
+  constructor({ name, process, ...options }: MainLoopOptions<Request, Output>) {
+    this.name = name ?? options.requests.name
+    this.#process = process
+    if (!process && this.process === MainLoop.prototype.process)
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `the loop ${this.name} has no work to do: give it process, or override it`,
+      )
+    this.#loop = new RequestLoop(options, {
+      process: (request, context) => this.process(request as Request, context),
+      answer: (output, { requestId, completedAt }): LoopResult => ({
+        ...(requestId === undefined ? {} : { requestId }),
+        output,
+        completedAt,
+      }),
+      refuse: (error, { requestId, completedAt }): LoopResult => ({
+        ...(requestId === undefined ? {} : { requestId }),
+        error,
+        completedAt,
+      }),
+    })
+    const { deadLetterBox } = this.#loop
+    this.flow = { from: options.requests, to: deadLetterBox ? [deadLetterBox] : [] }
+  }
+
+  process(request: Request, context: ProcessContext): Promise<Output> | Output {
+    return this.#process!(request, context)
+  }
+
+  get running(): boolean {
+    return this.#loop.receiver.running
+  }
+
+  get heartbeat(): Heartbeat {
+    return this.#loop.receiver.heartbeat
+  }
+
+  problems(): string[] {
+    return this.#loop.receiver.problems()
+  }
+
+  async run(options?: RunOptions): Promise<void> {
+    await this.#loop.receiver.run(options)
+  }
+
+  shutdown(options?: ShutdownOptions): Promise<boolean> {
+    return this.#loop.receiver.shutdown(options)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shutdown()
+  }
+}

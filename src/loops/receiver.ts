@@ -1,0 +1,238 @@
+import { sleep, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { Mailbox, Message } from '../mailbox.ts'
+import { bounded, maxVisibilitySeconds, whole } from '../mailboxes/bounds.ts'
+import type { Tell } from './events.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { HeldMessage } from './held-message.ts'
+import { LeaseExtender } from './lease-extender.ts'
+import type { RunOptions, ShutdownOptions } from './runnable.ts'
+import { settle } from './settling.ts'
+
+export interface Receiving {
+  /** Messages at a time. 1 unless said. */
+  concurrency?: number
+  /** How long a message is hidden from others, and how long each extension lasts. 300 unless said. */
+  visibilitySeconds?: number
+  /** How long to wait for a message in one call. 20 unless said. */
+  waitSeconds?: number
+  /** Beats of the work extend its lease at most so often. A minute unless said. */
+  extendEveryMs?: number
+}
+
+export interface ReceiverOptions extends Receiving {
+  mailbox: Mailbox
+  clock: Clock
+  tell: Tell
+  /** Deals with one message. What it throws is a bug, and ends the run. */
+  attend: (held: HeldMessage) => Promise<void>
+}
+
+const pauses = { firstMs: 1000, longestMs: 30_000, idleMs: 100 }
+const largestBatch = 10
+
+/**
+ * Receives messages into free slots, holds their leases, and stops in good order. It asks for as many as it can begin at once, so no
+ * message waits behind another while its lease runs. A mailbox that cannot be reached is asked again after a pause that grows to 30 s; the
+ * heartbeat goes on meanwhile, and `problems` says why nothing comes.
+ */
+export class Receiver {
+  readonly heartbeat: Heartbeat
+  readonly #options: Required<ReceiverOptions>
+  readonly #extender: LeaseExtender
+  readonly #held = new Map<HeldMessage, Promise<void>>()
+  #stopping = new AbortController()
+  #run: Promise<void> | undefined
+  #latched = false
+  #slotFree: (() => void) | undefined
+  /** Resolves the run although some work has not ended. */
+  #giveUp: (() => void) | undefined
+  #leftBehind = false
+  #crash: { error: unknown } | undefined
+  #problem: string | undefined
+
+  constructor(options: ReceiverOptions) {
+    this.#options = {
+      concurrency: 1,
+      visibilitySeconds: 300,
+      waitSeconds: 20,
+      extendEveryMs: 60_000,
+      ...options,
+    }
+    const { clock, tell, mailbox, concurrency, visibilitySeconds, waitSeconds } = this.#options
+    whole('concurrency', concurrency, 1000)
+    bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
+    bounded('waitSeconds', waitSeconds, maxVisibilitySeconds)
+    const trouble = (error: unknown): void =>
+      tell({ type: 'trouble', during: `heartbeat of ${mailbox.name}`, error })
+    this.heartbeat = new Heartbeat(clock, trouble)
+    this.#extender = new LeaseExtender({
+      clock,
+      intervalMs: this.#options.extendEveryMs,
+      extensionSeconds: visibilitySeconds,
+      trouble: (error) =>
+        tell({ type: 'trouble', during: `extension of a lease of ${mailbox.name}`, error }),
+    })
+  }
+
+  get running(): boolean {
+    return this.#run !== undefined
+  }
+
+  problems(): string[] {
+    return this.#problem === undefined ? [] : [this.#problem]
+  }
+
+  run(options: RunOptions = {}): Promise<void> {
+    if (this.#run)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `the loop on ${this.#options.mailbox.name} runs already`,
+      )
+    if (this.#latched) {
+      this.#latched = false
+      return Promise.resolve()
+    }
+    this.#stopping = new AbortController()
+    this.#crash = undefined
+    this.#leftBehind = false
+    this.#run = this.#runToTheEnd(options).finally(() => {
+      this.#run = undefined
+      this.#held.clear()
+    })
+    return this.#run
+  }
+
+  async shutdown({ timeoutMs = 30_000 }: ShutdownOptions = {}): Promise<boolean> {
+    if (!this.#run) {
+      this.#latched = true
+      return true
+    }
+    const ended = this.#run.then(
+      () => true,
+      () => true,
+    )
+    const graceMs = Math.min(1000, timeoutMs / 4)
+    this.#stopping.abort()
+    if (await this.#within(ended, timeoutMs - graceMs)) return !this.#leftBehind
+    for (const held of this.#held.keys()) held.stop()
+    if (await this.#within(ended, graceMs)) return !this.#leftBehind
+    this.#leftBehind = true
+    await this.#within(this.#giveBack([...this.#held.keys()]), 1000)
+    this.#giveUp?.()
+    await ended
+    return false
+  }
+
+  async #runToTheEnd(options: RunOptions): Promise<void> {
+    const givenUp = new Promise<void>((resolve) => {
+      this.#giveUp = resolve
+    })
+    await Promise.race([this.#receiveAll(options), givenUp])
+    if (this.#crash) throw this.#crash.error
+  }
+
+  /** The life of a run: wait for a slot, receive, begin; in the end wait for what is under way. */
+  async #receiveAll(options: RunOptions): Promise<void> {
+    const { mailbox, concurrency } = this.#options
+    const { signal } = this.#stopping
+    const turns = options.maxIterations ?? Infinity
+    let failures = 0
+    for (let turn = 0; turn < turns && !signal.aborted && !mailbox.closed; turn++) {
+      this.heartbeat.beat()
+      const messages = await this.#receive(options)
+      this.heartbeat.beat()
+      if (messages === undefined) await this.#pause(failures++)
+      else failures = 0
+      if (signal.aborted) await this.#release(messages ?? [])
+      else for (const message of messages ?? []) this.#begin(message, options)
+      while (this.#held.size >= concurrency) await this.#slot()
+    }
+    while (this.#held.size > 0) await Promise.all(this.#held.values())
+  }
+
+  /** Undefined: the mailbox could not be asked. */
+  async #receive(options: RunOptions): Promise<Message[] | undefined> {
+    const { mailbox, concurrency, clock, tell } = this.#options
+    const { visibilitySeconds, waitSeconds } = { ...this.#options, ...options }
+    const { signal } = this.#stopping
+    const max = Math.min(concurrency - this.#held.size, largestBatch)
+    try {
+      const messages = await mailbox.receive({ max, visibilitySeconds, waitSeconds, signal })
+      this.#problem = undefined
+      // A mailbox that answers at once with nothing would be asked without end.
+      if (messages.length === 0 && waitSeconds === 0 && options.maxIterations === undefined)
+        await sleep(clock, pauses.idleMs, signal)
+      return messages
+    } catch (error) {
+      const code = error instanceof RedriveError ? error.code : 'an unknown error'
+      this.#problem = `${mailbox.name} cannot be received from: ${code}`
+      tell({ type: 'trouble', during: `receiving from ${mailbox.name}`, error })
+      return undefined
+    }
+  }
+
+  /** Loops that lost the same broker do not all come back at the same moment. */
+  async #pause(failures: number): Promise<void> {
+    const { clock } = this.#options
+    const ms = Math.min(pauses.firstMs * 2 ** Math.min(failures, 10), pauses.longestMs)
+    await sleep(clock, ms * (0.75 + 0.25 * clock.random()), this.#stopping.signal)
+  }
+
+  #slot(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#slotFree = resolve
+    })
+  }
+
+  #begin(message: Message, options: RunOptions): void {
+    const { clock } = this.#options
+    const visibilitySeconds = options.visibilitySeconds ?? this.#options.visibilitySeconds
+    const held = new HeldMessage(message, {
+      clock,
+      leaseMs: visibilitySeconds * 1000,
+      pulse: this.heartbeat,
+      extender: this.#extender,
+    })
+    this.#held.set(held, this.#attend(held))
+  }
+
+  async #attend(held: HeldMessage): Promise<void> {
+    try {
+      await this.#options.attend(held)
+    } catch (error) {
+      this.#crash ??= { error }
+      this.#stopping.abort()
+    }
+    held.letGo()
+    this.#held.delete(held)
+    this.heartbeat.beat()
+    this.#slotFree?.()
+  }
+
+  /** What came when the loop was already stopping. */
+  async #release(messages: Message[]): Promise<void> {
+    const { mailbox, tell } = this.#options
+    for (const message of messages)
+      if (
+        await settle({ mailbox, message, tell }, 'giving back', () =>
+          message.nack({ failed: false }),
+        )
+      )
+        tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+  }
+
+  /** Whatever its handler still does: the delivery is finalised, so nothing can come of it. */
+  async #giveBack(held: HeldMessage[]): Promise<void> {
+    await Promise.all(held.map((one) => this.#release([one.message])))
+  }
+
+  async #within(ended: Promise<unknown>, ms: number): Promise<boolean> {
+    const waiting = new AbortController()
+    const done = ended.then(() => true)
+    const late = sleep(this.#options.clock, ms, waiting.signal).then(() => false)
+    const inTime = await Promise.race([done, late])
+    waiting.abort()
+    return inTime
+  }
+}

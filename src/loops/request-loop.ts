@@ -1,0 +1,295 @@
+import { systemClock, type Clock } from '../clock.ts'
+import { toFailure } from '../letter/failure.ts'
+import type { RetryPolicy } from '../letter/letter.ts'
+import { isFailedResult, read } from '../letter/result.ts'
+import { toTimestamp, type Timestamp } from '../letter/time.ts'
+import type { Mailbox, Message } from '../mailbox.ts'
+import { AttemptHistory } from './attempt-history.ts'
+import { deadMessage, replaysOf } from './dead-message.ts'
+import { DeadLetterOffice, type DeadLettering } from './dead-lettering.ts'
+import { teller, type Listening, type MessageFacts, type Stage, type Tell } from './events.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import type { HeldMessage } from './held-message.ts'
+import { nackDelay, usualBackoff } from './nack-delay.ts'
+import { Receiver, type Receiving } from './receiver.ts'
+import { isLost, settle, stillOurs, type Settling } from './settling.ts'
+
+export interface RequestLoopOptions extends Receiving, Listening {
+  requests: Mailbox
+  /** Without it, what fails is tried again for ever, or as `withoutPolicy` says. */
+  dlq?: DeadLettering
+  /** What to do with a failure where there is no `dlq`: try again after a while, or reply with the error and take it off. */
+  withoutPolicy?: 'retry' | 'reply-and-ack'
+  /** How long a message that failed stays hidden. A minute more after each failure, up to 15, unless said. */
+  backoff?: RetryPolicy
+  /** Finds the id of a request. Its `requestId` or `request_id` unless said. */
+  requestIdOf?: (request: unknown, message: Message) => string | undefined
+  clock?: Clock
+}
+
+/** One delivery, as whoever processes it sees it. */
+export interface ProcessContext {
+  message: Message
+  requestId?: string
+  /** 1 for the first delivery. */
+  attempt: number
+  /** Aborts when the lease is lost, and when the loop stops and this takes too long to end. */
+  signal: AbortSignal
+  /** Beat while there is progress: it extends the lease, and shows whoever supervises that the loop lives. */
+  heartbeat: Heartbeat
+  /** The same for every delivery of this message: pass it on, so that a repeat can be recognised. */
+  idempotencyKey: string
+}
+
+/** What is known about a request when it is replied to. */
+export interface Facts {
+  /** Undefined when it could not be decoded. */
+  request: unknown
+  requestId?: string
+  durationMs: number
+  completedAt: Timestamp
+}
+
+/** What makes one kind of loop different from another. */
+export interface Work {
+  process(request: unknown, context: ProcessContext): unknown
+  /** The reply when it went well. */
+  answer(output: unknown, facts: Facts): unknown
+  /** The reply when it failed for good. */
+  refuse(error: string, facts: Facts): unknown
+}
+
+/** A message on its way through the loop. */
+interface Delivery extends Settling {
+  held: HeldMessage
+  startedMs: number
+  request: unknown
+  requestId?: string
+}
+
+/** It came too often without an end that anybody saw. */
+class MaxDeliveriesExceeded extends Error {
+  constructor(deliveries: number, failures: number) {
+    super(
+      `max deliveries exceeded: it came ${deliveries} times and failed ${failures} times, so it may end its worker`,
+    )
+    this.name = 'MaxDeliveriesExceeded'
+  }
+}
+
+/**
+ * Receives requests, has them processed, replies, acknowledges. There is no reply before the outcome is final, and nothing is taken off
+ * its mailbox before it is done or its dead letter is kept. Whatever goes wrong on the way, the message comes again.
+ */
+export class RequestLoop {
+  readonly receiver: Receiver
+  readonly tell: Tell
+  readonly #options: RequestLoopOptions
+  readonly #clock: Clock
+  readonly #mailbox: Mailbox
+  readonly #work: Work
+  readonly #office: DeadLetterOffice | undefined
+  readonly #history = new AttemptHistory()
+
+  constructor(options: RequestLoopOptions, work: Work) {
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.#mailbox = options.requests
+    this.#work = work
+    this.tell = teller(options)
+    if (options.dlq) this.#office = new DeadLetterOffice(options.dlq, options.requests, this.tell)
+    this.receiver = new Receiver({
+      ...options,
+      mailbox: options.requests,
+      clock: this.#clock,
+      tell: this.tell,
+      attend: (held) => this.#attend(held),
+    })
+  }
+
+  get deadLetterBox(): Mailbox | undefined {
+    return this.#office?.destination.mailbox
+  }
+
+  /** The life of a delivery: fit to run? decode, process, reply, acknowledge. */
+  async #attend(held: HeldMessage): Promise<void> {
+    const { message } = held
+    const delivery: Delivery = {
+      held,
+      message,
+      mailbox: this.#mailbox,
+      tell: this.tell,
+      startedMs: this.#clock.mono(),
+      request: undefined,
+    }
+    if (this.#office?.overDelivered(message)) return this.#deadLetterUnrun(delivery)
+    let stage: Stage = 'decode'
+    try {
+      delivery.request = message.value()
+      const requestId = this.#requestIdOf(delivery.request, message)
+      if (requestId !== undefined) delivery.requestId = requestId
+      stage = 'process'
+      const output = await this.#work.process(delivery.request, this.#contextOf(delivery))
+      if (isFailedResult(output)) throw output.error
+      // Somebody else may have it by now, and replies as well.
+      if (held.ended === 'lost') return this.#lost(delivery)
+      stage = 'reply'
+      if (message.replyTo !== undefined)
+        await message.reply(this.#work.answer(output, this.#facts(delivery)))
+    } catch (error) {
+      return this.#failed(delivery, stage, error)
+    }
+    if (!(await settle(delivery, 'acknowledging', () => message.acknowledge()))) return
+    this.#history.forget(message.id)
+    const durationMs = this.#clock.mono() - delivery.startedMs
+    this.tell({ type: 'message-done', ...this.#about(delivery), durationMs })
+  }
+
+  /**
+   * A reply that failed after the work was done counts as a failure of the delivery: the work is done again, since a request without its reply is
+   * not done, and in the end the message is dead-lettered with that error.
+   */
+  async #failed(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
+    const { held, message, request } = delivery
+    if (during === 'reply' && isLost(error)) return this.#lost(delivery)
+    if (held.ended === 'stopped') return this.#release(delivery)
+    if (!this.#office) {
+      if (this.#options.withoutPolicy === 'reply-and-ack') return this.#refuse(delivery, error)
+      return this.#tryAgain(delivery, during, error)
+    }
+    if (during === 'decode') return this.#deadLetter(this.#office, delivery, during, error, true)
+    if (this.#office.isDead(message, request, error))
+      return this.#deadLetter(this.#office, delivery, during, error)
+    return this.#tryAgain(delivery, during, error)
+  }
+
+  #deadLetterUnrun(delivery: Delivery): Promise<void> {
+    const { deliveries, failures } = delivery.message
+    const error = new MaxDeliveriesExceeded(deliveries, failures)
+    return this.#deadLetter(this.#office!, delivery, 'receive', error, true)
+  }
+
+  /**
+   * Dead-letters: make sure that it is still ours, keep it, reply, acknowledge, in this order. Whatever ends the process in between, the
+   * message comes again and its dead letter is known by its key.
+   */
+  async #deadLetter(
+    office: DeadLetterOffice,
+    delivery: Delivery,
+    during: Stage,
+    error: unknown,
+    hopeless = false,
+  ): Promise<void> {
+    const { message, mailbox, requestId } = delivery
+    if (!(await stillOurs(delivery, 'dead-lettering', this.#clock.now()))) return
+    const failure = toFailure(error, toTimestamp(this.#clock.now()))
+    const history = this.#history.add(message.id, failure)
+    const ending = { sourceMailbox: mailbox.name, failure, requestId, history, hopeless }
+    const destination = office.destinationFor(error, message)
+    try {
+      await destination.keep(deadMessage(message, ending), error)
+    } catch (problem) {
+      const what = `dead-lettering of a message of ${mailbox.name} to ${destination.name}`
+      this.tell({ type: 'trouble', during: what, error: problem })
+      return this.#tryAgain(delivery, during, error)
+    }
+    this.tell({
+      type: 'dead-lettered',
+      ...this.#about(delivery),
+      errorType: failure.name,
+      errorMessage: failure.message,
+      destination: destination.name,
+    })
+    const told = `Dead-lettered after ${message.deliveries} attempts: ${failure.message}`
+    await this.#replyFailed(delivery, told)
+    if (await settle(delivery, 'acknowledging', () => message.acknowledge()))
+      this.#history.forget(message.id)
+  }
+
+  async #tryAgain(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
+    const { message } = delivery
+    const failure = toFailure(error, toTimestamp(this.#clock.now()))
+    const { seconds, problem } = nackDelay({
+      backoff: this.#options.backoff ?? usualBackoff,
+      failures: message.failures + 1,
+      failure,
+      random: () => this.#clock.random(),
+    })
+    if (problem !== undefined)
+      this.tell({ type: 'trouble', during: `backoff of ${this.#mailbox.name}`, error: problem })
+    const nack = (): Promise<void> => message.nack({ delaySeconds: seconds })
+    if (!(await settle(delivery, 'giving back', nack))) return
+    this.#history.add(message.id, failure)
+    const told = { during, error, delaySeconds: seconds }
+    this.tell({ type: 'message-failed', ...this.#about(delivery), ...told })
+  }
+
+  /** Replies with the error and takes it off. When the reply fails the message stays, or nobody would ever know. */
+  async #refuse(delivery: Delivery, error: unknown): Promise<void> {
+    const { message } = delivery
+    const failure = toFailure(error, toTimestamp(this.#clock.now()))
+    const wanted = message.replyTo !== undefined
+    if (wanted && !(await this.#replyFailed(delivery, failure.message)))
+      return this.#tryAgain(delivery, 'reply', error)
+    if (await settle(delivery, 'acknowledging', () => message.acknowledge()))
+      this.tell({ type: 'message-refused', ...this.#about(delivery), error })
+  }
+
+  async #replyFailed(delivery: Delivery, error: string): Promise<boolean> {
+    const { message } = delivery
+    if (message.replyTo === undefined) return false
+    const reply = async (): Promise<unknown> =>
+      message.reply(this.#work.refuse(error, this.#facts(delivery)))
+    return settle(delivery, 'replying', reply)
+  }
+
+  async #release(delivery: Delivery): Promise<void> {
+    const { message, mailbox } = delivery
+    if (await settle(delivery, 'giving back', () => message.nack({ failed: false })))
+      this.tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+  }
+
+  #lost({ mailbox, message }: Delivery): void {
+    const during = 'processing'
+    this.tell({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
+  }
+
+  #contextOf({ held, message, requestId }: Delivery): ProcessContext {
+    return {
+      message,
+      attempt: message.deliveries,
+      signal: held.signal,
+      heartbeat: held.heartbeat,
+      idempotencyKey: `${this.#mailbox.name}:${message.id}:${replaysOf(message.headers)}`,
+      ...(requestId === undefined ? {} : { requestId }),
+    }
+  }
+
+  #facts({ request, requestId, startedMs }: Delivery): Facts {
+    return {
+      request,
+      ...(requestId === undefined ? {} : { requestId }),
+      durationMs: this.#clock.mono() - startedMs,
+      completedAt: toTimestamp(this.#clock.now()),
+    }
+  }
+
+  #requestIdOf(request: unknown, message: Message): string | undefined {
+    const { requestIdOf } = this.#options
+    try {
+      const id = requestIdOf
+        ? requestIdOf(request, message)
+        : (read(request, 'requestId') ?? read(request, 'request_id'))
+      return typeof id === 'string' ? id.slice(0, 200) : undefined
+    } catch (error) {
+      this.tell({ type: 'trouble', during: `requestIdOf of ${this.#mailbox.name}`, error })
+      return undefined
+    }
+  }
+
+  #about({ message, requestId }: Delivery): MessageFacts {
+    const { id: messageId, deliveries } = message
+    const about = { mailbox: this.#mailbox.name, messageId, deliveries }
+    return requestId === undefined ? about : { ...about, requestId }
+  }
+}

@@ -1,0 +1,28 @@
+import { checkQueueName } from './capture/context.ts'
+import { readPolicy, type QueuePolicy, type Settings } from './options.ts'
+
+/** What holds for each queue: what was said where its handler was given, over `queues`, over the options for all. */
+export class Policies {
+  readonly #settings: Settings
+  readonly #said = new Map<string, QueuePolicy>()
+  readonly #merged = new Map<string, Settings>()
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  of(queue: string): Settings {
+    const known = this.#merged.get(queue)
+    if (known) return known
+    const said = this.#said.get(queue)
+    const merged = { ...this.#settings, ...this.#settings.queues[queue], ...said }
+    // What has a handler is asked for all the time; the names of other queues have no bound.
+    if (said) this.#merged.set(queue, merged)
+    return merged
+  }
+
+  set(queue: string, policy: QueuePolicy): void {
+    this.#said.set(checkQueueName(queue), readPolicy(policy))
+    this.#merged.delete(queue)
+  }
+}

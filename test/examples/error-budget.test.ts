@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { ErrorBudgetPolicy } from '../../examples/error-budget.ts'
+import { MainLoop } from '../../src/loops/main-loop.ts'
+import { aLoop } from '../loops/a-loop.ts'
+
+it('a policy of your own dead-letters by an error budget, and by the threshold all the same', async () => {
+  const bench = aLoop()
+  const rates: Record<string, number> = { bad: 0.8, good: 0.1 }
+  const loop = new MainLoop({
+    ...bench.parts,
+    process: () => {
+      throw new Error('x')
+    },
+    dlq: {
+      to: bench.dlq,
+      policy: new ErrorBudgetPolicy({
+        maxDeliveryCount: 2,
+        errorBudget: 0.3,
+        errorRateOf: (request) => rates[(request as { kind: string }).kind] ?? 0,
+      }),
+    },
+  })
+  void loop.run()
+  await bench.requests.send({ kind: 'bad' })
+  await bench.requests.send({ kind: 'good' })
+  await bench.settle()
+  expect(bench.heard('dead-lettered')).toMatchObject([{ deliveries: 1 }])
+  await bench.clock.advance(60_000)
+  expect(bench.heard('dead-lettered')).toMatchObject([{ deliveries: 1 }, { deliveries: 2 }])
+})

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import type { Failure } from '../../src/letter/letter.ts'
+import { AttemptHistory } from '../../src/loops/attempt-history.ts'
+
+const failure = (message: string): Failure => ({
+  name: 'Error',
+  message,
+  causes: [],
+  at: '2026-01-01T00:00:00.000Z',
+})
+
+it('the last ten failures of a message are known, each with a bounded text', () => {
+  const history = new AttemptHistory()
+  for (let n = 1; n <= 11; n++) history.add('m', failure(`${n} ${'x'.repeat(1000)}`))
+  const attempts = history.add('m', failure('12'))
+  expect(attempts).toHaveLength(10)
+  expect(attempts[0]?.error.slice(0, 2)).toBe('3 ')
+  expect(attempts[0]?.error).toHaveLength(500)
+  history.forget('m')
+  expect(history.add('m', failure('again'))).toHaveLength(1)
+})
+
+it('of more than a thousand messages, the one that failed longest ago is forgotten', () => {
+  const history = new AttemptHistory()
+  for (let n = 0; n < 1000; n++) history.add(`m-${n}`, failure('x'))
+  history.add('m-0', failure('x'))
+  history.add('new', failure('x'))
+  expect(history.add('m-0', failure('x'))).toHaveLength(3)
+  expect(history.add('m-1', failure('x'))).toHaveLength(1)
+})

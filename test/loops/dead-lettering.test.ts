@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { DeadLetterOffice } from '../../src/loops/dead-lettering.ts'
+import { teller } from '../../src/loops/events.ts'
+import { MainLoop } from '../../src/loops/main-loop.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import { aLoop } from './a-loop.ts'
+
+describe('where dead letters go', () => {
+  it('differs by error, where a route says so', async () => {
+    const bench = aLoop()
+    const bugs = memoryMailbox({ name: 'bugs', clock: bench.clock })
+    const loop = new MainLoop<{ n: number }>({
+      ...bench.parts,
+      process: ({ n }) => {
+        throw n === 1 ? new TypeError('bug') : new Error('other')
+      },
+      dlq: {
+        to: bench.dlq,
+        policy: new DLQPolicy({ maxDeliveryCount: 1 }),
+        route: (error) => (error instanceof TypeError ? bugs : undefined),
+      },
+    })
+    void loop.run()
+    await bench.requests.send({ n: 1 })
+    await bench.requests.send({ n: 2 })
+    await bench.settle()
+    expect(bench.heard('dead-lettered').map(({ destination }) => destination)).toEqual([
+      'bugs',
+      'requests-dlq',
+    ])
+    expect(await bugs.approximateCount()).toBe(1)
+    expect(await bench.dlq.approximateCount()).toBe(1)
+  })
+
+  it.each([
+    ['throws', (): never => fail()],
+    ['leads back to the source', undefined],
+  ])('is the usual place when a route %s', async (_, route) => {
+    const bench = aLoop()
+    const office = new DeadLetterOffice(
+      { to: bench.dlq, route: route ?? (() => bench.requests) },
+      bench.requests,
+      teller(bench),
+    )
+    await bench.requests.send({})
+    const [message] = await bench.requests.receive()
+    expect(office.destinationFor(new Error('x'), message!).mailbox).toBe(bench.dlq)
+    expect(bench.heard('trouble')).toMatchObject([{ during: 'route of requests' }])
+  })
+
+  it('is never the mailbox that they came from', () => {
+    const { requests, clock } = aLoop()
+    const process = (): number => 1
+    const twin = memoryMailbox({ name: 'requests', clock })
+    for (const to of [requests, twin])
+      expect(() => new MainLoop({ requests, process, dlq: { to } })).toThrow(
+        'requests cannot keep its own dead letters: give another mailbox, such as requests-dlq',
+      )
+  })
+
+  it('may be a mailbox of the same name of another broker', () => {
+    const { requests, clock } = aLoop()
+    const inner = memoryMailbox({ name: 'requests', clock })
+    const elsewhere = Object.create(inner, {
+      powers: { value: { ...inner.powers, kind: 'redis' } },
+      name: { value: 'requests' },
+    }) as typeof inner
+    expect(() => new MainLoop({ requests, process: () => 1, dlq: { to: elsewhere } })).not.toThrow()
+  })
+})
+
+describe('a policy that throws at receive', () => {
+  it('counts as the plain threshold', async () => {
+    const bench = aLoop()
+    class Broken extends DLQPolicy {
+      override overDelivered(): boolean {
+        throw new Error('oops')
+      }
+    }
+    const policy = new Broken({ maxDeliveryCount: 1 })
+    const office = new DeadLetterOffice({ to: bench.dlq, policy }, bench.requests, teller(bench))
+    await bench.requests.send({})
+    const [message] = await bench.requests.receive()
+    expect(office.overDelivered(message!)).toBe(false)
+    await message!.nack()
+    const [again] = await bench.requests.receive()
+    expect(office.overDelivered(again!)).toBe(true)
+    expect(bench.heard('trouble')).toHaveLength(2)
+  })
+})
+
+function fail(): never {
+  throw new Error('no route')
+}

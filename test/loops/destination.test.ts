@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest'
+import { Door } from '../../src/capture/capture.ts'
+import { resolve } from '../../src/letter/moves.ts'
+import { decodePayload } from '../../src/letter/payload.ts'
+import { letterDestination, mailboxDestination } from '../../src/loops/destination.ts'
+import { MainLoop } from '../../src/loops/main-loop.ts'
+import { ObserverHub } from '../../src/observer.ts'
+import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import type { Store } from '../../src/store.ts'
+import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
+import { aDeadMessage } from './a-dead-message.ts'
+import { aLoop, faulty } from './a-loop.ts'
+
+function aDoor(clock: FakeClock = fakeClock()): { door: Door; store: Store } {
+  const store = memoryStore({ clock })
+  const door = new Door({
+    store,
+    clock,
+    hub: new ObserverHub(),
+    rulesFor: () => ({ priority: 'medium', maxRetries: 3 }),
+    classifierRules: [],
+    backoffs: {},
+    capacity: undefined,
+    maxPayloadBytes: 1_000_000,
+  })
+  return { door, store }
+}
+
+describe('letters as the place for dead messages', () => {
+  it('say where the message came from and hold its very bytes', async () => {
+    const bench = aLoop()
+    const { door, store } = aDoor(bench.clock)
+    const loop = new MainLoop({
+      ...bench.parts,
+      process: () => {
+        throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+      },
+      dlq: { to: letterDestination(door), policy: new DLQPolicy({ maxDeliveryCount: 2 }) },
+    })
+    void loop.run()
+    const id = await bench.requests.send({ requestId: 'r-1', n: 1 }, { replyTo: 'replies' })
+    await bench.clock.advance(60_000)
+    const { items } = await store.find({ payload: true })
+    expect(items).toMatchObject([
+      {
+        queue: 'requests',
+        category: 'network',
+        attempts: 2,
+        source: {
+          kind: 'mailbox',
+          mailbox: 'requests',
+          messageId: id,
+          replyTo: 'replies',
+          requestId: 'r-1',
+          deliveries: 2,
+          enqueuedAt: '2026-01-01T00:00:00.000Z',
+          firstReceivedAt: '2026-01-01T00:00:00.000Z',
+        },
+        failedAt: '2026-01-01T00:00:00.000Z',
+        deadLetteredAt: '2026-01-01T00:01:00.000Z',
+      },
+    ])
+    expect(decodePayload(items[0]!.payload)).toEqual({ requestId: 'r-1', n: 1 })
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('are one when the message comes again after a crash, although the letter was resolved since', async () => {
+    const bench = aLoop()
+    const { door, store } = aDoor(bench.clock)
+    const source = faulty(bench.requests)
+    source.faults.acknowledge = new Error('the process dies here')
+    const loop = new MainLoop({
+      ...bench.parts,
+      requests: source.mailbox,
+      visibilitySeconds: 60,
+      process: () => {
+        throw new Error('x')
+      },
+      dlq: { to: letterDestination(door), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
+    })
+    void loop.run()
+    await bench.requests.send({ n: 1 })
+    await bench.settle()
+    const [letter] = (await store.find({ payload: true })).items
+    const { id } = letter!
+    await store.apply([
+      resolve(letter!, { actor: 'ada', at: '2026-01-01T00:00:00.000Z', guard: 'version' }),
+    ])
+    delete source.faults.acknowledge
+    await bench.clock.advance(120_000)
+    expect(bench.heard('dead-lettered')).toHaveLength(2)
+    const states = ['pending', 'parked', 'resolved', 'exhausted', 'archived'] as const
+    expect((await store.find({ state: [...states] })).items).toMatchObject([
+      { id, state: 'resolved' },
+    ])
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('are another when the same id came with another body, and when it was replayed', async () => {
+    const { door, store } = aDoor()
+    const letters = letterDestination(door)
+    const first = aDeadMessage()
+    await letters.keep(first, new Error('x'))
+    await letters.keep(first, new Error('x'))
+    expect((await store.find({})).items).toHaveLength(1)
+    await letters.keep(aDeadMessage({ body: { ...first.body, bytes: new Uint8Array([48]) } }), 'x')
+    await letters.keep(aDeadMessage({ replays: 1 }), 'x')
+    expect((await store.find({})).items).toHaveLength(3)
+  })
+
+  it('of a message that must not run again by itself are parked', async () => {
+    const { door, store } = aDoor()
+    const unreachable = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
+    await letterDestination(door).keep(aDeadMessage({ hopeless: true }), unreachable)
+    expect((await store.find({})).items).toMatchObject([{ state: 'parked' }])
+  })
+
+  it('have the queue, the priority and the tags that are asked for', async () => {
+    const { door, store } = aDoor()
+    const letters = letterDestination(door, {
+      queue: 'orders',
+      context: ({ requestId }) => ({ priority: 'high', tags: [requestId ?? 'none'] }),
+    })
+    await letters.keep(aDeadMessage({ requestId: 'r-1' }), new Error('x'))
+    expect((await store.find({})).items).toMatchObject([
+      { queue: 'orders', priority: 'high', tags: ['r-1'] },
+    ])
+  })
+})
+
+describe('a mailbox as the place for dead messages', () => {
+  it('has each one once', async () => {
+    const { dlq } = aLoop()
+    const destination = mailboxDestination(dlq)
+    await destination.keep(aDeadMessage(), undefined)
+    await destination.keep(aDeadMessage(), undefined)
+    expect(await dlq.approximateCount()).toBe(1)
+    await destination.keep(aDeadMessage({ replays: 1 }), undefined)
+    expect(await dlq.approximateCount()).toBe(2)
+  })
+
+  it('shows it to consumers after the delay that is asked for', async () => {
+    const { dlq, clock } = aLoop()
+    await mailboxDestination(dlq, { delaySeconds: 60 }).keep(aDeadMessage(), undefined)
+    expect(await dlq.receive()).toEqual([])
+    await clock.advance(60_000)
+    expect(await dlq.receive()).toHaveLength(1)
+  })
+})

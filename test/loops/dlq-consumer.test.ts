@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
+import { mailboxDestination } from '../../src/loops/destination.ts'
+import { DLQConsumer, type DLQConsumerOptions } from '../../src/loops/dlq-consumer.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { deferred } from '../a-queue.ts'
+import { aDeadMessage } from './a-dead-message.ts'
+import { aLoop, faulty, type LoopBench } from './a-loop.ts'
+
+const hourMs = 3_600_000
+
+function consuming(bench: LoopBench, options: Partial<DLQConsumerOptions>): DLQConsumer {
+  const { dlq: mailbox, clock, onEvent } = bench
+  const consumer = new DLQConsumer({ mailbox, clock, onEvent, handler: () => {}, ...options })
+  void consumer.run()
+  return consumer
+}
+
+const bury = (bench: LoopBench, given: Partial<DeadMessage> = {}): Promise<void> =>
+  mailboxDestination(bench.dlq).keep(aDeadMessage(given), undefined)
+
+const fails = (): never => {
+  throw new Error('no pager')
+}
+
+describe('DLQConsumer', () => {
+  it('takes each dead message to its handler, and then off the queue', async () => {
+    const bench = aLoop()
+    const seen: string[] = []
+    consuming(bench, { handler: ({ messageId }) => void seen.push(messageId) })
+    await bury(bench, { messageId: 'm-1' })
+    await bury(bench, { messageId: 'm-2' })
+    await bench.settle()
+    expect(seen).toEqual(['m-1', 'm-2'])
+    expect(await bench.dlq.approximateCount()).toBe(0)
+  })
+
+  it('gives a message whose handler failed back for an hour', async () => {
+    const bench = aLoop()
+    let runs = 0
+    consuming(bench, {
+      handler: () => {
+        runs++
+        fails()
+      },
+    })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('dead-letter-failed')).toMatchObject([{ delaySeconds: 3600 }])
+    await bench.clock.advance(hourMs - 1)
+    expect(runs).toBe(1)
+    await bench.clock.advance(1)
+    expect(runs).toBe(2)
+    expect(await bench.dlq.approximateCount()).toBe(1)
+  })
+
+  it('parks what its handler failed on as often as it may, with both errors', async () => {
+    const bench = aLoop()
+    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+    consuming(bench, { handler: fails, maxAttempts: 3, parked })
+    await bury(bench)
+    await bench.clock.advance(hourMs)
+    expect(await parked.approximateCount()).toBe(0)
+    await bench.clock.advance(hourMs)
+    expect(await bench.dlq.approximateCount()).toBe(0)
+    const [message] = await parked.receive()
+    expect(readDeadMessage(message!, 'parked')).toMatchObject({
+      messageId: 'm-1',
+      sourceMailbox: 'requests',
+      lastError: 'no such order',
+      note: 'its handler failed 3 times: no pager',
+      history: [{ error: 'no pager', errorType: 'Error' }],
+    })
+    expect(bench.heard('dead-letter-parked')).toMatchObject([{ destination: 'parked' }])
+  })
+
+  it('without a place for parked messages hides them, runs them no more, and never discards them', async () => {
+    const bench = aLoop()
+    let runs = 0
+    consuming(bench, {
+      maxAttempts: 2,
+      handler: () => {
+        runs++
+        fails()
+      },
+    })
+    await bury(bench)
+    await bench.clock.advance(48 * hourMs)
+    expect(runs).toBe(2)
+    expect(await bench.dlq.approximateCount()).toBe(1)
+    expect(bench.heard('dead-letter-parked').length).toBeGreaterThanOrEqual(4)
+  })
+
+  it('gives back what could not be parked, and goes on', async () => {
+    const bench = aLoop()
+    const parked = faulty(memoryMailbox({ name: 'parked', clock: bench.clock }))
+    parked.faults.send = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
+    consuming(bench, { handler: fails, maxAttempts: 1, parked: parked.mailbox })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('trouble')).toMatchObject([
+      { during: 'parking of a message of requests-dlq to parked' },
+    ])
+    delete parked.faults.send
+    await bench.clock.advance(hourMs)
+    expect(await parked.mailbox.approximateCount()).toBe(1)
+    expect(await bench.dlq.approximateCount()).toBe(0)
+  })
+
+  it('parks at once what its handler asks to have parked', async () => {
+    const bench = aLoop()
+    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+    consuming(bench, { handler: () => ({ action: 'park', why: 'a person must look' }), parked })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('dead-letter-parked')).toMatchObject([{ why: 'a person must look' }])
+    expect(bench.heard('dead-letter-handled')).toEqual([])
+    expect(await parked.approximateCount()).toBe(1)
+  })
+
+  it('parks without a run what comes again and again because it ends its worker', async () => {
+    const bench = aLoop()
+    await bury(bench)
+    for (let died = 0; died < 50; died++) {
+      await bench.dlq.receive({ visibilitySeconds: 1 })
+      await bench.clock.advance(1000)
+    }
+    let runs = 0
+    consuming(bench, { handler: () => void runs++ })
+    await bench.settle()
+    expect(runs).toBe(0)
+    expect(bench.heard('dead-letter-parked')).toHaveLength(1)
+  })
+
+  it('tells a failed acknowledgement apart from a failed handler', async () => {
+    const bench = aLoop()
+    const source = faulty(bench.dlq)
+    source.faults.acknowledge = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
+    consuming(bench, { mailbox: source.mailbox })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('dead-letter-handled')).toHaveLength(1)
+    expect(bench.heard('dead-letter-failed')).toEqual([])
+    expect(bench.heard('trouble')).toMatchObject([
+      { during: 'acknowledging of a message of requests-dlq' },
+    ])
+    expect(source.calls).not.toContain('nack')
+  })
+
+  it('takes messages that brokers moved by themselves', async () => {
+    const bench = aLoop()
+    const seen: DeadMessage[] = []
+    consuming(bench, { handler: (dead) => void seen.push(dead) })
+    const id = await bench.dlq.send({ order: 1 })
+    await bench.settle()
+    expect(seen).toMatchObject([{ messageId: id, sourceMailbox: 'requests-dlq' }])
+  })
+
+  it('extends the lease while its handler beats', async () => {
+    const bench = aLoop()
+    const gate = deferred()
+    consuming(bench, {
+      visibilitySeconds: 100,
+      handler: async (_, { heartbeat }) => {
+        heartbeat.beat()
+        await gate.promise
+      },
+    })
+    await bench.dlq.send({})
+    await bench.clock.advance(99_000)
+    const consumerHolds = await bench.dlq.receive()
+    expect(consumerHolds).toEqual([])
+    gate.resolve()
+    await bench.settle()
+    expect(await bench.dlq.approximateCount()).toBe(0)
+  })
+
+  it('waits for its handler when it is shut down, and gives back uncounted what takes too long', async () => {
+    const bench = aLoop()
+    const consumer = consuming(bench, {
+      handler: (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(new Error('stopped'))),
+        ),
+    })
+    await bury(bench)
+    await bench.settle()
+    expect(consumer.running).toBe(true)
+    const stopped = consumer.shutdown({ timeoutMs: 8000 })
+    await bench.clock.advance(7000)
+    expect(await stopped).toBe(true)
+    expect(consumer.running).toBe(false)
+    const [message] = await bench.dlq.receive()
+    expect(message).toMatchObject({ deliveries: 2, failures: 0 })
+  })
+
+  it('tells the depth of its queue, once a minute at most', async () => {
+    const bench = aLoop()
+    for (let n = 0; n < 5; n++) await bury(bench, { messageId: `m-${n}` })
+    consuming(bench, {})
+    await bench.settle()
+    expect(bench.heard('depth')).toEqual([{ type: 'depth', mailbox: 'requests-dlq', depth: 4 }])
+    await bench.clock.advance(60_000)
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('depth')).toHaveLength(2)
+  })
+
+  it('says how long a message has been dead', async () => {
+    const bench = aLoop()
+    await bury(bench)
+    await bench.clock.advance(90_000)
+    consuming(bench, {})
+    await bench.settle()
+    expect(bench.heard('dead-letter-handled')).toMatchObject([{ ageSeconds: 90 }])
+  })
+
+  it('cannot park into the queue that it consumes', () => {
+    const { dlq } = aLoop()
+    expect(() => new DLQConsumer({ mailbox: dlq, handler: fails, parked: dlq })).toThrow(
+      'cannot keep its own dead letters',
+    )
+  })
+})

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest'
+import { alertHandler } from '../../../src/loops/handlers/alert.ts'
+import { aDeadMessage } from '../a-dead-message.ts'
+
+const context = { attempt: 1, signal: new AbortController().signal } as never
+
+it('an alert says which message died of what, and not what was in it', async () => {
+  const lines: unknown[] = []
+  const told: string[] = []
+  const handler = alertHandler({
+    log: { error: (fields, message) => lines.push([message, fields]) },
+    notify: ({ messageId }) => told.push(messageId),
+  })
+  const handled = await handler(aDeadMessage({ requestId: 'r-1' }), context)
+  expect(handled).toEqual({ action: 'alerted' })
+  expect(told).toEqual(['m-1'])
+  expect(lines).toEqual([
+    [
+      'Request dead-lettered',
+      {
+        messageId: 'm-1',
+        requestId: 'r-1',
+        errorType: 'TypeError',
+        error: 'no such order',
+        deliveryCount: 5,
+        source: 'requests',
+      },
+    ],
+  ])
+})
+
+it('an alert that nobody could be told of is not done', async () => {
+  const handler = alertHandler({ notify: () => Promise.reject(new Error('no pager')) })
+  await expect(handler(aDeadMessage(), context)).rejects.toThrow('no pager')
+})

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { startHealthServer } from '../../src/loops/health-server.ts'
+
+it('health is answered on two paths and nowhere else', async () => {
+  let ready = true
+  const server = await startHealthServer({
+    port: 0,
+    host: '127.0.0.1',
+    ready: async () => ({ ready, body: { status: ready ? 'healthy' : 'unhealthy' } }),
+  })
+  try {
+    const ask = async (path: string, method = 'GET'): Promise<[number, unknown]> => {
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method })
+      return [response.status, await response.json()]
+    }
+    expect(await ask('/health/live')).toEqual([200, { status: 'healthy' }])
+    expect(await ask('/health/ready?now')).toEqual([200, { status: 'healthy' }])
+    ready = false
+    expect(await ask('/health/ready')).toEqual([503, { status: 'unhealthy' }])
+    expect(await ask('/health/live')).toEqual([200, { status: 'healthy' }])
+    expect(await ask('/metrics')).toEqual([404, { status: 'not found' }])
+    expect(await ask('/health/live', 'POST')).toEqual([404, { status: 'not found' }])
+  } finally {
+    await server.close()
+    await server.close()
+  }
+})
+
+it('a check that breaks means not ready', async () => {
+  const server = await startHealthServer({
+    port: 0,
+    host: '127.0.0.1',
+    ready: () => Promise.reject(new Error('secret')),
+  })
+  const response = await fetch(`http://127.0.0.1:${server.port}/health/ready`)
+  expect(response.status).toBe(503)
+  expect(await response.text()).not.toContain('secret')
+  await server.close()
+})
+
+it('a port that is taken is an error at once', async () => {
+  const ready = async (): Promise<{ ready: boolean; body: object }> => ({ ready: true, body: {} })
+  const server = await startHealthServer({ port: 0, host: '127.0.0.1', ready })
+  const { port } = server
+  await expect(startHealthServer({ port, host: '127.0.0.1', ready })).rejects.toThrow('EADDRINUSE')
+  await server.close()
+})

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import { Heartbeat } from '../../src/loops/heartbeat.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
+
+it('a heartbeat says how long ago it beat, whatever the wall clock does', async () => {
+  const clock = fakeClock()
+  const heartbeat = new Heartbeat(clock)
+  await clock.advance(500)
+  expect(heartbeat.elapsedMs()).toBe(500)
+  clock.set(0)
+  expect(heartbeat.elapsedMs()).toBe(500)
+  heartbeat.beat()
+  expect(heartbeat.elapsedMs()).toBe(0)
+})
+
+it('observers hear every beat until they are taken away', () => {
+  const heartbeat = new Heartbeat(fakeClock())
+  let beats = 0
+  const stop = heartbeat.observe(() => beats++)
+  heartbeat.beat()
+  heartbeat.beat()
+  stop()
+  heartbeat.beat()
+  expect(beats).toBe(2)
+})
+
+it('an observer that throws or rejects reaches neither the beat nor other observers', async () => {
+  const told: unknown[] = []
+  const heartbeat = new Heartbeat(fakeClock(), (error) => told.push(error))
+  let beats = 0
+  heartbeat.observe(() => {
+    throw new Error('one')
+  })
+  heartbeat.observe(async () => {
+    throw new Error('two')
+  })
+  heartbeat.observe(() => beats++)
+  heartbeat.beat()
+  await Promise.resolve()
+  expect(beats).toBe(1)
+  expect(told.map(String)).toEqual(['Error: one', 'Error: two'])
+})

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { toMs } from '../../src/letter/time.ts'
+import { Heartbeat } from '../../src/loops/heartbeat.ts'
+import { LeaseExtender } from '../../src/loops/lease-extender.ts'
+import type { Message } from '../../src/mailbox.ts'
+import { aLoop, faulty, type Faulty, type LoopBench } from './a-loop.ts'
+
+interface Bench extends LoopBench {
+  message: Message
+  heartbeat: Heartbeat
+  source: Faulty
+  extensions: () => number
+}
+
+async function aMessage(visibilitySeconds: number): Promise<Bench> {
+  const bench = aLoop()
+  const source = faulty(bench.requests)
+  await bench.requests.send({})
+  const [message] = await source.mailbox.receive({ visibilitySeconds })
+  const extensions = (): number => source.calls.filter((call) => call === 'extend').length
+  return { ...bench, source, message: message!, heartbeat: new Heartbeat(bench.clock), extensions }
+}
+
+describe('LeaseExtender', () => {
+  it('extends at the first beat, and then at most once in each interval', async () => {
+    const { clock, message, heartbeat, extensions, settle } = await aMessage(100)
+    new LeaseExtender({ clock, intervalMs: 60_000 }).attach(message, heartbeat)
+    for (let beat = 0; beat < 5; beat++) heartbeat.beat()
+    await settle()
+    expect(extensions()).toBe(1)
+    expect(toMs(message.visibleAt) - clock.now()).toBe(300_000)
+    await clock.advance(59_999)
+    heartbeat.beat()
+    expect(extensions()).toBe(1)
+    await clock.advance(1)
+    heartbeat.beat()
+    expect(extensions()).toBe(2)
+  })
+
+  it('never makes a lease shorter', async () => {
+    const { clock, message, heartbeat, settle, requests } = await aMessage(1800)
+    new LeaseExtender({ clock, extensionSeconds: 300 }).attach(message, heartbeat)
+    heartbeat.beat()
+    await settle()
+    await clock.advance(1_799_999)
+    expect(await requests.receive()).toEqual([])
+    await clock.advance(1)
+    expect(await requests.receive()).toHaveLength(1)
+  })
+
+  it('lets the lease of work that no longer beats lapse', async () => {
+    const { clock, message, heartbeat, requests, settle } = await aMessage(100)
+    new LeaseExtender({ clock, extensionSeconds: 120 }).attach(message, heartbeat)
+    heartbeat.beat()
+    await settle()
+    await clock.advance(120_000)
+    expect(await requests.receive()).toHaveLength(1)
+  })
+
+  it('tells of an extension that failed and tries again after the interval', async () => {
+    const { clock, message, heartbeat, source, extensions, settle } = await aMessage(600)
+    const told: unknown[] = []
+    const trouble = (error: unknown): void => void told.push(error)
+    new LeaseExtender({ clock, trouble }).attach(message, heartbeat)
+    source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
+    heartbeat.beat()
+    await settle()
+    expect(told).toHaveLength(1)
+    delete source.faults.extend
+    await clock.advance(60_000)
+    heartbeat.beat()
+    await settle()
+    expect(extensions()).toBe(2)
+    expect(told).toHaveLength(1)
+  })
+
+  it('says when the broker has given the message to somebody else', async () => {
+    const { clock, message, heartbeat, settle } = await aMessage(10)
+    let lost = 0
+    new LeaseExtender({ clock }).attach(message, heartbeat, { lost: () => lost++ })
+    await clock.advance(10_000)
+    heartbeat.beat()
+    await settle()
+    expect(lost).toBe(1)
+  })
+
+  it('refuses to attach one message twice, and lets go of it', async () => {
+    const { clock, message, heartbeat, extensions, settle } = await aMessage(100)
+    const extender = new LeaseExtender({ clock })
+    const detach = extender.attach(message, heartbeat)
+    expect(() => extender.attach(message, heartbeat)).toThrow('attached already')
+    detach()
+    heartbeat.beat()
+    await settle()
+    expect(extensions()).toBe(0)
+    extender.attach(message, heartbeat)
+  })
+})

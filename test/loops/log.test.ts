@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import type { LoopEvent } from '../../src/loops/events.ts'
+import { logLoop } from '../../src/loops/log.ts'
+
+function logged(event: LoopEvent): unknown {
+  let line: unknown
+  const at =
+    (level: string) =>
+    (fields: object, message: string): void => {
+      line = { level, message, ...fields }
+    }
+  logLoop({ debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') })(event)
+  return line
+}
+
+it('a dead-lettered message is a warning with the fields that people look for', () => {
+  expect(
+    logged({
+      type: 'dead-lettered',
+      mailbox: 'requests',
+      messageId: 'm-1',
+      requestId: 'r-1',
+      deliveries: 5,
+      errorType: 'TypeError',
+      errorMessage: 'no\nsuch order',
+      destination: 'requests-dlq',
+    }),
+  ).toEqual({
+    level: 'warn',
+    message: 'Message dead-lettered',
+    event: 'dead-lettered',
+    messageId: 'm-1',
+    requestId: 'r-1',
+    sourceMailbox: 'requests',
+    deliveryCount: 5,
+    errorType: 'TypeError',
+    errorMessage: 'no\\nsuch order',
+    destination: 'requests-dlq',
+  })
+})
+
+it('a dead letter that was dealt with says how old it was and what was done', () => {
+  expect(
+    logged({
+      type: 'dead-letter-handled',
+      mailbox: 'requests-dlq',
+      sourceMailbox: 'requests',
+      messageId: 'm-1',
+      requestId: 'r-1',
+      deliveries: 1,
+      ageSeconds: 90,
+      action: 'replayed',
+      durationMs: 3,
+    }),
+  ).toMatchObject({
+    level: 'info',
+    message: 'Processing dead letter',
+    messageId: 'm-1',
+    requestId: 'r-1',
+    ageSeconds: 90,
+    action: 'replayed',
+  })
+})
+
+it('errors are told by type, code and a bounded message', () => {
+  const error = new RedriveError('MAILBOX_FULL', 'x'.repeat(900))
+  const line = logged({ type: 'trouble', during: 'sending', error }) as { errorMessage: string }
+  expect(line).toMatchObject({ level: 'error', errorType: 'RedriveError MAILBOX_FULL' })
+  expect(line.errorMessage).toHaveLength(501)
+})

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest'
+import type { Failure } from '../../src/letter/letter.ts'
+import { nackDelay, usualBackoff } from '../../src/loops/nack-delay.ts'
+import { exponential, immediate, never } from '../../src/policy/backoff.ts'
+
+const failure: Failure = { name: 'Error', message: '', causes: [], at: '2026-01-01T00:00:00.000Z' }
+const random = (): number => 0.5
+
+it.each([
+  [1, 60],
+  [2, 120],
+  [14, 840],
+  [15, 900],
+  [16, 900],
+  [1e9, 900],
+  [0, 60],
+])('after %d failures a message is hidden for %d s', (failures, seconds) => {
+  expect(nackDelay({ backoff: usualBackoff, failures, failure, random })).toEqual({ seconds })
+})
+
+it('what the other side asked for counts when it is longer, up to twelve hours', () => {
+  const wait = (retryAfterMs: number): number =>
+    nackDelay({
+      backoff: immediate(),
+      failures: 1,
+      failure: { ...failure, retryAfterMs },
+      random,
+    }).seconds
+  expect(wait(1500)).toBe(1.5)
+  expect(wait(20 * 3_600_000)).toBe(43_200)
+})
+
+it('a backoff that says never, or longer than brokers can, hides for twelve hours', () => {
+  const of = (backoff: ReturnType<typeof never>): number =>
+    nackDelay({ backoff, failures: 40, failure, random }).seconds
+  expect(of(never())).toBe(43_200)
+  expect(of(exponential({ maxMs: 40 * 3_600_000 }))).toBe(43_200)
+})

@@ -1,0 +1,315 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { teller } from '../../src/loops/events.ts'
+import type { HeldMessage } from '../../src/loops/held-message.ts'
+import { Receiver, type ReceiverOptions } from '../../src/loops/receiver.ts'
+import { deferred } from '../a-queue.ts'
+import { aLoop, faulty, type LoopBench } from './a-loop.ts'
+
+/** Acknowledges what it is given, unless the test says otherwise. */
+function aReceiver(bench: LoopBench, options: Partial<ReceiverOptions> = {}): Receiver {
+  return new Receiver({
+    mailbox: bench.requests,
+    clock: bench.clock,
+    tell: teller(bench),
+    attend: ({ message }) => message.acknowledge(),
+    ...options,
+  })
+}
+
+/** Work that waits for the test, and fails when its signal aborts if it is polite. */
+function slowWork(polite: boolean): {
+  attend: (held: HeldMessage) => Promise<void>
+  begun: HeldMessage[]
+  finish: () => void
+} {
+  const gate = deferred()
+  const begun: HeldMessage[] = []
+  const attend = async (held: HeldMessage): Promise<void> => {
+    begun.push(held)
+    const aborted = new Promise<void>((resolve) =>
+      held.signal.addEventListener('abort', () => resolve()),
+    )
+    await (polite ? Promise.race([gate.promise, aborted]) : gate.promise)
+    if (held.ended === 'stopped') await held.message.nack({ failed: false }).catch(() => {})
+    else await held.message.acknowledge().catch(() => {})
+  }
+  return { attend, begun, finish: () => gate.resolve() }
+}
+
+describe('Receiver', () => {
+  it('ends by itself after as many turns as were asked for', async () => {
+    const bench = aLoop()
+    const receiver = aReceiver(bench)
+    for (let n = 0; n < 3; n++) await bench.requests.send({ n })
+    await receiver.run({ maxIterations: 2 })
+    expect(await bench.requests.approximateCount()).toBe(1)
+    expect(receiver.running).toBe(false)
+  })
+
+  it('goes on after errors of receive, ever slower, with its heart beating and its problem told', async () => {
+    const bench = aLoop()
+    const source = faulty(bench.requests)
+    const receiver = aReceiver(bench, { mailbox: source.mailbox })
+    source.faults.receive = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
+    void receiver.run()
+    await bench.settle()
+    expect(receiver.problems()).toEqual(['requests cannot be received from: MAILBOX_UNAVAILABLE'])
+    await bench.clock.advance(10_000)
+    const calls = source.calls.length
+    expect(calls).toBeGreaterThan(2)
+    expect(calls).toBeLessThan(8)
+    await bench.clock.advance(600_000)
+    expect(receiver.heartbeat.elapsedMs()).toBeLessThanOrEqual(30_000)
+    expect(receiver.running).toBe(true)
+    delete source.faults.receive
+    await bench.requests.send({})
+    await bench.clock.advance(30_000)
+    expect(receiver.problems()).toEqual([])
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('ends when its mailbox is closed', async () => {
+    const bench = aLoop()
+    const run = aReceiver(bench).run()
+    await bench.settle()
+    await bench.requests.close()
+    await run
+  })
+
+  it('does not ask without a pause when it is told not to wait', async () => {
+    const bench = aLoop()
+    const source = faulty(bench.requests)
+    void aReceiver(bench, { mailbox: source.mailbox, waitSeconds: 0 }).run()
+    await bench.clock.advance(1000)
+    expect(source.calls.length).toBeLessThanOrEqual(12)
+  })
+
+  it('takes a visibility of the run, zero too, before its own', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    void aReceiver(bench, { attend: work.attend }).run({ visibilitySeconds: 0 })
+    await bench.requests.send({})
+    await bench.settle()
+    expect(work.begun[0]?.ended).toBe('lost')
+    expect(await bench.requests.receive()).toHaveLength(1)
+  })
+
+  it('aborts the signal of work whose lease has lapsed, and not of work that beats', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    void aReceiver(bench, { attend: work.attend, visibilitySeconds: 100, concurrency: 2 }).run()
+    await bench.requests.send({})
+    await bench.requests.send({})
+    await bench.settle()
+    const [silent, beating] = work.begun
+    for (let minute = 0; minute < 5; minute++) {
+      beating!.heartbeat.beat()
+      await bench.clock.advance(60_000)
+    }
+    expect(silent?.ended).toBe('lost')
+    expect(silent?.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    expect(beating?.ended).toBeUndefined()
+  })
+
+  it('knows that work may extend its message by itself', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    void aReceiver(bench, { attend: work.attend, visibilitySeconds: 100 }).run()
+    await bench.requests.send({})
+    await bench.clock.advance(50_000)
+    const [held] = work.begun
+    await held!.message.extend(200)
+    await bench.clock.advance(199_000)
+    expect(held?.ended).toBeUndefined()
+    await bench.clock.advance(1000)
+    expect(held?.ended).toBe('lost')
+  })
+
+  it('beats with the work', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    const receiver = aReceiver(bench, { attend: work.attend })
+    void receiver.run()
+    await bench.requests.send({})
+    await bench.clock.advance(60_000)
+    expect(receiver.heartbeat.elapsedMs()).toBe(60_000)
+    work.begun[0]!.heartbeat.beat()
+    expect(receiver.heartbeat.elapsedMs()).toBe(0)
+  })
+
+  it('cannot run twice at a time, and can run again once it has ended', async () => {
+    const bench = aLoop()
+    const receiver = aReceiver(bench)
+    const first = receiver.run()
+    expect(() => receiver.run()).toThrow('runs already')
+    await bench.settle()
+    expect(await receiver.shutdown()).toBe(true)
+    await first
+    await bench.requests.send({})
+    await receiver.run({ maxIterations: 1 })
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('rejects with what attending threw, after what else is under way', async () => {
+    const bench = aLoop()
+    const gate = deferred()
+    let ended = false
+    const receiver = aReceiver(bench, {
+      concurrency: 2,
+      attend: async ({ message }) => {
+        if ((message.value() as { n: number }).n === 1) throw new Error('a bug')
+        await gate.promise
+        ended = true
+      },
+    })
+    await bench.requests.send({ n: 0 })
+    await bench.requests.send({ n: 1 })
+    const run = receiver.run()
+    const broke = expect(run).rejects.toThrow('a bug')
+    await bench.settle()
+    expect(receiver.running).toBe(true)
+    gate.resolve()
+    await broke
+    expect(ended).toBe(true)
+  })
+
+  it('refuses bounds that make no sense', () => {
+    const bench = aLoop()
+    for (const concurrency of [0, 1.5, Number.NaN])
+      expect(() => aReceiver(bench, { concurrency })).toThrow('concurrency')
+    expect(() => aReceiver(bench, { visibilitySeconds: 43_201 })).toThrow('visibilitySeconds')
+  })
+})
+
+describe('the shutdown of a Receiver', () => {
+  it('before the run is not lost', async () => {
+    const bench = aLoop()
+    const receiver = aReceiver(bench)
+    expect(await receiver.shutdown()).toBe(true)
+    await bench.requests.send({})
+    await receiver.run()
+    expect(await bench.requests.approximateCount()).toBe(1)
+    await receiver.run({ maxIterations: 1 })
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('waits for what is under way, and takes nothing new', async () => {
+    const bench = aLoop()
+    const work = slowWork(true)
+    const receiver = aReceiver(bench, { attend: work.attend })
+    const run = receiver.run()
+    await bench.requests.send({ n: 1 })
+    await bench.requests.send({ n: 2 })
+    await bench.settle()
+    let answer: boolean | undefined
+    const stopped = receiver.shutdown().then((done) => (answer = done))
+    await bench.clock.advance(28_000)
+    expect(answer).toBeUndefined()
+    expect(work.begun).toHaveLength(1)
+    work.finish()
+    await stopped
+    await run
+    expect(answer).toBe(true)
+    expect(await bench.requests.approximateCount()).toBe(1)
+  })
+
+  it('aborts what takes too long, which then gives its message back uncounted', async () => {
+    const bench = aLoop()
+    const work = slowWork(true)
+    const receiver = aReceiver(bench, { attend: work.attend })
+    void receiver.run()
+    await bench.requests.send({})
+    await bench.settle()
+    const stopped = receiver.shutdown({ timeoutMs: 10_000 })
+    await bench.clock.advance(8999)
+    expect(work.begun[0]?.signal.aborted).toBe(false)
+    await bench.clock.advance(1)
+    expect(await stopped).toBe(true)
+    const [message] = await bench.requests.receive()
+    expect(message).toMatchObject({ deliveries: 2, failures: 0 })
+  })
+
+  it('gives back what ignores its signal, answers false, and nothing comes of that work', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    const receiver = aReceiver(bench, { attend: work.attend })
+    const run = receiver.run()
+    await bench.requests.send({})
+    await bench.settle()
+    const stopped = receiver.shutdown({ timeoutMs: 10_000 })
+    await bench.clock.advance(10_000)
+    expect(await stopped).toBe(false)
+    await run
+    expect(bench.heard('message-released')).toHaveLength(1)
+    work.finish()
+    await bench.settle()
+    const [message] = await bench.requests.receive()
+    expect(message).toMatchObject({ deliveries: 2, failures: 0 })
+  })
+
+  it('gives back every message of a batch that arrives when it is stopping', async () => {
+    const bench = aLoop()
+    const arrived = deferred()
+    const late = new Proxy(bench.requests, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value !== 'function') return value
+        if (key !== 'receive') return value.bind(target) as unknown
+        return async () => {
+          const messages = await target.receive({ max: 10, visibilitySeconds: 600 })
+          await arrived.promise
+          return messages
+        }
+      },
+    })
+    for (let n = 0; n < 4; n++) await bench.requests.send({ n })
+    let begun = 0
+    const receiver = aReceiver(bench, {
+      mailbox: late,
+      concurrency: 5,
+      attend: async () => void begun++,
+    })
+    void receiver.run()
+    await bench.settle()
+    const stopped = receiver.shutdown()
+    arrived.resolve()
+    expect(await stopped).toBe(true)
+    expect(begun).toBe(0)
+    expect(bench.heard('message-released')).toHaveLength(4)
+    const back = await bench.requests.receive({ max: 10 })
+    expect(back.map(({ failures }) => failures)).toEqual([0, 0, 0, 0])
+  })
+
+  it('asked twice ends once, and the shorter time counts', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    const receiver = aReceiver(bench, { attend: work.attend })
+    void receiver.run()
+    await bench.requests.send({})
+    await bench.settle()
+    const patient = receiver.shutdown({ timeoutMs: 60_000 })
+    const hasty = receiver.shutdown({ timeoutMs: 0 })
+    await bench.clock.advance(1000)
+    expect(await hasty).toBe(false)
+    expect(await patient).toBe(false)
+    expect(receiver.running).toBe(false)
+  })
+
+  it('from ten sides at once, again and again, leaves it fit to run', async () => {
+    const bench = aLoop()
+    const receiver = aReceiver(bench, { concurrency: 3 })
+    for (let round = 0; round < 30; round++) {
+      await bench.requests.send({ round })
+      const run = receiver.run()
+      if (round % 2 === 0) await bench.settle()
+      const stopped = await Promise.all(Array.from({ length: 10 }, () => receiver.shutdown()))
+      expect(stopped).toEqual(Array(10).fill(true))
+      await run
+      expect(receiver.running).toBe(false)
+    }
+    await receiver.run({ maxIterations: 20, waitSeconds: 0 })
+    expect(await bench.requests.approximateCount()).toBe(0)
+    expect(bench.clock.pending()).toBe(0)
+  })
+})

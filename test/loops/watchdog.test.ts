@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest'
+import { Heartbeat } from '../../src/loops/heartbeat.ts'
+import type { Runnable } from '../../src/loops/runnable.ts'
+import { Watchdog } from '../../src/loops/watchdog.ts'
+import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
+
+function aRunnable(clock: FakeClock, name: string, running = true): Runnable {
+  return {
+    name,
+    running,
+    heartbeat: new Heartbeat(clock),
+    run: async () => {},
+    shutdown: async () => true,
+  }
+}
+
+it('a watchdog names each loop that no longer beats, once, until it beats again', async () => {
+  const clock = fakeClock()
+  const lively = aRunnable(clock, 'lively')
+  const stuck = aRunnable(clock, 'stuck')
+  const told: string[] = []
+  const watchdog = new Watchdog({
+    loops: [lively, stuck],
+    clock,
+    thresholdMs: 90_000,
+    stalled: ({ name }, ms) => told.push(`${name} ${ms}`),
+  })
+  watchdog.start()
+  watchdog.start()
+  for (let turn = 0; turn < 10; turn++) {
+    lively.heartbeat.beat()
+    await clock.advance(30_000)
+  }
+  expect(told).toEqual(['stuck 120000'])
+  stuck.heartbeat.beat()
+  for (let turn = 0; turn < 10; turn++) {
+    lively.heartbeat.beat()
+    await clock.advance(30_000)
+  }
+  expect(told).toHaveLength(2)
+  watchdog.stop()
+  expect(clock.pending()).toBe(0)
+})
+
+it('a watchdog leaves loops alone that do not run', async () => {
+  const clock = fakeClock()
+  let told = 0
+  const loops = [aRunnable(clock, 'ended', false)]
+  new Watchdog({ loops, clock, thresholdMs: 1000, stalled: () => told++ }).start()
+  await clock.advance(60_000)
+  expect(told).toBe(0)
+})
