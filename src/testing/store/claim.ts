@@ -10,6 +10,7 @@ import {
   ahead,
   claim,
   claimOne,
+  claimWhenDue,
   ids,
   longLeaseMs,
   sameLetter,
@@ -70,10 +71,9 @@ export const claimChecks = [
   }),
 
   check('takes a letter as soon as its time has come', async (bench) => {
-    await bench.store.add([aLetter({ retryAt: ahead(bench, 80) })])
-    assert.deepEqual(await claim(bench), [])
-    await bench.advance(120)
-    await claimOne(bench)
+    const retryAt = ahead(bench, 80)
+    await bench.store.add([aLetter({ retryAt })])
+    assert.equal((await claimWhenDue(bench, retryAt)).length, 1)
   }),
 
   check('never gives more than the limit, and nothing for zero', async (bench) => {

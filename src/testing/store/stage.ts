@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import type { Judged, Mover } from '../../letter/moves.ts'
 import type { LetterQuery } from '../../letter/query.ts'
-import { toTimestamp, type Timestamp } from '../../letter/time.ts'
+import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
 import type { AddResult, ClaimRequest, Store } from '../../store.ts'
 import type { StoreBench } from './check.ts'
 
@@ -17,6 +17,20 @@ export function ago(bench: StoreBench, ms: number): Timestamp {
 
 export function ahead(bench: StoreBench, ms: number): Timestamp {
   return toTimestamp(bench.now() + ms)
+}
+
+/**
+ * Claims what falls due at this moment, and holds that it is not to be had before. On a slow machine the moment may have
+ * come by the time that the first claim is answered; then that one may have it.
+ */
+export async function claimWhenDue(bench: StoreBench, dueAt: Timestamp): Promise<DeadLetter[]> {
+  const early = await claim(bench)
+  if (early.length > 0) {
+    assert.ok(bench.now() >= toMs(dueAt), `claimed before ${dueAt}`)
+    return early
+  }
+  await bench.advance(120)
+  return claim(bench)
 }
 
 /** A worker: moves by the right of its lease. */
