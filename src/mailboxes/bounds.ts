@@ -2,7 +2,7 @@ import { RedriveError } from '../errors.ts'
 
 /** Twelve hours. */
 export const maxVisibilitySeconds = 43_200
-export const maxNameLength = 200
+const maxNameLength = 200
 
 /** A number within its bounds, or INVALID_INPUT that says which they are. */
 export function bounded(what: string, value: number, most: number, least = 0): number {

@@ -1,0 +1,61 @@
+import type { NodeConnectionOptions } from '@nats-io/transport-node'
+import { RedriveError } from '../../errors.ts'
+
+/** What may stand behind `?` in the URL. */
+export interface UrlSettings {
+  prefix?: string
+  replicas?: number
+  maxMessages?: number
+  dedupeSeconds?: number
+}
+
+/** `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas between them. */
+export function connectionTo(url: string): NodeConnectionOptions {
+  const parts = /^(nats|tls):\/\/(?:([^@/?]*)@)?([^@/?]+)\/?(?:\?.*)?$/i.exec(url)
+  if (!parts) throw wrong('begins with nats:// or tls://, and names hosts as host:port')
+  const [, scheme = '', secrets, hosts = ''] = parts
+  const options: NodeConnectionOptions = { servers: hosts.split(',') }
+  if (scheme.toLowerCase() === 'tls') options.tls = {}
+  if (secrets === undefined) return options
+  const [user = '', ...rest] = secrets.split(':').map(plain)
+  if (rest.length === 0) return { ...options, token: user }
+  return { ...options, user, pass: rest.join(':') }
+}
+
+/** The hosts alone, for people: no secret stands in them. */
+export function placeOf(url: string): string {
+  return /^[a-z]+:\/\/(?:[^@/?]*@)?([^@/?]+)/i.exec(url)?.[1] ?? 'nats'
+}
+
+const numbers = ['replicas', 'maxMessages', 'dedupeSeconds'] as const
+
+/** `?prefix=…&replicas=3`. Strangers are refused by name. */
+export function settingsIn(url: string): UrlSettings {
+  const settings: UrlSettings = {}
+  const [, query = ''] = /\?(.*)$/s.exec(url) ?? []
+  for (const [name, value] of new URLSearchParams(query)) {
+    const number = numbers.find((one) => one === name)
+    if (number) settings[number] = Number(value)
+    else if (name === 'prefix') settings.prefix = value
+    else
+      throw wrong(
+        `has prefix, ${numbers.join(', ')} behind ?, and not ${JSON.stringify(name.slice(0, 40))}`,
+      )
+  }
+  return settings
+}
+
+function plain(secret: string): string {
+  try {
+    return decodeURIComponent(secret)
+  } catch {
+    return secret
+  }
+}
+
+function wrong(what: string): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `a NATS URL ${what}, as in nats://user:password@localhost:4222`,
+  )
+}

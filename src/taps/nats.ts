@@ -1,0 +1,231 @@
+import { AckPolicy, RetentionPolicy, StorageType, type StoredMsg } from '@nats-io/jetstream'
+import {
+  headers as newHeaders,
+  type Msg,
+  type NodeConnectionOptions,
+} from '@nats-io/transport-node'
+import { createHash } from 'node:crypto'
+import { systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
+import { connectionTo, placeOf } from '../mailboxes/nats/address.ts'
+import { isMissing, isTaken } from '../mailboxes/nats/trouble.ts'
+import { wireTo, type Wire } from '../mailboxes/nats/wire.ts'
+import { reading, type Reading } from './reading.ts'
+import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
+
+export interface NatsTapOptions {
+  /** `nats://user:password@host:4222`, as for a mailbox. */
+  url: string
+  /** Whose dead letters are read. */
+  stream: string
+  /** One consumer of the stream. All of them unless said. */
+  consumer?: string
+  keep: Keep
+  clock?: Clock
+  connection?: NodeConnectionOptions
+  /** Deletes the message from its stream once it is kept. It stays there unless said. */
+  remove?: boolean
+  /** Hears what failed. It is tried again by itself. */
+  onTrouble?: (error: unknown) => void
+}
+
+/**
+ * Reads what consumers of a stream gave up on after `max_deliver` deliveries. The server tells of each only once, to whoever listens; so a
+ * stream of ours listens, and nothing that happens from the first start on is missed.
+ */
+export function tapNats(options: NatsTapOptions): Tap {
+  return new NatsTap(options)
+}
+
+/** All taps of an account share this stream. What no tap is for does not stay in it. */
+const advisories = 'redrive-dead-letters'
+const subject = '$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES'
+
+/** Keeping takes less than this; otherwise the letter comes a second time. */
+const ackWaitMs = 60_000
+const pollMs = 20_000
+const againMs = 1000
+
+interface Advisory {
+  stream: string
+  consumer: string
+  seq: number
+  deliveries: number
+  at: Timestamp
+}
+
+class NatsTap implements Tap {
+  readonly #options: NatsTapOptions
+  readonly #clock: Clock
+  readonly #filter: string
+  readonly #durable: string
+  #starting: Promise<Wire> | undefined
+  #reading: Reading | undefined
+
+  constructor(options: NatsTapOptions) {
+    const { stream, consumer = '*', clock = systemClock } = options
+    if (!/^[^\s.*>]+$/.test(stream) || !/^(\*|[^\s.*>]+)$/.test(consumer))
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'names of streams and consumers in NATS have no spaces, dots, stars or >',
+      )
+    this.#options = options
+    this.#clock = clock
+    this.#filter = `${subject}.${stream}.${consumer}`
+    const hash = createHash('sha256').update(this.#filter).digest('hex').slice(0, 12)
+    this.#durable = `${stream.slice(0, 100)}-${hash}`
+  }
+
+  async start(): Promise<void> {
+    this.#starting ??= this.#connect().catch((error: unknown) => {
+      this.#starting = undefined
+      throw error
+    })
+    const wire = await this.#starting
+    this.#reading ??= reading(
+      this.#clock,
+      (signal) => this.#turn(wire, signal),
+      this.#options.onTrouble,
+    )
+  }
+
+  async stop(): Promise<void> {
+    await this.#reading?.stop()
+    const wire = await this.#starting?.catch(() => undefined)
+    await wire?.close()
+  }
+
+  /** To the subject that it was sent to first: everybody who reads that subject gets it again. */
+  async sendBack(letter: SentBack, generation: number): Promise<void> {
+    const to = letter.origin['subject']
+    if (to === undefined)
+      throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no subject')
+    const wire = await this.#connected()
+    const headers = newHeaders()
+    for (const [name, value] of Object.entries(letter.headers)) headers.append(name, value)
+    const msgID = `${letter.messageId}:${generation}`
+    await wire.publish(to, letter.body, { headers, msgID })
+  }
+
+  async #connect(): Promise<Wire> {
+    const { url, connection, stream } = this.#options
+    const wire = await wireTo({ ...connectionTo(url), ...connection }, placeOf(url), this.#clock)
+    try {
+      await wire.call(() => wire.streams.streams.info(stream))
+      await wire.call(() => this.#listen(wire))
+      return wire
+    } catch (error) {
+      await wire.close()
+      throw error
+    }
+  }
+
+  async #listen({ streams: { streams, consumers } }: Wire): Promise<void> {
+    try {
+      await streams.add({
+        name: advisories,
+        subjects: [`${subject}.>`],
+        retention: RetentionPolicy.Interest,
+        storage: StorageType.File,
+      })
+    } catch (error) {
+      if (!isTaken(error)) throw error
+    }
+    try {
+      await consumers.info(advisories, this.#durable)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      await consumers.add(advisories, {
+        durable_name: this.#durable,
+        filter_subject: this.#filter,
+        ack_policy: AckPolicy.Explicit,
+        ack_wait: ackWaitMs * 1e6,
+        max_deliver: -1,
+      })
+    }
+  }
+
+  async #turn(wire: Wire, signal: AbortSignal): Promise<void> {
+    const got = await wire.pull({
+      stream: advisories,
+      consumer: this.#durable,
+      max: 10,
+      waitMs: pollMs,
+      signal,
+      stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
+    })
+    const carried = await Promise.allSettled(got.map((message) => this.#carry(wire, message)))
+    for (const one of carried) if (one.status === 'rejected') throw one.reason
+  }
+
+  /** Acknowledged only once it is kept. */
+  async #carry(wire: Wire, message: Msg): Promise<void> {
+    const advisory = advisoryIn(message)
+    try {
+      if (advisory) await this.#keep(wire, advisory)
+    } catch (error) {
+      await wire.request(message.reply!, `-NAK {"delay":${againMs * 1e6}}`).catch(() => {})
+      throw error
+    }
+    await wire.request(message.reply!, '+ACK')
+  }
+
+  async #keep(wire: Wire, advisory: Advisory): Promise<void> {
+    const { stream, seq } = advisory
+    const { streams } = wire.streams
+    const stored = await wire.call(() => streams.getMessage(stream, { seq }))
+    await this.#options.keep(foreignOf(advisory, stored))
+    if (!this.#options.remove || !stored) return
+    // Somebody may have acknowledged or deleted it meanwhile.
+    await wire.call(() => streams.deleteMessage(stream, seq, false)).catch(() => {})
+  }
+
+  #connected(): Promise<Wire> {
+    if (this.#starting) return this.#starting
+    throw new RedriveError('CLOSED', 'the tap is not started: await start() first')
+  }
+}
+
+/** Undefined: somebody else said something on this subject. */
+function advisoryIn(message: Msg): Advisory | undefined {
+  try {
+    const said = message.json<Record<string, unknown>>()
+    const { stream, consumer, stream_seq: seq, deliveries, timestamp } = said
+    if (typeof stream !== 'string' || typeof consumer !== 'string') return undefined
+    if (typeof seq !== 'number' || typeof deliveries !== 'number') return undefined
+    const at = toTimestamp(toMs(String(timestamp)) || 0)
+    return { stream, consumer, seq, deliveries, at }
+  } catch {
+    return undefined
+  }
+}
+
+/** Without a message it was deleted or expired before anybody could read it; the letter then says so. */
+function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter {
+  const { stream, consumer, seq, deliveries, at } = advisory
+  const headers = headersOf(stored)
+  const gone = stored ? '' : '; the message was gone from the stream by then'
+  return {
+    source: `${stream}/${consumer}`,
+    reason: `the consumer ${consumer} gave up after ${deliveries} deliveries (max_deliver)${gone}`,
+    deliveries,
+    failedAt: at,
+    body: stored?.data ?? new Uint8Array(),
+    contentType: headers['Content-Type'] ?? 'application/octet-stream',
+    headers,
+    messageId: `${stream}:${seq}`,
+    origin: { stream, consumer, seq: String(seq), ...(stored ? { subject: stored.subject } : {}) },
+  }
+}
+
+/** As they came, those of the server aside. What the client cannot read is left out. */
+function headersOf(stored: StoredMsg | null): Record<string, string> {
+  try {
+    const found = stored?.header
+    const names = found?.keys().filter((name) => !/^nats-/i.test(name)) ?? []
+    return Object.fromEntries(names.map((name) => [name, found!.values(name).join(', ')]))
+  } catch {
+    return {}
+  }
+}

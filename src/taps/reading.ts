@@ -1,0 +1,49 @@
+import { sleep, type Clock } from '../clock.ts'
+
+/** The pause after the first failure in a row; each one doubles it. */
+const firstPauseMs = 250
+const longestPauseMs = 10_000
+
+export interface Reading {
+  /** Resolves once the turn that was under way has ended. */
+  stop(): Promise<void>
+}
+
+/** Takes turn after turn until it is stopped. After one that rejects it pauses, longer each time. */
+export function reading(
+  clock: Clock,
+  turn: (signal: AbortSignal) => Promise<void>,
+  onTrouble: (error: unknown) => void = () => {},
+): Reading {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const run = async (): Promise<void> => {
+    let pauseMs = firstPauseMs
+    while (!signal.aborted)
+      try {
+        await turn(signal)
+        pauseMs = firstPauseMs
+      } catch (error) {
+        if (signal.aborted) return
+        tell(onTrouble, error)
+        await sleep(clock, pauseMs * (0.5 + clock.random() / 2), signal)
+        pauseMs = Math.min(2 * pauseMs, longestPauseMs)
+      }
+  }
+  const ended = run()
+  return {
+    stop: async () => {
+      stopping.abort()
+      await ended
+    },
+  }
+}
+
+/** What a listener throws is its own. */
+function tell(onTrouble: (error: unknown) => void, error: unknown): void {
+  try {
+    onTrouble(error)
+  } catch {
+    // Its own, as said above.
+  }
+}

@@ -1,0 +1,174 @@
+import type { Message, MessageAttributeValue, SQSClientConfig } from '@aws-sdk/client-sqs'
+import { systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { toTimestamp } from '../letter/time.ts'
+import { addressOf, type Address } from '../mailboxes/sqs/address.ts'
+import { wireTo, type Wire } from '../mailboxes/sqs/wire.ts'
+import { reading, type Reading } from './reading.ts'
+import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
+
+export interface SqsTapOptions {
+  /** The dead letter queue: `sqs://host:port/queue?region=…`, or its own `https://` URL. */
+  url: string
+  keep: Keep
+  /** The name of the queue to send letters back to, where SQS does not say where they came from. */
+  sourceQueue?: string
+  clock?: Clock
+  connection?: SQSClientConfig
+  /** Hears what failed. It is tried again by itself. */
+  onTrouble?: (error: unknown) => void
+}
+
+/** Reads a dead letter queue, where SQS puts what was received more often than a `RedrivePolicy` allows. */
+export function tapSqs(options: SqsTapOptions): Tap {
+  return new SqsTap(options)
+}
+
+/** Keeping takes less than this; otherwise the letter comes a second time. */
+const visibilitySeconds = 60
+const waitSeconds = 20
+const againSeconds = 1
+
+class SqsTap implements Tap {
+  readonly #options: SqsTapOptions
+  readonly #clock: Clock
+  readonly #address: Address
+  readonly #queue: string
+  readonly #wire: Wire
+  readonly #urls = new Map<string, Promise<string>>()
+  #reading: Reading | undefined
+  #stopped = false
+
+  constructor(options: SqsTapOptions) {
+    const { url, clock = systemClock, connection = {} } = options
+    this.#address = addressOf(url)
+    const { queue } = this.#address
+    if (queue === undefined)
+      throw new RedriveError('INVALID_INPUT', 'the URL of a tap names a queue: sqs://host/queue')
+    this.#options = options
+    this.#clock = clock
+    this.#queue = queue
+    this.#wire = wireTo(this.#address, connection, queue, clock)
+  }
+
+  async start(): Promise<void> {
+    const queueUrl = this.#address.queueUrl ?? (await this.#urlOf(this.#queue))
+    await this.#wire.attributes(queueUrl, ['QueueArn'])
+    if (this.#stopped) return
+    this.#reading ??= reading(this.#clock, () => this.#turn(queueUrl), this.#options.onTrouble)
+  }
+
+  /** The poll is cut: what SQS puts into its answer at this moment comes again when its visibility lapses. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    const stopped = this.#reading?.stop()
+    this.#wire.cut()
+    await stopped
+    this.#wire.close()
+  }
+
+  /** To the queue that it died in. Attributes go as they came. */
+  async sendBack(letter: SentBack, generation: number): Promise<void> {
+    const { queue, attributes, group } = letter.origin
+    if (queue === undefined)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `nobody knows which queue ${letter.messageId} came from: give the tap its sourceQueue`,
+      )
+    const failed = await this.#wire.send(await this.#urlOf(queue), [
+      {
+        Id: '0',
+        MessageBody: Buffer.from(letter.body).toString(),
+        MessageAttributes: attributesIn(attributes ?? '[]'),
+        ...(queue.endsWith('.fifo')
+          ? {
+              MessageGroupId: group ?? letter.messageId,
+              MessageDeduplicationId: `${letter.messageId}-${generation}`,
+            }
+          : {}),
+      },
+    ])
+    const failure = failed.get('0')
+    if (failure) throw this.#wire.refused(failure)
+  }
+
+  async #turn(queueUrl: string): Promise<void> {
+    const found = await this.#wire.receive(queueUrl, { max: 10, visibilitySeconds, waitSeconds })
+    const carried = await Promise.allSettled(found.map((one) => this.#carry(queueUrl, one)))
+    for (const one of carried) if (one.status === 'rejected') throw one.reason
+  }
+
+  /** Deleted only once it is kept. */
+  async #carry(queueUrl: string, message: Message): Promise<void> {
+    const entry = { Id: '0', ReceiptHandle: message.ReceiptHandle }
+    try {
+      await this.#options.keep(this.#foreignOf(message))
+    } catch (error) {
+      const later = { ...entry, VisibilityTimeout: againSeconds }
+      await this.#wire.change(queueUrl, [later]).catch(() => {})
+      throw error
+    }
+    const failure = (await this.#wire.delete(queueUrl, [entry])).get('0')
+    if (failure) throw this.#wire.refused(failure)
+  }
+
+  #foreignOf(message: Message): ForeignLetter {
+    const { MessageId = '', Body = '', Attributes = {}, MessageAttributes = {} } = message
+    const { DeadLetterQueueSourceArn: arn, MessageGroupId: group } = Attributes
+    const headers: Record<string, string> = Object.fromEntries(
+      Object.entries(MessageAttributes).flatMap(([name, { StringValue }]) =>
+        StringValue === undefined ? [] : [[name, StringValue]],
+      ),
+    )
+    const from = arn?.split(':').at(-1) ?? this.#options.sourceQueue
+    return {
+      source: this.#queue,
+      reason: `${from ?? 'a queue'} gave it up after too many deliveries (maxReceiveCount)`,
+      deliveries: Number(Attributes.ApproximateReceiveCount ?? 1),
+      failedAt: toTimestamp(this.#clock.now()),
+      body: Buffer.from(Body),
+      contentType: headers['Content-Type'] ?? 'text/plain; charset=utf-8',
+      headers,
+      messageId: MessageId,
+      origin: {
+        attributes: attributesOf(MessageAttributes),
+        ...(from === undefined ? {} : { queue: from }),
+        ...(group === undefined ? {} : { group }),
+      },
+    }
+  }
+
+  #urlOf(queue: string): Promise<string> {
+    const known = this.#urls.get(queue)
+    if (known) return known
+    const found = this.#wire.queueUrl(queue)
+    this.#urls.set(queue, found)
+    found.catch(() => this.#urls.delete(queue))
+    return found
+  }
+}
+
+type Attributes = Record<string, MessageAttributeValue>
+
+/** As JSON, with bytes in base64. */
+function attributesOf(attributes: Attributes): string {
+  return JSON.stringify(
+    Object.entries(attributes).map(([name, { DataType, StringValue, BinaryValue }]) => [
+      name,
+      DataType,
+      StringValue ?? Buffer.from(BinaryValue ?? []).toString('base64'),
+    ]),
+  )
+}
+
+function attributesIn(json: string): Attributes {
+  const rows = JSON.parse(json) as [name: string, type: string, value: string][]
+  return Object.fromEntries(
+    rows.map(([name, DataType, value]) => [
+      name,
+      DataType.startsWith('Binary')
+        ? { DataType, BinaryValue: Buffer.from(value, 'base64') }
+        : { DataType, StringValue: value },
+    ]),
+  )
+}

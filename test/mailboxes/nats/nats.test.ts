@@ -1,0 +1,162 @@
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { consumer, namingOf } from '../../../src/mailboxes/nats/naming.ts'
+import { natsMailbox, type NatsMailboxOptions } from '../../../src/mailboxes/nats/nats.ts'
+import { natsPlace } from '../../servers/broker-places.ts'
+import type { Place } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
+
+const { url, missing } = backend('nats')
+
+describe.skipIf(missing)('natsMailbox', () => {
+  let connection: NatsConnection
+  let place: Place
+  const mailboxes: Mailbox[] = []
+
+  beforeAll(async () => {
+    connection = await connect({ servers: url })
+  })
+
+  afterAll(() => connection.close())
+
+  beforeEach(() => {
+    place = natsPlace(url)
+  })
+
+  afterEach(async () => {
+    await Promise.all(mailboxes.splice(0).map((mailbox) => mailbox.close()))
+    await place.clear()
+  })
+
+  const opened = async (options: Partial<NatsMailboxOptions> = {}): Promise<Mailbox> => {
+    const mailbox = natsMailbox({ name: 'orders', url, prefix: place.name, ...options })
+    mailboxes.push(mailbox)
+    await mailbox.open()
+    return mailbox
+  }
+
+  it('delivers what others publish to its subject', async () => {
+    const mailbox = await opened()
+    const { stream, subject } = namingOf(place.name, 'orders')
+    const told = headers()
+    told.append('Content-Type', 'application/json')
+    told.append('tag', 'a')
+    told.append('tag', 'b')
+    const client = jetstream(connection)
+    await client.publish(subject, '{"a":1}', { headers: told, msgID: 'theirs' })
+    await client.publish(subject, Uint8Array.of(0, 255))
+    const [named, bare] = await mailbox.receive({ max: 10 })
+    expect(named).toMatchObject({ id: 'theirs', deliveries: 1 })
+    expect(named!.headers).toMatchObject({ tag: 'a, b' })
+    expect(named!.value()).toEqual({ a: 1 })
+    expect(bare!.id).toBe(`${stream}:2`)
+    expect(bare!.body).toMatchObject({ contentType: 'application/octet-stream', size: 2 })
+  })
+
+  it('is not misled by a header of ours that somebody else wrote', async () => {
+    const mailbox = await opened()
+    const { subject } = namingOf(place.name, 'orders')
+    for (const forged of ['{', 'null', '{"id":5}', '{"id":"x","type":"y","odd":{"a":1}}']) {
+      const told = headers()
+      told.set('Redrive', forged)
+      await jetstream(connection).publish(subject, 'body', { headers: told })
+    }
+    const taken = await mailbox.receive({ max: 10 })
+    expect(taken.map(({ body }) => body.contentType)).toEqual(
+      Array.from({ length: 4 }, () => 'application/octet-stream'),
+    )
+  })
+
+  it('keeps a delayed message back also when nobody looked before its time', async () => {
+    const mailbox = await opened()
+    await mailbox.send('later', { delaySeconds: 0.05 })
+    const counts: number[] = []
+    for (let n = 0; n < 3; n++) {
+      const [message] = await mailbox.receive({ waitSeconds: 5 })
+      counts.push(message!.deliveries)
+      await message!.nack()
+    }
+    expect(counts).toEqual([1, 2, 3])
+  })
+
+  it('finds what is due behind what is not, without waiting', async () => {
+    const mailbox = await opened()
+    for (let n = 0; n < 5; n++) await mailbox.send('later', { delaySeconds: 600 })
+    await mailbox.send('now')
+    const [message] = await mailbox.receive()
+    expect(message?.value()).toBe('now')
+  })
+
+  it('takes no more than maxMessages', async () => {
+    const mailbox = await opened({ maxMessages: 2 })
+    await mailbox.send(1)
+    await mailbox.send(2)
+    await expect(mailbox.send(3)).rejects.toMatchObject({ code: 'MAILBOX_FULL' })
+    const [message] = await mailbox.receive()
+    await message!.acknowledge()
+    await mailbox.send(3)
+    expect(await mailbox.approximateCount()).toBe(2)
+  })
+
+  it('refuses headers that leave no room for the body', async () => {
+    const mailbox = await opened()
+    const body = new Uint8Array(mailbox.powers.maxBodyBytes)
+    const large = Object.fromEntries(
+      Array.from({ length: 4 }, (_, n) => [`h${n}`, 'x'.repeat(8000)]),
+    )
+    await expect(mailbox.send(body, { headers: large })).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    })
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('leaves a stream as it is that is there already, and says what is wrong with it', async () => {
+    const { stream, subject } = namingOf(place.name, 'orders')
+    const { streams, consumers } = await jetstreamManager(connection)
+    await streams.add({ name: stream, subjects: [subject], storage: 'memory', max_msgs: 9 })
+    await consumers.add(stream, {
+      durable_name: consumer,
+      ack_policy: 'explicit',
+      max_deliver: 5,
+    })
+    const mailbox = await opened()
+    expect(mailbox.powers.durable).toBe(false)
+    const { ok, problems } = await mailbox.health()
+    expect(ok).toBe(false)
+    expect(problems.join()).toMatch(/memory.*discard: old.*max_deliver/)
+  })
+
+  it('writes to the disk, gives up on nothing, and deletes nothing for want of room', async () => {
+    await opened()
+    const { stream } = namingOf(place.name, 'orders')
+    const { streams, consumers } = await jetstreamManager(connection)
+    const { config } = await streams.info(stream)
+    expect(config).toMatchObject({ storage: 'file', discard: 'new', retention: 'workqueue' })
+    const { config: reading } = await consumers.info(stream, consumer)
+    expect(reading.max_deliver).toBe(-1)
+  })
+
+  it('opens from several processes at once', async () => {
+    const all = await Promise.all(Array.from({ length: 5 }, () => opened()))
+    await all[0]!.send('x')
+    const [message] = await all[4]!.receive({ waitSeconds: 5 })
+    expect(message?.value()).toBe('x')
+  })
+})
+
+describe('natsMailbox', () => {
+  it.each([
+    [{ url: 'http://localhost' }, /nats:\/\//],
+    [{ url: 'nats://localhost?colour=red' }, /colour/],
+    [{ url: 'nats://localhost?replicas=9' }, /replicas/],
+    [{ url: 'nats://localhost', prefix: 'a.b' }, /prefix/],
+    [{ url: 'nats://localhost', maxMessages: 0 }, /maxMessages/],
+    [{ url: 'nats://localhost', dedupeSeconds: -1 }, /dedupeSeconds/],
+  ])('refuses %o by name', (options, said) => {
+    const make = (): Mailbox => natsMailbox({ name: 'a', ...options })
+    expect(make).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }) as Error)
+    expect(make).toThrow(said)
+  })
+})

@@ -1,0 +1,32 @@
+import { startFauxqs, type FauxqsServer } from 'fauxqs'
+import { afterAll, beforeAll } from 'vitest'
+import { queueNameOf } from '../../../src/mailboxes/sqs/address.ts'
+import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
+import { freshName } from '../../servers/servers.ts'
+import { openMailboxBench } from '../bench.ts'
+import { onFauxqs } from './on-fauxqs.ts'
+
+let server: FauxqsServer
+
+beforeAll(async () => {
+  server = await startFauxqs({ port: 0, logger: false })
+})
+
+afterAll(() => server.stop())
+
+runMailboxContract('sqsMailbox on a standard queue', () =>
+  openMailboxBench({
+    make: (name, resolver) => onFauxqs(server, { name, resolver }),
+    prefix: `${freshName()}-`,
+  }),
+)
+
+runMailboxContract('sqsMailbox on a FIFO queue', () =>
+  openMailboxBench({
+    make: (name, resolver) => {
+      const url = `sqs://127.0.0.1:${server.port}/${queueNameOf(name)}.fifo?region=us-east-1`
+      return onFauxqs(server, { name, resolver, url })
+    },
+    prefix: `${freshName()}-`,
+  }),
+)

@@ -1,0 +1,15 @@
+import type { FauxqsServer } from 'fauxqs'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { sqsMailbox, type SqsMailboxOptions } from '../../../src/mailboxes/sqs/sqs.ts'
+
+/** Anything will do: nobody looks at them. */
+export const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
+
+/** A mailbox in a server that speaks like SQS, in this process. */
+export function onFauxqs(
+  { port }: FauxqsServer,
+  options: Omit<SqsMailboxOptions, 'url'> & { url?: string },
+): Mailbox {
+  const url = `sqs://127.0.0.1:${port}?region=us-east-1`
+  return sqsMailbox({ url, connection: { credentials }, ...options })
+}

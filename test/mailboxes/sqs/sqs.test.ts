@@ -1,0 +1,193 @@
+import { ReceiveMessageCommand, SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs'
+import { startFauxqs, type FauxqsServer } from 'fauxqs'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { sqsMailbox, type SqsMailboxOptions } from '../../../src/mailboxes/sqs/sqs.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { freshName } from '../../servers/servers.ts'
+import { credentials, onFauxqs } from './on-fauxqs.ts'
+
+describe('sqsMailbox', () => {
+  let server: FauxqsServer
+  let client: SQSClient
+  const mailboxes: Mailbox[] = []
+
+  beforeAll(async () => {
+    server = await startFauxqs({ port: 0, logger: false })
+    const endpoint = `http://127.0.0.1:${server.port}`
+    client = new SQSClient({ endpoint, region: 'us-east-1', credentials })
+  })
+
+  afterAll(async () => {
+    client.destroy()
+    await server.stop()
+  })
+
+  afterEach(async () => {
+    await Promise.all(mailboxes.splice(0).map((mailbox) => mailbox.close()))
+  })
+
+  const opened = async (options: Partial<SqsMailboxOptions> = {}): Promise<Mailbox> => {
+    const mailbox = onFauxqs(server, { name: freshName(), ...options })
+    mailboxes.push(mailbox)
+    await mailbox.open()
+    return mailbox
+  }
+
+  const urlOf = ({ name }: Mailbox): string => server.inspectQueue(name)!.url
+
+  it('refuses a receipt of its own that has lapsed, whatever the service would do with it', async () => {
+    const clock = fakeClock()
+    const mailbox = await opened({ clock })
+    await mailbox.send('held')
+    const [message] = await mailbox.receive({ visibilitySeconds: 600 })
+    // By the clock of the holder the time is over; the service still has it as held.
+    await clock.advance(600_000)
+    await expect(message!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
+    expect(server.inspectQueue(mailbox.name)!.messages.inflight).toHaveLength(1)
+  })
+
+  it('asks for no more than twelve hours since a message was received', async () => {
+    const clock = fakeClock()
+    const mailbox = await opened({ clock })
+    await mailbox.send('held')
+    const [message] = await mailbox.receive({ visibilitySeconds: 7200 })
+    await clock.advance(3_600_000)
+    const beforeMs = Date.now()
+    await message!.extend(43_200)
+    const [held] = server.inspectQueue(mailbox.name)!.messages.inflight
+    expect((held!.visibilityDeadline - beforeMs) / 1000).toBeLessThan(39_700)
+  })
+
+  it('delivers what others send', async () => {
+    const mailbox = await opened()
+    const { MessageId } = await client.send(
+      new SendMessageCommand({
+        QueueUrl: urlOf(mailbox),
+        MessageBody: '{"a":1}',
+        MessageAttributes: {
+          'Content-Type': { DataType: 'String', StringValue: 'application/json' },
+          tag: { DataType: 'String', StringValue: 'b' },
+        },
+      }),
+    )
+    await client.send(new SendMessageCommand({ QueueUrl: urlOf(mailbox), MessageBody: 'text' }))
+    const [named, bare] = await mailbox.receive({ max: 10 })
+    expect(named).toMatchObject({ id: MessageId, headers: { tag: 'b' } })
+    expect(named!.value()).toEqual({ a: 1 })
+    expect(bare!.value()).toBe('text')
+  })
+
+  it('shows others text as text, and what is no text in base64', async () => {
+    const mailbox = await opened()
+    await mailbox.send({ readable: true })
+    await mailbox.send(Uint8Array.of(0, 1))
+    const { Messages = [] } = await client.send(
+      new ReceiveMessageCommand({ QueueUrl: urlOf(mailbox), MaxNumberOfMessages: 10 }),
+    )
+    expect(Messages.map(({ Body }) => Body)).toEqual(['{"readable":true}', 'base64,AAE='])
+  })
+
+  it('remembers the first delivery, though not the failures', async () => {
+    const mailbox = await opened()
+    await mailbox.send('dated')
+    const [first] = await mailbox.receive()
+    await first!.nack({ failed: false })
+    const [second] = await mailbox.receive()
+    expect(second).toMatchObject({
+      firstReceivedAt: first!.firstReceivedAt,
+      enqueuedAt: first!.enqueuedAt,
+      deliveries: 2,
+      failures: 1,
+    })
+  })
+
+  it('sends many at once, also when together they are too large for one call', async () => {
+    const mailbox = await opened()
+    const body = new Uint8Array(200_000)
+    await Promise.all(Array.from({ length: 10 }, () => mailbox.send(body)))
+    expect(await mailbox.approximateCount()).toBe(10)
+  })
+
+  it('refuses what SQS would: a delay over 900 seconds, headers beyond the limit', async () => {
+    const mailbox = await opened()
+    const refused = expect.objectContaining({ code: 'INVALID_INPUT' }) as Error
+    await expect(mailbox.send('x', { delaySeconds: 901 })).rejects.toThrow(refused)
+    const headers = Object.fromEntries(
+      Array.from({ length: 4 }, (_, n) => [`h${n}`, 'x'.repeat(8000)]),
+    )
+    const body = new Uint8Array(mailbox.powers.maxBodyBytes)
+    await expect(mailbox.send(body, { headers })).rejects.toMatchObject({ code: 'TOO_LARGE' })
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('lets the poll of one who gave up serve the next one', async () => {
+    const mailbox = await opened()
+    const stop = new AbortController()
+    const asked = mailbox.receive({ waitSeconds: 20, signal: stop.signal })
+    stop.abort()
+    expect(await asked).toEqual([])
+    const next = mailbox.receive({ waitSeconds: 20 })
+    await mailbox.send('late')
+    const [message] = await next
+    expect(message).toMatchObject({ deliveries: 1 })
+  })
+
+  it('keeps the order within a group of a FIFO queue', async () => {
+    const name = `${freshName()}.fifo`
+    const mailbox = await opened({ name })
+    const headers = { 'redrive-group': 'one' }
+    for (const n of [1, 2, 3]) await mailbox.send(n, { headers })
+    for (const n of [1, 2, 3]) {
+      const [message] = await mailbox.receive()
+      expect(message?.value()).toBe(n)
+      expect(await mailbox.receive({ max: 10 }), 'none before it is settled').toEqual([])
+      await message!.acknowledge()
+    }
+    await expect(mailbox.send(4, { delaySeconds: 1 })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    })
+  })
+
+  it('keeps messages for as long as SQS can', async () => {
+    const mailbox = await opened()
+    const { checks } = await mailbox.health()
+    expect(checks).toMatchObject({ retentionSeconds: '1209600' })
+  })
+})
+
+describe('an SQS that goes away', () => {
+  it('is reported by every verb, and does no harm once it is back', async () => {
+    const first = await startFauxqs({ port: 0, logger: false })
+    const mailbox = onFauxqs(first, { name: 'orders' })
+    await mailbox.open()
+    await mailbox.send('held')
+    const [held] = await mailbox.receive()
+    const { port } = first
+    await first.stop()
+    const away = { code: 'MAILBOX_UNAVAILABLE' }
+    await expect(mailbox.send('lost')).rejects.toMatchObject(away)
+    await expect(mailbox.receive()).rejects.toMatchObject(away)
+    await expect(mailbox.receive({ waitSeconds: 60 })).rejects.toMatchObject(away)
+    await expect(held!.acknowledge()).rejects.toMatchObject(away)
+    await expect(mailbox.approximateCount()).rejects.toMatchObject(away)
+    expect((await mailbox.health()).ok).toBe(false)
+    const second = await startFauxqs({ port, logger: false })
+    second.createQueue('orders')
+    await mailbox.send('there')
+    const [message] = await mailbox.receive({ waitSeconds: 5 })
+    expect(message?.value()).toBe('there')
+    await mailbox.close()
+    await second.stop()
+  })
+
+  it('refuses at once to open when nobody is there', async () => {
+    const mailbox = sqsMailbox({
+      name: 'orders',
+      url: 'sqs://127.0.0.1:1?region=us-east-1',
+      connection: { credentials },
+    })
+    await expect(mailbox.open()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await mailbox.close()
+  })
+})

@@ -1,0 +1,149 @@
+import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream'
+import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { tapNats } from '../../src/taps/nats.ts'
+import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
+import type { PrivateServer } from '../servers/control.ts'
+import { lacksPrivate, privateNats } from '../servers/private.ts'
+import { freshName } from '../servers/servers.ts'
+import { inbox } from './inbox.ts'
+
+describe.skipIf(lacksPrivate.nats() !== undefined)('tapNats', () => {
+  let server: PrivateServer
+  let connection: NatsConnection
+  let stream: string
+  const taps: Tap[] = []
+
+  beforeAll(async () => {
+    server = await privateNats()
+    connection = await connect({ servers: server.url })
+  })
+
+  afterAll(async () => {
+    await connection.close()
+    await server.remove()
+  })
+
+  beforeEach(async () => {
+    stream = freshName()
+    const { streams, consumers } = await jetstreamManager(connection)
+    await streams.add({ name: stream, subjects: [`${stream}.>`] })
+    await consumers.add(stream, {
+      durable_name: 'worker',
+      ack_policy: AckPolicy.Explicit,
+      max_deliver: 3,
+    })
+  })
+
+  afterEach(async () => {
+    await Promise.all(taps.splice(0).map((tap) => tap.stop()))
+  })
+
+  const started = async (keep: Keep): Promise<Tap> => {
+    const tap = tapNats({ url: server.url, stream, consumer: 'worker', keep })
+    taps.push(tap)
+    await tap.start()
+    return tap
+  }
+
+  const next = async (): Promise<JsMsg> => {
+    const worker = await jetstream(connection).consumers.get(stream, 'worker')
+    const message = await worker.next()
+    if (!message) throw new Error('nothing came')
+    return message
+  }
+
+  /** Sends one that the worker refuses until the server gives it up. */
+  const dies = async (body: string): Promise<void> => {
+    const told = headers()
+    told.set('Content-Type', 'text/plain')
+    told.set('trace', 'abc')
+    await jetstream(connection).publish(`${stream}.orders`, body, { headers: told })
+    for (let deliveries = 0; deliveries < 3; deliveries++) (await next()).nak()
+    // The server notices that it has given up when it next looks for something to deliver.
+    const worker = await jetstream(connection).consumers.get(stream, 'worker')
+    expect(await worker.next({ expires: 1000 })).toBeNull()
+  }
+
+  it('keeps what a consumer gave up on, as it was sent', async () => {
+    const kept = inbox<ForeignLetter>()
+    await started(async (foreign) => kept.put(foreign))
+    await dies('poison')
+    const foreign = await kept.next()
+    expect(Buffer.from(foreign.body).toString()).toBe('poison')
+    expect(foreign).toMatchObject({
+      source: `${stream}/worker`,
+      deliveries: 3,
+      contentType: 'text/plain',
+      headers: { 'Content-Type': 'text/plain', trace: 'abc' },
+      messageId: `${stream}:1`,
+      origin: { subject: `${stream}.orders`, stream, seq: '1' },
+    })
+    expect(foreign.reason).toContain('max_deliver')
+  })
+
+  it('brings a letter again until it is kept, and then no more', async () => {
+    const seen = inbox<string>()
+    let refusals = 1
+    const keep: Keep = async (foreign) => {
+      seen.put(foreign.messageId)
+      if (refusals-- > 0) throw new Error('the store is away')
+    }
+    await started(keep)
+    await dies('poison')
+    expect([await seen.next(), await seen.next()]).toEqual([`${stream}:1`, `${stream}:1`])
+    await taps.splice(0)[0]!.stop()
+    await started(keep)
+    await dies('another')
+    expect(await seen.next()).toBe(`${stream}:2`)
+  })
+
+  it('keeps what died while it was stopped', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (foreign) => kept.put(foreign))
+    await tap.stop()
+    await dies('meanwhile')
+    await started(async (foreign) => kept.put(foreign))
+    expect((await kept.next()).messageId).toBe(`${stream}:1`)
+  })
+
+  it('sends a letter back to its subject, once for each generation', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (foreign) => kept.put(foreign))
+    await dies('poison')
+    const foreign = await kept.next()
+    const mended = { ...foreign, body: Buffer.from('mended') }
+    await tap.sendBack(mended, 1)
+    await tap.sendBack(mended, 1)
+    await tap.sendBack(mended, 2)
+    for (const seq of [2, 3]) {
+      const message = await next()
+      expect([message.string(), message.subject, message.seq]).toEqual([
+        'mended',
+        `${stream}.orders`,
+        seq,
+      ])
+      expect(message.headers?.get('trace')).toBe('abc')
+      message.ack()
+    }
+  })
+
+  it('removes a letter from its stream once it is kept, if asked', async () => {
+    const kept = inbox<ForeignLetter>()
+    const keep: Keep = async (foreign) => kept.put(foreign)
+    const tap = tapNats({ url: server.url, stream, keep, remove: true })
+    taps.push(tap)
+    await tap.start()
+    await dies('poison')
+    await kept.next()
+    await tap.stop()
+    const { streams } = await jetstreamManager(connection)
+    expect((await streams.info(stream)).state.messages).toBe(0)
+  })
+
+  it('refuses to start when there is no such stream', async () => {
+    const tap = tapNats({ url: server.url, stream: 'nowhere', keep: async () => {} })
+    await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await tap.stop()
+  })
+})
