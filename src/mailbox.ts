@@ -122,6 +122,8 @@ export interface MailboxPowers {
   delay: boolean
   /** Failures are counted apart from deliveries, and the first delivery is remembered. */
   remembers: boolean
+  /** `deliveries` is exact. Otherwise it may count one that nobody saw, when a receiver stopped waiting at that moment. */
+  exactDeliveries: boolean
   /** Messages come in the order of sending, as long as none comes twice. */
   ordered: boolean
   /** `approximateCount` is exact. */

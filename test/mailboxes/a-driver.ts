@@ -28,6 +28,7 @@ export function aDriver(changes: Partial<MailboxDriver> = {}): MailboxDriver {
       extend: true,
       delay: true,
       remembers: true,
+      exactDeliveries: true,
       ordered: true,
       exactCount: true,
       purge: true,

@@ -57,6 +57,7 @@ class MemoryMailbox implements MailboxDriver {
     extend: true,
     delay: true,
     remembers: true,
+    exactDeliveries: true,
     ordered: true,
     exactCount: true,
     purge: true,

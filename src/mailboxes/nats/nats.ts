@@ -91,6 +91,7 @@ class NatsMailbox implements MailboxDriver {
       delay: true,
       remembers: false,
       // The order of sending holds, but what is given back comes before what waits.
+      exactDeliveries: true,
       ordered: false,
       exactCount: true,
       purge: true,

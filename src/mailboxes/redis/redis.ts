@@ -107,6 +107,7 @@ class RedisMailbox implements MailboxDriver {
       extend: true,
       delay: true,
       remembers: true,
+      exactDeliveries: true,
       ordered: true,
       exactCount: true,
       purge: true,

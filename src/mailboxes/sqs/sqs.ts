@@ -113,6 +113,7 @@ class SqsMailbox implements MailboxDriver {
       delay: !this.#isFifo,
       // The first delivery is, but failures are not told from deliveries.
       remembers: false,
+      exactDeliveries: false,
       ordered: false,
       exactCount: false,
       purge: true,

@@ -1,0 +1,282 @@
+import type { Channel, ChannelModel, GetMessage } from 'amqplib'
+import type { Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
+import type { Ask, Delivery } from '../../mailbox.ts'
+import { deliveryOf } from './form.ts'
+import { Holding, type Held } from './holding.ts'
+import { ignore, linkTo, within, type Link } from './link.ts'
+import { acknowledge, requeue, type Arrived, type Session } from './session.ts'
+import { Supply } from './supply.ts'
+import { troubleOf } from './trouble.ts'
+
+export interface IntakeOptions {
+  url: string
+  title: string
+  queue: string
+  clock: Clock
+  timeoutMs: number
+  /** Makes the queue if it is not there, or rejects. */
+  declare: (channel: Channel) => Promise<void>
+  /** Hears of what was held for too long. Its receipt is stale by then. */
+  onLapse: (held: Held) => void
+}
+
+interface Waiter {
+  ask: Ask
+  resolve: (found: Delivery[]) => void
+  reject: (error: unknown) => void
+}
+
+/** Receives from one queue. What has come for nobody goes back, so nothing is hidden without somebody having it, but for a moment. */
+export class Intake {
+  readonly holding: Holding
+  readonly #options: IntakeOptions
+  readonly #link: Link<Session>
+  readonly #heard: Gatherer<Session, boolean>
+  readonly #ready: Arrived[] = []
+  readonly #waiting = new Set<Waiter>()
+  #isHandingOut = false
+
+  constructor(options: IntakeOptions) {
+    this.#options = options
+    this.holding = new Holding(options.clock, options.onLapse)
+    this.#heard = gatherer({ maxBatches: 1, maxWeight: Infinity }, (all) => this.#hear(all))
+    this.#link = linkTo<Session>({ ...options, setup: (model) => this.#begin(model) })
+  }
+
+  get place(): string {
+    return this.#link.place
+  }
+
+  /** Messages that this process has, handed out or not. */
+  get count(): number {
+    return this.#ready.length + this.holding.size
+  }
+
+  open(): Promise<void> {
+    return this.#link.open()
+  }
+
+  session(): Promise<Session> {
+    return this.#link.get()
+  }
+
+  /** Gives back what nobody has. What is held goes back by itself when the channel ends. */
+  async close(): Promise<void> {
+    for (const waiter of this.#waiting) waiter.resolve([])
+    await this.#link.current?.supply.end()
+    await this.#heard.idle()
+    this.holding.takeAll()
+    await this.#link.close()
+  }
+
+  async receive(ask: Ask): Promise<Delivery[]> {
+    const session = await unlessAborted(ask.signal, this.#link.get())
+    if (!session || ask.signal.aborted) return []
+    if (session.isLost) throw this.#lost()
+    // What is being handed out is for those who came before.
+    if (this.#ready.length > 0 && !this.#isHandingOut) return this.#takeReady(session, ask)
+    if (ask.waitMs > 0) return this.#wait(session, ask)
+    return (await unlessAborted(ask.signal, this.#fetch(session, ask))) ?? []
+  }
+
+  /**
+   * Deletes a message, and resolves when the server has heard so. AMQP has no answer to that: the server does one thing after the other, and
+   * answers something asked after it.
+   */
+  async settle(held: Arrived): Promise<boolean> {
+    return acknowledge(held) && this.#heard.call(held.session)
+  }
+
+  /** Deletes everything that has come and is not settled, and says how many. */
+  async settleAll(): Promise<number> {
+    const all = [...this.#ready.splice(0), ...this.holding.takeAll()]
+    const settled = all.filter(acknowledge)
+    await Promise.all(settled.map(({ session }) => this.#heard.call(session)))
+    return settled.length
+  }
+
+  async #begin(model: ChannelModel): Promise<Session> {
+    const { clock, queue, timeoutMs, declare } = this.#options
+    const channel = await model.createChannel()
+    channel.on('error', ignore)
+    const supply = new Supply({
+      channel,
+      queue,
+      clock,
+      timeoutMs,
+      wanted: () => (session.isLost ? 0 : this.#wanted()),
+      left: () => this.#left(),
+      ready: () => this.#ready.length,
+      arrive: (message, consumer) => this.#arrive({ message, session, consumer }),
+      giveBack: () => this.#giveBack(session),
+      fail: (why) => (why === 'gone' ? this.#link.renew(session) : this.#link.cut(session)),
+    })
+    const session: Session = { key: clock.id(), model, channel, supply, isLost: false }
+    channel.on('close', () => this.#lose(session))
+    await declare(channel)
+    return session
+  }
+
+  /** The server gives all of it to somebody else, and nobody here can do anything about it any more. */
+  #lose(session: Session): void {
+    session.isLost = true
+    this.#link.renew(session)
+    this.#takeOf(session)
+    this.holding.lose(session)
+    for (const waiter of this.#waiting) waiter.reject(this.#lost())
+  }
+
+  #lost(): RedriveError {
+    return new RedriveError(
+      'MAILBOX_UNAVAILABLE',
+      `rabbitmq ${this.place}: the connection was lost`,
+    )
+  }
+
+  /** Asks something harmless of each session. When that is answered, all before it is done. */
+  async #hear(sessions: Session[]): Promise<Outcome<boolean>[]> {
+    const { clock, timeoutMs } = this.#options
+    const answers = new Map<Session, Outcome<boolean>>()
+    for (const session of new Set(sessions))
+      try {
+        await within(clock, timeoutMs, session.channel.prefetch(1), 'the server did not answer')
+        answers.set(session, { value: true })
+      } catch (error) {
+        answers.set(session, { error: troubleOf(error, this.place) })
+      }
+    return sessions.map((session) => answers.get(session)!)
+  }
+
+  /** Asks for what is there at this moment. */
+  async #fetch(session: Session, { max, visibilityMs, signal }: Ask): Promise<Delivery[]> {
+    const found: Arrived[] = []
+    while (found.length < max && !signal.aborted) {
+      const message = await this.#get(session)
+      if (message === false) break
+      found.push({ message, session })
+      if (message.fields.messageCount === 0) break
+    }
+    if (session.isLost) throw this.#lost()
+    if (signal.aborted) {
+      for (const arrived of found) requeue(arrived)
+      return []
+    }
+    if (!this.#isHandingOut) found.push(...this.#ready.splice(0, max - found.length))
+    return found.map((arrived) => this.#hold(arrived, visibilityMs))
+  }
+
+  async #get(session: Session): Promise<GetMessage | false> {
+    const { clock, timeoutMs, queue } = this.#options
+    try {
+      const asked = session.channel.get(queue)
+      return await within(clock, timeoutMs, asked, 'the server did not answer')
+    } catch (error) {
+      // Whatever it had on its way to us, it has back.
+      this.#link.cut(session)
+      throw troubleOf(error, this.place)
+    }
+  }
+
+  #wait(session: Session, ask: Ask): Promise<Delivery[]> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        cancel()
+        ask.signal.removeEventListener('abort', abort)
+        this.#waiting.delete(waiter)
+        if (this.#waiting.size === 0) session.supply.rest()
+      }
+      const waiter: Waiter = {
+        ask,
+        resolve: (found) => (leave(), resolve(found)),
+        reject: (error) => (leave(), reject(error)),
+      }
+      const abort = (): void => {
+        waiter.resolve([])
+        if (this.#waiting.size === 0) void session.supply.end()
+      }
+      const cancel = this.#options.clock.timer(ask.waitMs, () => waiter.resolve([]))
+      ask.signal.addEventListener('abort', abort)
+      this.#waiting.add(waiter)
+      session.supply.ask()
+    })
+  }
+
+  #takeReady(session: Session, ask: Ask): Delivery[] {
+    session.supply.ask()
+    const taken = this.#take(ask)
+    session.supply.handedOut()
+    if (this.#waiting.size === 0) session.supply.rest()
+    return taken
+  }
+
+  #take({ max, visibilityMs }: Ask): Delivery[] {
+    return this.#ready.splice(0, max).map((arrived) => this.#hold(arrived, visibilityMs))
+  }
+
+  #hold(arrived: Arrived, visibilityMs: number): Delivery {
+    const { clock } = this.#options
+    const { session, message } = arrived
+    const delivery = deliveryOf(message, {
+      receipt: `${session.key}:${message.fields.deliveryTag}`,
+      nowMs: Math.floor(clock.now()),
+      freshId: () => clock.id(),
+    })
+    this.holding.add(arrived, delivery, visibilityMs)
+    return delivery
+  }
+
+  #arrive(arrived: Arrived): void {
+    this.#ready.push(arrived)
+    if (this.#isHandingOut || this.#waiting.size === 0) return
+    this.#isHandingOut = true
+    // What else has come by then goes along.
+    const { supply } = arrived.session
+    void supply.collect().then(() => this.#handOut(supply))
+  }
+
+  #handOut(supply: Supply): void {
+    this.#isHandingOut = false
+    for (const waiter of this.#waiting)
+      if (this.#ready.length > 0) waiter.resolve(this.#take(waiter.ask))
+    supply.handedOut()
+  }
+
+  #giveBack(session: Session): void {
+    for (const arrived of this.#takeOf(session)) requeue(arrived)
+  }
+
+  #takeOf(session: Session): Arrived[] {
+    const all = this.#ready.splice(0)
+    this.#ready.push(...all.filter((arrived) => arrived.session !== session))
+    return all.filter((arrived) => arrived.session === session)
+  }
+
+  /** What those would take for whom nothing is there. */
+  #left(): number {
+    let ready = this.#ready.length
+    let left = 0
+    for (const { ask } of this.#waiting)
+      if (ready > 0) ready -= ask.max
+      else left += ask.max
+    return left
+  }
+
+  /** What those who wait would take, less what is there for them already. */
+  #wanted(): number {
+    let wanted = -this.#ready.length
+    for (const { ask } of this.#waiting) wanted += ask.max
+    return Math.max(wanted, 0)
+  }
+}
+
+/** What the promise gives, or undefined as soon as the signal aborts. */
+function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => resolve(undefined)
+    if (signal.aborted) leave()
+    signal.addEventListener('abort', leave, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+  })
+}

@@ -1,0 +1,278 @@
+import type { Channel, Options } from 'amqplib'
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type {
+  Ask,
+  Delivery,
+  Mailbox,
+  MailboxDriver,
+  MailboxHealth,
+  MailboxPowers,
+  MailboxResolver,
+  Parcel,
+} from '../../mailbox.ts'
+import { mailbox } from '../mailbox.ts'
+import { copyOf, publishingOf } from './form.ts'
+import type { Held } from './holding.ts'
+import { Intake } from './intake.ts'
+import { ignore, within } from './link.ts'
+import { delayQueueOf, delayQueuesOf, queueOf, type DelayQueue } from './names.ts'
+import { publisherTo, type Publisher } from './publisher.ts'
+import { requeue } from './session.ts'
+import { troubleOf } from './trouble.ts'
+
+export interface RabbitMQMailboxOptions {
+  /** Also that of its queue, if RabbitMQ can take it. */
+  name: string
+  /** `amqp://user:password@host:5672/vhost`, or `amqps://` over TLS. */
+  url: string
+  clock?: Clock
+  resolver?: MailboxResolver
+  /** False: the queue must be there, and is used as it is, of whatever type. True unless said: a quorum queue is made. */
+  declare?: boolean
+  /** How long a call may take. 5 seconds unless said. */
+  timeoutMs?: number
+}
+
+/** A mailbox in RabbitMQ, for any number of processes: a quorum queue of the same name. */
+export function rabbitmqMailbox(options: RabbitMQMailboxOptions): Mailbox {
+  const { clock = systemClock, resolver } = options
+  const driver = new RabbitMQMailbox(options, clock)
+  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+}
+
+/** Newer servers drop a message after twenty deliveries unless told otherwise. It is not for them to decide. */
+const noLimit = 1_000_000_000
+
+const quorum = { 'x-queue-type': 'quorum', 'x-delivery-limit': noLimit }
+
+/** A queue for delays that nobody used for so long goes; what is in it then has long found its way. */
+const unusedMs = 24 * 3600 * 1000
+/** Making it again starts that time anew. */
+const renewMs = 3600 * 1000
+
+class RabbitMQMailbox implements MailboxDriver {
+  readonly name: string
+  readonly powers: MailboxPowers = {
+    kind: 'rabbitmq',
+    durable: true,
+    shared: true,
+    visibility: true,
+    extend: true,
+    delay: true,
+    remembers: true,
+    exactDeliveries: false,
+    ordered: true,
+    exactCount: false,
+    purge: true,
+    browse: false,
+    deduplicates: false,
+    maxBodyBytes: 16 * 1024 ** 2,
+  }
+  readonly #clock: Clock
+  readonly #timeoutMs: number
+  readonly #declares: boolean
+  readonly #queue: string
+  readonly #publisher: Publisher
+  readonly #intake: Intake
+  /** When queues for delays were made or made again, on the monotonic clock. */
+  readonly #delayQueues = new Map<string, number>()
+  readonly #lapsing = new Set<Promise<void>>()
+
+  constructor(options: RabbitMQMailboxOptions, clock: Clock) {
+    const { name, url, declare = true, timeoutMs = 5000 } = options
+    if (!(timeoutMs > 0))
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `timeoutMs must be a number above 0, not ${timeoutMs}`,
+      )
+    this.name = name
+    this.#clock = clock
+    this.#timeoutMs = timeoutMs
+    this.#declares = declare
+    const queue = (this.#queue = queueOf(name))
+    const common = { url, clock, timeoutMs }
+    this.#publisher = publisherTo({ ...common, title: `redrive ${name}, sending` })
+    this.#intake = new Intake({
+      ...common,
+      title: `redrive ${name}, receiving`,
+      queue,
+      declare: (channel) => this.#declare(channel),
+      onLapse: (held) => this.#lapse(held),
+    })
+  }
+
+  async open(): Promise<void> {
+    try {
+      await this.#intake.open()
+      await this.#publisher.open()
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#lapsing)
+    await this.#intake.close()
+    await this.#publisher.close()
+  }
+
+  async send(parcel: Parcel, delayMs: number): Promise<void> {
+    const memory = { enqueuedMs: Math.floor(this.#clock.now()), deliveries: 0, failures: 0 }
+    await this.#put(parcel.bytes, publishingOf(parcel, memory), delayMs)
+  }
+
+  receive(ask: Ask): Promise<Delivery[]> {
+    return this.#intake.receive(ask)
+  }
+
+  async acknowledge(receipt: string): Promise<boolean> {
+    const held = this.#intake.holding.take(receipt)
+    return held !== undefined && this.#intake.settle(held)
+  }
+
+  async nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
+    const held = this.#intake.holding.take(receipt)
+    if (!held) return false
+    try {
+      await this.#putBack(held, how.failed, how.delayMs)
+    } catch (error) {
+      this.#intake.holding.restore(held)
+      throw error
+    }
+    return true
+  }
+
+  async extend(receipt: string, ms: number): Promise<boolean> {
+    return this.#intake.holding.extend(receipt, ms)
+  }
+
+  /** What other processes hold is not within reach. */
+  async purge(): Promise<number> {
+    const waiting = await this.#ask((channel) => channel.purgeQueue(this.#queue))
+    let count = waiting.messageCount + (await this.#intake.settleAll())
+    await this.#ask(async (channel) => {
+      for (const { name } of delayQueuesOf(this.#queue))
+        count += (await channel.deleteQueue(name)).messageCount
+    })
+    this.#delayQueues.clear()
+    return count
+  }
+
+  /** What waits, what this process holds, and what it has delayed. */
+  async count(): Promise<number> {
+    const { messageCount } = await this.#ask((channel) => channel.checkQueue(this.#queue))
+    let count = messageCount + this.#intake.count
+    for (const name of this.#delayQueues.keys()) {
+      const delayed = await this.#ask((channel) => channel.checkQueue(name)).catch(() => undefined)
+      count += delayed?.messageCount ?? 0
+    }
+    return count
+  }
+
+  async health(): Promise<MailboxHealth> {
+    const { model } = await this.#intake.session()
+    const { product, version } = model.connection.serverProperties
+    const messages = String(await this.count())
+    const { blocked } = this.#publisher
+    const problems = blocked === undefined ? [] : [`the server takes no messages now: ${blocked}`]
+    const checks = { server: `${product} ${version}`, queue: this.#queue, messages }
+    return { ok: problems.length === 0, checks, problems }
+  }
+
+  async #declare(channel: Channel): Promise<void> {
+    const { version } = channel.connection.serverProperties
+    if (isTooOld(version))
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `rabbitmq ${this.#intake.place}: version ${version} would keep delayed messages for ever, and then lose them; 3.10 or newer is needed`,
+      )
+    if (this.#declares) await channel.assertQueue(this.#queue, { durable: true, arguments: quorum })
+    else await channel.checkQueue(this.#queue)
+  }
+
+  /** Sends a copy that remembers, and then deletes the message. Whatever ends us in between leaves both, and never none. */
+  async #putBack(held: Held, failed: boolean, delayMs: number): Promise<void> {
+    const { message, delivery } = held
+    await this.#put(message.content, copyOf(message, delivery, failed), delayMs)
+    // The copy is there, whatever becomes of this.
+    await this.#intake.settle(held).catch(ignore)
+  }
+
+  #lapse(held: Held): void {
+    const lapse = this.#putBack(held, false, 0)
+      .catch(() => requeue(held))
+      .finally(() => this.#lapsing.delete(lapse))
+    this.#lapsing.add(lapse)
+  }
+
+  /** Sends to the queue, or to one from which it comes there after the delay. */
+  async #put(body: Uint8Array, options: Options.Publish, delayMs: number): Promise<void> {
+    if (delayMs <= 0)
+      return this.#publish(this.#queue, body, options, (channel) => this.#declare(channel))
+    const delay = delayQueueOf(this.#queue, delayMs)
+    const expiration = String(Math.ceil(delayMs))
+    const declare = (channel: Channel): Promise<void> => this.#declareDelay(channel, delay)
+    const usedMs = this.#delayQueues.get(delay.name) ?? -Infinity
+    if (this.#clock.mono() - usedMs > renewMs) await this.#ask(declare)
+    await this.#publish(delay.name, body, { ...options, expiration }, declare)
+  }
+
+  /** A queue that is gone is made again, once. */
+  async #publish(
+    queue: string,
+    body: Uint8Array,
+    options: Options.Publish,
+    declare: (channel: Channel) => Promise<void>,
+  ): Promise<void> {
+    if (await this.#publisher.publish('', queue, body, options)) return
+    await this.#ask(declare)
+    if (await this.#publisher.publish('', queue, body, options)) return
+    throw new RedriveError(
+      'MAILBOX_UNAVAILABLE',
+      `rabbitmq ${this.#intake.place}: the queue ${queue} is not there, somebody removes it; nothing was sent`,
+    )
+  }
+
+  /** When their time is over, messages go to the mailbox; they stay here as long as it does not take them. */
+  async #declareDelay(channel: Channel, { name, topMs }: DelayQueue): Promise<void> {
+    await channel.assertQueue(name, {
+      durable: true,
+      arguments: {
+        ...quorum,
+        'x-dead-letter-exchange': '',
+        'x-dead-letter-routing-key': this.#queue,
+        'x-dead-letter-strategy': 'at-least-once',
+        'x-overflow': 'reject-publish',
+        'x-expires': topMs + unusedMs,
+      },
+    })
+    this.#delayQueues.set(name, this.#clock.mono())
+  }
+
+  /** On a channel of its own, since the server ends the channel of whoever asks for what is not there. */
+  async #ask<R>(work: (channel: Channel) => Promise<R>): Promise<R> {
+    const { model } = await this.#intake.session()
+    const asked = async (): Promise<R> => {
+      const channel = await model.createChannel()
+      channel.on('error', ignore)
+      try {
+        return await work(channel)
+      } finally {
+        await channel.close().catch(ignore)
+      }
+    }
+    try {
+      return await within(this.#clock, this.#timeoutMs, asked(), 'the server did not answer')
+    } catch (error) {
+      throw troubleOf(error, this.#intake.place)
+    }
+  }
+}
+
+/** Quorum queues let messages expire since 3.10. */
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major < 3 || (major === 3 && minor < 10)
+}

@@ -1,0 +1,151 @@
+import type { Message, Options } from 'amqplib'
+import { toTimestamp } from '../letter/time.ts'
+import { fitting, headersOf, msOf, writtenOut } from '../mailboxes/rabbitmq/form.ts'
+import type { ForeignLetter, SentBack } from './tap.ts'
+
+/** One time that a message died, as RabbitMQ tells it. */
+interface Death {
+  reason: string
+  queue: string
+  exchange: string
+  routingKey: string
+  count: number
+  atMs: number | undefined
+}
+
+/** A message of a dead letter queue as a letter. One that never died, since somebody put it there by hand, is a letter too. */
+export function foreignLetterOf(
+  message: Message,
+  about: { queue: string; nowMs: number; freshId: () => string },
+): ForeignLetter {
+  const { fields, properties, content } = message
+  const headers = headersOf(message)
+  const deaths = deathsIn(headers['x-death'])
+  const first = firstOf(deaths, headers) ?? {
+    queue: about.queue,
+    exchange: fields.exchange,
+    routingKey: fields.routingKey,
+  }
+  const last = deaths[0]
+  return {
+    source: first.queue,
+    reason: last?.reason ?? 'unknown',
+    deliveries: deliveriesOf(deaths, first.queue, headers['x-delivery-count']),
+    failedAt: toTimestamp(last?.atMs ?? msOf(properties.timestamp) ?? about.nowMs),
+    body: Buffer.from(content),
+    contentType: textOf(properties.contentType) ?? 'application/octet-stream',
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, writtenOut(value)]),
+    ),
+    // Nothing else in RabbitMQ tells two messages from one that comes twice; and a letter too many is better than one too few.
+    messageId: textOf(properties.messageId) ?? about.freshId(),
+    origin: {
+      queue: first.queue,
+      exchange: first.exchange,
+      routingKey: first.routingKey,
+      typed: JSON.stringify(typedHeaders(headers)),
+      properties: JSON.stringify(propertiesOf(properties)),
+    },
+  }
+}
+
+/** What the server adds to dead letters, or would act upon. */
+const notSentBack = /^(x-death|x-(first|last)-death-.*|x-delivery-count|b?cc)$/i
+
+/** How a letter travels home: as it was, and with how often it went. */
+export function homewardOf(letter: SentBack, generation: number): Options.Publish {
+  const typed = recordIn(letter.origin['typed'])
+  const headers = Object.entries(letter.headers)
+    .filter(([name]) => !notSentBack.test(name))
+    // Numbers and the like are numbers again, unless somebody has edited them.
+    .map(([name, text]) =>
+      Object.hasOwn(typed, name) && writtenOut(typed[name]) === text
+        ? ([name, typed[name]] as const)
+        : ([name, text] as const),
+    )
+  const publishing: Options.Publish = {
+    ...propertiesOf(recordIn(letter.origin['properties'])),
+    contentType: letter.contentType,
+    headers: fitting({
+      ...Object.fromEntries(headers),
+      'redrive-replays': String(generation),
+      'redrive-original-id': letter.messageId,
+    }),
+  }
+  if (Buffer.byteLength(letter.messageId) <= 255) publishing.messageId = letter.messageId
+  return publishing
+}
+
+/** The newest first. What is not as RabbitMQ writes it is passed over. */
+function deathsIn(value: unknown): Death[] {
+  if (!Array.isArray(value)) return []
+  return value.flatMap((entry: unknown) => {
+    if (typeof entry !== 'object' || entry === null) return []
+    const {
+      reason,
+      queue,
+      exchange,
+      count,
+      time,
+      'routing-keys': keys,
+    } = entry as Partial<Record<string, unknown>>
+    if (typeof queue !== 'string' || typeof reason !== 'string') return []
+    const at = typeof time === 'object' && time !== null && 'value' in time ? time.value : time
+    const routingKey: unknown = Array.isArray(keys) ? keys[0] : undefined
+    return {
+      reason,
+      queue,
+      exchange: typeof exchange === 'string' ? exchange : '',
+      routingKey: typeof routingKey === 'string' ? routingKey : queue,
+      count: typeof count === 'number' && count >= 1 ? count : 1,
+      atMs: msOf(at),
+    }
+  })
+}
+
+/** Where it died first is where it was meant to be. */
+function firstOf(deaths: readonly Death[], headers: Record<string, unknown>): Death | undefined {
+  const queue = headers['x-first-death-queue']
+  const reason = headers['x-first-death-reason']
+  return deaths.find((death) => death.queue === queue && death.reason === reason) ?? deaths.at(-1)
+}
+
+/** The server counts how often it died, and says how often it was delivered only if the queue has a limit. */
+function deliveriesOf(deaths: readonly Death[], queue: string, counted: unknown): number {
+  const died = deaths
+    .filter((death) => death.queue === queue && death.reason !== 'expired')
+    .reduce((sum, death) => sum + death.count, 0)
+  return Math.max(died, typeof counted === 'number' ? counted : 0)
+}
+
+/** Headers that are no texts, and can be kept as JSON. */
+function typedHeaders(headers: Record<string, unknown>): Record<string, unknown> {
+  const typed = Object.entries(headers).filter(
+    ([name, value]) =>
+      !notSentBack.test(name) && (typeof value === 'number' || typeof value === 'boolean'),
+  )
+  return Object.fromEntries(typed)
+}
+
+/** Left out are a user, whom the server would compare with ours, and a time to live, which may have ended it before. */
+const sentBack = ['contentEncoding', 'correlationId', 'replyTo', 'type', 'appId', 'priority']
+
+function propertiesOf(of: object): Options.Publish {
+  const there = Object.entries(of).filter(
+    ([name, value]) => sentBack.includes(name) && value !== undefined && value !== null,
+  )
+  return Object.fromEntries(there)
+}
+
+/** Nothing, when it is not what we wrote. */
+function recordIn(json: string | undefined): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(json ?? '{}')
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined

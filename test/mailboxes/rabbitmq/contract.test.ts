@@ -1,0 +1,18 @@
+import { describe } from 'vitest'
+import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
+import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
+import { backend, freshName } from '../../servers/servers.ts'
+import { openMailboxBench } from '../bench.ts'
+import { removeMailboxes } from './place.ts'
+
+const { url, missing } = backend('rabbitmq')
+
+describe.skipIf(missing)(`with RabbitMQ${missing ? `, but ${missing}` : ''}`, () => {
+  runMailboxContract('rabbitmqMailbox', () =>
+    openMailboxBench({
+      prefix: `${freshName()} `,
+      make: (name, resolver) => rabbitmqMailbox({ url, name, resolver }),
+      leave: (names) => removeMailboxes(url, names),
+    }),
+  )
+})

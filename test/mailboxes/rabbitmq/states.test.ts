@@ -1,0 +1,119 @@
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  createNode,
+  epmdCommand,
+  greetRabbitmq,
+  nodeName,
+  rabbitmqCommand,
+  rabbitmqUrl,
+} from '../../../scripts/servers/rabbitmq.ts'
+import type { Mailbox, Message, ReceiveOptions } from '../../../src/mailbox.ts'
+import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
+import { begin, type PrivateServer } from '../../servers/control.ts'
+import { lacksPrivate } from '../../servers/private.ts'
+
+const lacking = lacksPrivate.rabbitmq()
+const patience = { timeout: 180_000 }
+
+/** A server that lets nobody hold a message for longer than two seconds. */
+const impatient = 'consumer_timeout = 2000\n'
+const looksOften = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
+/** One whose disk is never free enough, so that it takes no messages. */
+const full = 'disk_free_limit.absolute = 900000GB\n'
+
+describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
+  let server: PrivateServer
+  let folder: string
+  let mailbox: Mailbox
+
+  beforeAll(async () => {
+    server = await begin({
+      ports: 3,
+      prepare: (made) => {
+        folder = made
+        createNode(folder)
+        appendFileSync(join(folder, 'rabbitmq.conf'), impatient)
+        writeFileSync(join(folder, 'advanced.config'), looksOften)
+      },
+      beside: epmdCommand,
+      command: rabbitmqCommand,
+      isOurs: async ([port], made) => (await greetRabbitmq(port!)).includes(nodeName(made)),
+      url: rabbitmqUrl,
+      signals: { smart: 'SIGTERM', fast: 'SIGTERM', immediate: 'SIGTERM' },
+    })
+    mailbox = rabbitmqMailbox({ url: server.url, name: 'orders', timeoutMs: 2000 })
+    await mailbox.open()
+  }, 120_000)
+
+  afterAll(async () => {
+    await mailbox?.close()
+    await server?.remove()
+  }, 60_000)
+
+  it('finds a message held for too long: gives it again, and the old receipt is stale', async () => {
+    await mailbox.send('slow')
+    const old = await takeOne(mailbox)
+    const again = await takeOne(mailbox)
+    expect(again).toMatchObject({ id: old.id, deliveries: 2, failures: 0 })
+    await expect(old.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
+    await again.acknowledge()
+  })
+
+  it('is killed: has all that it has confirmed', async () => {
+    // A new queue is written down a little late by the server itself.
+    await server.stop()
+    await server.start()
+    const sent = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => eventually(() => mailbox.send(n, { id: `id-${n}` }))),
+    )
+    await server.kill9()
+    await expect(mailbox.send('nowhere')).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await server.start()
+    const seen = new Set<string>()
+    while (seen.size < sent.length) {
+      const message = await takeOne(mailbox)
+      seen.add(message.id)
+      await eventually(() => message.acknowledge()).catch(() => {})
+    }
+    expect([...seen].toSorted()).toEqual([...new Set(sent)].toSorted())
+  })
+
+  it('has no room: says so, and what is there can still be received', async () => {
+    await eventually(() => mailbox.send('there before'))
+    await server.stop()
+    appendFileSync(join(folder, 'rabbitmq.conf'), full)
+    await server.start()
+    const held = await takeOne(mailbox, { visibilitySeconds: 1 })
+    expect(held.value()).toBe('there before')
+    const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
+    await expect(mailbox.send('too much')).rejects.toMatchObject(unavailable)
+    // From now on it knows, and does not even try.
+    await expect(mailbox.send('too much')).rejects.toThrow('takes no messages now')
+    expect(await mailbox.health()).toMatchObject({ ok: false })
+    // It cannot be sent anew, so it goes back as it is.
+    const again = await takeOne(mailbox)
+    expect(again.id).toBe(held.id)
+    await expect(again.nack()).rejects.toMatchObject(unavailable)
+    await again.acknowledge()
+  })
+})
+
+async function takeOne(from: Mailbox, options: ReceiveOptions = {}): Promise<Message> {
+  for (;;) {
+    const asked = { waitSeconds: 30, visibilitySeconds: 60, ...options }
+    const [message] = await eventually(() => from.receive(asked))
+    if (message) return message
+  }
+}
+
+/** Calls wait by themselves for a while, so asking again is enough. */
+async function eventually<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++)
+    try {
+      return await ask()
+    } catch (error) {
+      if (tries === 50) throw error
+    }
+}

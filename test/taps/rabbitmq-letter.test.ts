@@ -1,0 +1,116 @@
+import type { Message, MessageProperties } from 'amqplib'
+import { describe, expect, it } from 'vitest'
+import { foreignLetterOf, homewardOf } from '../../src/taps/rabbitmq-letter.ts'
+
+const nowMs = Date.UTC(2026, 0, 2)
+const about = { queue: 'dead', nowMs, freshId: () => 'fresh' }
+
+function message(properties: Partial<MessageProperties>): Message {
+  const fields = { deliveryTag: 1, redelivered: false, exchange: 'dlx', routingKey: 'dead.key' }
+  return { content: Buffer.from('body'), fields, properties: properties as MessageProperties }
+}
+
+const time = (ms: number) => ({ '!': 'timestamp' as const, value: ms / 1000 })
+
+const rejected = {
+  reason: 'rejected' as const,
+  queue: 'orders',
+  exchange: 'shop',
+  'routing-keys': ['order.new', 'copied'],
+  count: 3,
+  time: time(nowMs - 60_000),
+}
+const expired = {
+  reason: 'expired' as const,
+  queue: 'orders.retry',
+  exchange: 'retry',
+  'routing-keys': ['orders'],
+  count: 2,
+  time: time(nowMs - 90_000),
+}
+
+describe('foreignLetterOf', () => {
+  it('tells where a letter was, why it died last, and when', () => {
+    const headers = {
+      'x-death': [rejected, expired],
+      'x-first-death-queue': 'orders',
+      'x-first-death-reason': 'rejected',
+    }
+    const dead = message({ headers, messageId: 'm-1' })
+    const letter = foreignLetterOf(dead, about)
+    expect(letter).toMatchObject({
+      source: 'orders',
+      reason: 'rejected',
+      deliveries: 3,
+      failedAt: '2026-01-01T23:59:00.000Z',
+      messageId: 'm-1',
+      contentType: 'application/octet-stream',
+      origin: { queue: 'orders', exchange: 'shop', routingKey: 'order.new' },
+    })
+  })
+
+  it('takes a message that never died for what it is', () => {
+    expect(foreignLetterOf(message({ contentType: 'text/plain' }), about)).toMatchObject({
+      source: 'dead',
+      reason: 'unknown',
+      deliveries: 0,
+      failedAt: '2026-01-02T00:00:00.000Z',
+      contentType: 'text/plain',
+      messageId: 'fresh',
+      origin: { queue: 'dead', exchange: 'dlx', routingKey: 'dead.key' },
+    })
+  })
+
+  it.each([
+    'text',
+    5,
+    {},
+    [null, 7, 'x', {}],
+    [{ queue: 5, reason: 'rejected' }],
+    [{ queue: 'q', reason: {} }],
+  ])('bears deaths that RabbitMQ did not write: %j', (deaths) => {
+    const headers = { 'x-death': deaths } as unknown as MessageProperties['headers']
+    expect(foreignLetterOf(message({ headers }), about)).toMatchObject({ reason: 'unknown' })
+  })
+})
+
+describe('homewardOf', () => {
+  it('gives back what was there, without what tells of its death', () => {
+    const headers = {
+      'x-death': [rejected],
+      'x-first-death-queue': 'orders',
+      'x-delivery-count': 3,
+      CC: ['elsewhere'],
+      retries: 3,
+      flag: true,
+      text: '3',
+    } as unknown as MessageProperties['headers']
+    const kept = { correlationId: 'c', replyTo: 'r', type: 't', priority: 4 }
+    const dead = message({ ...kept, headers, messageId: 'm', userId: 'u', expiration: '5' })
+    const home = homewardOf(foreignLetterOf(dead, about), 2)
+    expect(home).toEqual({
+      ...kept,
+      messageId: 'm',
+      contentType: 'application/octet-stream',
+      headers: {
+        retries: 3,
+        flag: true,
+        text: '3',
+        'redrive-replays': '2',
+        'redrive-original-id': 'm',
+      },
+    })
+  })
+
+  it('takes what was edited as it is', () => {
+    const letter = foreignLetterOf(message({ headers: { retries: 3, other: 1 } }), about)
+    const edited = { ...letter, headers: { retries: '4', other: '1' } }
+    expect(homewardOf(edited, 1).headers).toMatchObject({ retries: '4', other: 1 })
+  })
+
+  it('does without an origin that nobody can read', () => {
+    const letter = foreignLetterOf(message({}), about)
+    const odd = { ...letter, origin: { typed: 'no JSON', properties: '{"userId":"root"}' } }
+    expect(homewardOf(odd, 1)).not.toHaveProperty('userId')
+  })
+})

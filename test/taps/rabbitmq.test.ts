@@ -1,0 +1,297 @@
+import type { Channel, GetMessage } from 'amqplib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { fakeClock } from '../../src/testing/index.ts'
+import { tapRabbitMQ, type RabbitMQTapOptions } from '../../src/taps/rabbitmq.ts'
+import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
+import { createProxy } from '../faults/proxy.ts'
+import { onRabbitMQ } from '../mailboxes/rabbitmq/place.ts'
+import { rabbitmqPlace, type RabbitmqPlace } from '../servers/broker-places.ts'
+import { backend } from '../servers/servers.ts'
+
+const { url, missing } = backend('rabbitmq')
+
+describe('tapRabbitMQ', () => {
+  it('refuses what cannot be', () => {
+    const keep = async (): Promise<void> => {}
+    const tap = (more: object): (() => Tap) => {
+      return () => tapRabbitMQ({ url: 'amqp://localhost', queue: 'q', keep, ...more })
+    }
+    for (const more of [{ concurrency: 0 }, { concurrency: 1.5 }, { timeoutMs: 0 }, { url: 'x' }])
+      expect(tap(more)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }) as Error)
+  })
+})
+
+describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
+  let place: RabbitmqPlace
+  let orders: string
+  let dead: string
+  let shop: string
+  const taps: Tap[] = []
+
+  /** A quorum queue with a limit of two, bound to a topic, and what is given up goes to another queue. */
+  beforeEach(async () => {
+    place = rabbitmqPlace(url)
+    orders = place.queue('orders')
+    dead = place.queue('dead')
+    shop = place.exchange('shop')
+    const graveyard = place.exchange('graveyard')
+    await onRabbitMQ(url, async (channel) => {
+      await channel.assertExchange(shop, 'topic')
+      await channel.assertExchange(graveyard, 'fanout')
+      await channel.assertQueue(dead, { durable: true })
+      await channel.bindQueue(dead, graveyard, '')
+      const limited = {
+        'x-queue-type': 'quorum',
+        'x-delivery-limit': 2,
+        'x-dead-letter-exchange': graveyard,
+      }
+      await channel.assertQueue(orders, { durable: true, arguments: limited })
+      await channel.bindQueue(orders, shop, 'order.*')
+    })
+  })
+
+  afterEach(async () => {
+    await Promise.all(taps.splice(0).map((tap) => tap.stop()))
+    await place.clear()
+  })
+
+  function tapped(options: Partial<RabbitMQTapOptions> & Pick<RabbitMQTapOptions, 'keep'>): Tap {
+    const tap = tapRabbitMQ({ url, queue: dead, ...options })
+    taps.push(tap)
+    return tap
+  }
+
+  /** The letters that come, each kept at once. */
+  function letters(options: Partial<RabbitMQTapOptions> = {}): { tap: Tap; next: Next } {
+    const came: ForeignLetter[] = []
+    const asking: ((letter: ForeignLetter) => void)[] = []
+    const keep = async (letter: ForeignLetter): Promise<void> => {
+      const ask = asking.shift()
+      if (ask) ask(letter)
+      else came.push(letter)
+    }
+    const next: Next = () => {
+      const letter = came.shift()
+      return letter ? Promise.resolve(letter) : new Promise((resolve) => asking.push(resolve))
+    }
+    return { tap: tapped({ keep, ...options }), next }
+  }
+
+  const send = (more: object = {}): Promise<void> =>
+    onRabbitMQ(url, async (channel) => {
+      const options = { messageId: 'm-1', contentType: 'text/plain', headers: { retries: 3 } }
+      channel.publish(shop, 'order.new', Buffer.from('an order'), { ...options, ...more })
+      await channel.checkQueue(orders)
+    })
+
+  /** Gives every delivery back until the server gives up. */
+  const failUntilDead = (): Promise<number> =>
+    onRabbitMQ(url, async (channel) => {
+      let deliveries = 0
+      while ((await channel.checkQueue(dead)).messageCount === 0) {
+        const message = await channel.get(orders)
+        if (message === false) continue
+        deliveries += 1
+        channel.nack(message, false, true)
+      }
+      return deliveries
+    })
+
+  it('tells what died at the limit of deliveries, and sends it back as it was', async () => {
+    await send({ correlationId: 'c-1' })
+    const deliveries = await failUntilDead()
+    expect(deliveries).toBe(3)
+    const { tap, next } = letters()
+    await tap.start()
+    const letter = await next()
+    expect(letter).toMatchObject({
+      source: orders,
+      reason: 'delivery_limit',
+      messageId: 'm-1',
+      contentType: 'text/plain',
+      origin: { queue: orders, exchange: shop, routingKey: 'order.new' },
+    })
+    // The server does not tell how often it delivered a message before it gave up: it died once.
+    expect(letter.deliveries).toBe(1)
+    expect(Buffer.from(letter.body).toString()).toBe('an order')
+    await tap.sendBack(letter, 1)
+    const back = await onRabbitMQ(url, (channel) => arrived(channel, orders))
+    expect(back.content.toString()).toBe('an order')
+    expect(back.fields).toMatchObject({ exchange: shop, routingKey: 'order.new' })
+    expect(back.properties).toMatchObject({
+      messageId: 'm-1',
+      contentType: 'text/plain',
+      correlationId: 'c-1',
+      deliveryMode: 2,
+    })
+    expect(back.properties.headers).toEqual({
+      retries: 3,
+      'redrive-replays': '1',
+      'redrive-original-id': 'm-1',
+      'x-delivery-count': 0,
+    })
+    await tap.stop()
+    expect(await waitingIn(dead)).toBe(0)
+  })
+
+  it('tells what was rejected, and knows it again when it dies again', async () => {
+    const { tap, next } = letters()
+    await tap.start()
+    await send()
+    await reject()
+    const first = await next()
+    expect(first).toMatchObject({ source: orders, reason: 'rejected', deliveries: 1 })
+    await tap.sendBack(first, 1)
+    await reject()
+    const second = await next()
+    expect(second).toMatchObject({ messageId: first.messageId })
+    expect(second.headers).toMatchObject({ 'redrive-replays': '1', 'redrive-original-id': 'm-1' })
+  })
+
+  it('sends straight to the queue where a letter died, if told so', async () => {
+    const other = place.queue('other')
+    await onRabbitMQ(url, async (channel) => {
+      await channel.assertQueue(other)
+      await channel.bindQueue(other, shop, 'order.#')
+    })
+    await send()
+    await reject()
+    const { tap, next } = letters({ sendBackTo: 'queue' })
+    await tap.start()
+    await tap.sendBack(await next(), 1)
+    expect(await waitingIn(orders)).toBe(1)
+    expect(await waitingIn(other)).toBe(1)
+  })
+
+  it('fails to send back what no queue would get, or no exchange', async () => {
+    await send()
+    await reject()
+    const { tap, next } = letters()
+    await tap.start()
+    const letter = await next()
+    const origin = { ...letter.origin, routingKey: 'nobody.listens.to.this' }
+    const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
+    await expect(tap.sendBack({ ...letter, origin }, 1)).rejects.toMatchObject(unavailable)
+    const nowhere = { ...letter.origin, exchange: `${shop}.gone` }
+    await expect(tap.sendBack({ ...letter, origin: nowhere }, 1)).rejects.toMatchObject(unavailable)
+    const invalid = { code: 'INVALID_INPUT' }
+    await expect(tap.sendBack({ ...letter, origin: {} }, 1)).rejects.toMatchObject(invalid)
+    await tap.sendBack(letter, 1)
+    expect(await waitingIn(orders)).toBe(1)
+  })
+
+  it('leaves a letter in its queue until it is kept', async () => {
+    await send()
+    await reject()
+    const clock = fakeClock()
+    const troubles: unknown[] = []
+    const tries = counter()
+    const kept = counter()
+    const keep = async (): Promise<void> => {
+      tries.add()
+      if (tries.count < 3) throw new Error('the store is away')
+      kept.add()
+    }
+    const tap = tapped({ keep, clock, onTrouble: (error) => troubles.push(error) })
+    await tap.start()
+    for (const count of [1, 2]) {
+      await tries.reached(count)
+      await advanceUntil(clock, () => tries.count > count)
+    }
+    await kept.reached(1)
+    expect(troubles).toHaveLength(2)
+    await tap.stop()
+    expect(await waitingIn(dead)).toBe(0)
+  })
+
+  it('gives back what it could not keep when it is stopped', async () => {
+    await send()
+    await reject()
+    const tried = counter()
+    const keep = async (): Promise<void> => {
+      tried.add()
+      throw new Error('the store is away')
+    }
+    const tap = tapped({ keep })
+    await tap.start()
+    await tried.reached(1)
+    await tap.stop()
+    expect(await waitingIn(dead)).toBe(1)
+  })
+
+  it('reads on after the connection broke, and loses nothing', async () => {
+    const proxy = await createProxy(url)
+    const { tap, next } = letters({ url: proxy.through(url) })
+    await tap.start()
+    await send({ messageId: 'before' })
+    await reject()
+    expect((await next()).messageId).toBe('before')
+    await proxy.set('reset')
+    await proxy.set('pass')
+    await send({ messageId: 'after' })
+    await reject()
+    for (let letter = await next(); letter.messageId !== 'after'; letter = await next());
+    await tap.stop()
+    proxy.close()
+    expect(await waitingIn(dead)).toBe(0)
+  })
+
+  it('does not start on a queue that is not there', async () => {
+    const tap = tapped({ queue: place.queue('nowhere'), keep: async () => {} })
+    await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+  })
+
+  const reject = (): Promise<void> =>
+    onRabbitMQ(url, async (channel) => {
+      channel.nack(await arrived(channel, orders), false, false)
+      await channel.checkQueue(orders)
+    })
+})
+
+type Next = () => Promise<ForeignLetter>
+
+async function arrived(channel: Channel, queue: string): Promise<GetMessage> {
+  for (;;) {
+    const message = await channel.get(queue)
+    if (message !== false) return message
+  }
+}
+
+const waitingIn = (queue: string): Promise<number> =>
+  onRabbitMQ(url, async (channel) => (await channel.checkQueue(queue)).messageCount)
+
+/** Counts, and tells when it has come so far. */
+function counter(): {
+  readonly count: number
+  add: () => void
+  reached: (count: number) => Promise<void>
+} {
+  let count = 0
+  const waiting = new Set<() => void>()
+  return {
+    get count() {
+      return count
+    },
+    add: () => {
+      count += 1
+      for (const look of waiting) look()
+    },
+    reached: (wanted) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (count < wanted) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+  }
+}
+
+async function advanceUntil(
+  clock: ReturnType<typeof fakeClock>,
+  isDone: () => boolean,
+): Promise<void> {
+  while (!isDone()) await clock.advance(100)
+}
