@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
-import type { Wire } from './wire.ts'
+import type { Wire } from '../../redis/wire.ts'
 
 /**
  * Word that there may be something to receive. It is no more than that: one that is lost costs a moment, since whoever waits looks

@@ -11,14 +11,15 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
+import { addressOf, settingsIn } from '../../redis/address.ts'
+import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
+import { textOf, wireTo, type Argument, type Reply, type Wire } from '../../redis/wire.ts'
 import { mailbox } from '../mailbox.ts'
-import { addressOf, settingsIn } from './address.ts'
 import { hintsOn, type Hints } from './hints.ts'
 import { pack, unpack } from './packing.ts'
-import { checkSchema, inspect, refuseDangers, textOf } from './safety.ts'
 import { maxStep, scripts } from './scripts.ts'
+import { tenant } from './tenant.ts'
 import { together, weightOf } from './together.ts'
-import { wireTo, type Argument, type Reply, type Wire } from './wire.ts'
 
 export interface RedisMailboxOptions {
   name: string
@@ -52,9 +53,15 @@ export interface RedisMailboxOptions {
  */
 export function redisMailbox(options: RedisMailboxOptions): Mailbox {
   const { clock = systemClock, resolver } = options
-  const driver = new RedisMailbox({ ...settingsIn(options.url), ...options }, clock)
+  const driver = new RedisMailbox({ ...settingsIn(options.url, urlNumbers), ...options }, clock)
   return mailbox(driver, resolver ? { clock, resolver } : { clock })
 }
+
+/** Settings of the URL that are numbers. */
+const urlNumbers = ['waitReplicas', 'timeoutMs', 'retentionSeconds', 'maxMessages'] as const
+
+/** How long one connection may take to stand. */
+const maxConnectMs = 2000
 
 /** Three days. */
 const defaultRetentionSeconds = 259_200
@@ -74,7 +81,6 @@ class RedisMailbox implements MailboxDriver {
   readonly name: string
   readonly #options: RedisMailboxOptions
   readonly #clock: Clock
-  readonly #tag: string
   readonly #wire: Wire
   readonly #hints: Hints
   readonly #sends: Gatherer<Argument[], number>
@@ -90,8 +96,10 @@ class RedisMailbox implements MailboxDriver {
     this.#options = options
     this.#clock = clock
     // One of a few words stands behind it, so that no two names lead to the same key, whatever is in them.
-    const tag = (this.#tag = `{${prefix}/${name}}`)
-    this.#wire = wireTo({ address: addressOf(url), tag, waitReplicas, timeoutMs })
+    const tag = `{${prefix}/${name}}`
+    const address = addressOf(url)
+    const connectMs = Math.min(maxConnectMs, timeoutMs)
+    this.#wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs })
     this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
     this.#sends = together(timeoutMs, (parcels) => this.#sendAll(parcels))
     this.#receives = together(timeoutMs, (asks) => this.#receiveAll(asks))
@@ -118,11 +126,9 @@ class RedisMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
-    // In a cluster, this leads to the node that has the mailbox: it is the one to look at.
-    await this.#wire.ask('EXISTS', `${this.#tag}:meta`)
     const findings = await inspect(this.#wire)
-    refuseDangers(findings, this.#wire.place(), this.#options.allowVolatile === true)
-    await checkSchema(this.#wire, this.#tag)
+    refuseDangers(findings, this.#wire, this.#options.allowVolatile === true)
+    await checkSchema(this.#wire)
     this.#durable = findings.durable
     this.#opened = true
   }

@@ -1,12 +1,4 @@
-import { createHash } from 'node:crypto'
-
-/** A script, by the name the server knows it under once it has seen it. */
-export interface Script {
-  source: string
-  sha: string
-  /** What it wrote counts as done only once replicas have it, where they are asked for. */
-  copied: boolean
-}
+import { script } from '../../redis/script.ts'
 
 /** Messages that one script moves back or removes at the most, so that the server is never busy with it for long. */
 export const maxStep = 100
@@ -346,16 +338,11 @@ call('UNLINK', pending, hidden, order, expiry, state, body)
 return gone
 `
 
-function script(source: string, copied = false): Script {
-  const whole = messages + source
-  return { source: whole, copied, sha: createHash('sha1').update(whole).digest('hex') }
-}
-
 export const scripts = {
-  send: script(send, true),
-  receive: script(receive),
-  settle: script(settle),
-  browse: script(browse),
-  count: script(count),
-  purge: script(purge),
+  send: script(messages + send, true),
+  receive: script(messages + receive, false),
+  settle: script(messages + settle, false),
+  browse: script(messages + browse, false),
+  count: script(messages + count, false),
+  purge: script(messages + purge, false),
 } as const

@@ -1,14 +1,15 @@
-import {
-  Client,
-  Pool,
-  types as pgTypes,
-  type ClientConfig,
-  type CustomTypesConfig,
-  type PoolClient,
-} from 'pg'
+import { Client, type ClientConfig, type CustomTypesConfig, type Pool, type PoolClient } from 'pg'
 import { sleep, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Address } from './address.ts'
+import type { Address } from '../../postgres/address.ts'
+import {
+  answerTimeoutMs,
+  begin,
+  configOf,
+  durably,
+  poolOf,
+  types,
+} from '../../postgres/connection.ts'
 import { isCollision, isLost, troubleOf } from './trouble.ts'
 
 export type Value = unknown
@@ -50,29 +51,9 @@ export interface Link {
   close(): Promise<void>
 }
 
-const connectTimeoutMs = 4000
-/** No verb waits longer than this for an answer, so that a dead network is noticed. */
-export const answerTimeoutMs = 5000
-const statementTimeoutMs = 4500
-const idleInTransactionMs = 15_000
 const maxTries = 8
 /** After a failure that took longer than this a repetition would keep the caller waiting for too long. */
 const quickMs = 1000
-
-/** Settings are for this transaction only, since a pooler gives the connection to others afterwards. */
-const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs};
-SET LOCAL idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET LOCAL jit = off;`
-const durably = 'SET LOCAL synchronous_commit = on;'
-
-/** Numbers come as numbers, also the long ones: what is kept in them is far below 2^53. Bytes own their buffer. */
-const bytesIn = pgTypes.getTypeParser(pgTypes.builtins.BYTEA, 'text') as (text: string) => Buffer
-const parsers = new Map<number, (text: string) => unknown>([
-  [pgTypes.builtins.INT8, Number],
-  [pgTypes.builtins.BYTEA, (text) => new Uint8Array(bytesIn(text))],
-])
-const types: CustomTypesConfig = {
-  getTypeParser: (oid, format) => (parsers.get(oid) ?? pgTypes.getTypeParser(oid, format)) as never,
-}
 
 /** The commit was sent, and no answer came. */
 class LostCommit extends Error {
@@ -117,24 +98,10 @@ class PostgresLink implements Link {
     this.place = address.place
     this.schema = address.schema
     this.#clock = clock
-    this.#config = {
-      connectionString: address.url,
-      connectionTimeoutMillis: connectTimeoutMs,
-      query_timeout: answerTimeoutMs,
-      keepAlive: true,
-      application_name: 'redrive',
-    }
+    this.#config = configOf(address.url)
     const hot = Math.ceil(address.poolSize / 2)
-    this.#pools = { hot: this.#pool(hot), cold: this.#pool(address.poolSize - hot) }
-  }
-
-  #pool(max: number): Pool {
-    const config = { ...this.#config, max, pipeline: true, allowExitOnIdle: true }
-    const pool = new Pool(config)
-    // A connection that dies while it is idle, or after its last answer, has nobody to tell.
-    pool.on('error', () => {})
-    pool.on('connect', (client) => void client.on('error', () => {}))
-    return pool
+    const cold = address.poolSize - hot
+    this.#pools = { hot: poolOf(this.#config, hot), cold: poolOf(this.#config, cold) }
   }
 
   client(): Client {

@@ -10,6 +10,7 @@ import { pack } from '../../kept/pack.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
 import { packStored } from '../../kept/stored.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import { inspect } from '../../postgres/inspect.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -27,7 +28,7 @@ import type {
   Total,
 } from '../../store.ts'
 import { addIn, candidatesOf, type Wanted } from './add.ts'
-import { addressOf, type Address } from './address.ts'
+import { storeAddressOf, type StoreAddress } from './address.ts'
 import { applyIn, renewIn, type Renewal } from './apply.ts'
 import type { Books } from './books.ts'
 import { claimIn, queuesOf } from './claim.ts'
@@ -36,7 +37,7 @@ import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
 import { keep, stored } from './keep.ts'
 import { openLink, type Connection, type Link, type Tx } from './link.ts'
-import { inspect, prepare, troubleWith } from './opening.ts'
+import { prepare, troubleWith } from './opening.ts'
 import { monthKeeper } from './partitions.ts'
 import { queueNames } from './queue-names.ts'
 import { lettersById } from './reading.ts'
@@ -99,7 +100,7 @@ class SharedStore implements PostgresStore {
     wakeups: 'all',
   }
   readonly records: Records
-  readonly #address: Address
+  readonly #address: StoreAddress
   readonly #link: Link
   readonly #books: Books
   readonly #waking: Waking
@@ -113,7 +114,7 @@ class SharedStore implements PostgresStore {
   constructor(options: PostgresStoreOptions) {
     const { clock = systemClock } = options
     const own = options.clock
-    this.#address = addressOf(options)
+    this.#address = storeAddressOf(options)
     const link = openLink(this.#address, clock)
     this.#link = link
     this.#waking = waking(link, clock)
@@ -313,7 +314,7 @@ class SharedStore implements PostgresStore {
 
   health(): Promise<StoreHealth> {
     return this.#life.health(async () => {
-      const { checks, problems } = await inspect(this.#link)
+      const { checks, problems } = await inspect((sql) => this.#link.read(sql))
       const trouble = await troubleWith(this.#link)
       if (trouble !== undefined) problems.push(trouble)
       const { place, schema } = this.#link

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { listen, type Listener } from '../../postgres/listener.ts'
 import type { Link } from './link.ts'
-import { listen, type Listener } from './listener.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 /** Wakes watchers, here and in other processes. */
@@ -35,8 +35,7 @@ class ChannelWaking implements Waking {
     this.channel = `redrive_${link.schema}`
     // One at a time: commits with a notice queue up on the server, so that many make one. It is a hint, and may get lost.
     this.#notices = gatherer({ maxBatches: 1, maxWeight: 1_000_000 }, async (asks) => {
-      const values = [this.channel, this.#self]
-      await this.#link.read('SELECT pg_notify($1, $2)', values).catch(() => {})
+      await this.#say(this.#self).catch(() => {})
       return asks.map(() => ({ value: null }))
     })
   }
@@ -44,13 +43,21 @@ class ChannelWaking implements Waking {
   watch(listener: () => void): () => void {
     const leave = this.#watchers.add(listener)
     this.#listener ??= listen({
-      link: this.#link,
       clock: this.#clock,
+      client: () => this.#link.client(),
       channel: this.channel,
       self: this.#self,
+      say: (what) => this.#say(what),
+      ready: (again) => {
+        if (again) this.#watchers.tell()
+      },
       hear: () => this.#watchers.tell(),
     })
     return leave
+  }
+
+  #say(what: string): Promise<unknown> {
+    return this.#link.read('SELECT pg_notify($1, $2)', [this.channel, what])
   }
 
   wake(): void {

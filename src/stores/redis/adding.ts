@@ -1,12 +1,12 @@
 import { gatherer } from '../../kept/gather.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
+import type { Argument } from '../../redis/wire.ts'
 import type { AddResult, Capacity, KeepResult, StoredLetter } from '../../store.ts'
 import { inChunks } from './chunks.ts'
 import { maxLooks, maxScriptItems, weightOf, type Desk } from './desk.ts'
 import { keepArguments } from './packing.ts'
 import { scripts } from './scripts.ts'
 import { maxBatches, together } from './together.ts'
-import type { Argument } from './wire.ts'
 import { addArguments, addedOf, type Added } from './writing.ts'
 
 export type Add = (letters: readonly DeadLetter[], capacity?: Capacity) => Promise<AddResult[]>

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
-import type { Script } from './scripts.ts'
+import type { Script } from '../../redis/script.ts'
+import type { Argument, Reply, Wire } from '../../redis/wire.ts'
 import { searcher, type Searcher } from './search.ts'
-import type { Argument, Reply, Wire } from './wire.ts'
 import { witness, type Witness } from './witness.ts'
 
 /** What every verb works with: the way to the server, and what is remembered of it. */

@@ -2,12 +2,12 @@ import { crc32 } from 'node:zlib'
 import { isEdited } from '../../kept/rest.ts'
 import { rowOf } from '../../kept/row.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import { textOf, type Wire } from '../../redis/wire.ts'
 import type { StoredLetter } from '../../store.ts'
 import { inChunks } from './chunks.ts'
 import { maxScriptItems } from './desk.ts'
-import { keptOf, originalOf, textOf, type Fields } from './form.ts'
+import { keptOf, originalOf, type Fields } from './form.ts'
 import { scripts } from './scripts.ts'
-import type { Wire } from './wire.ts'
 
 export interface Fetched {
   id: string

@@ -7,10 +7,10 @@ import {
   type Order,
   type Page,
 } from '../../letter/query.ts'
+import { textOf } from '../../redis/wire.ts'
 import type { TallyKey } from '../../store.ts'
 import { maxLooks, maxScriptItems, type Desk } from './desk.ts'
 import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
-import { textOf } from './form.ts'
 import { scripts } from './scripts.ts'
 import type { Found } from './search.ts'
 import { countsIn, tallyOf } from './tally.ts'

@@ -4,7 +4,6 @@ import { seal, valuesOf, type Row } from '../../kept/row.ts'
 import { col, numberColumns, rowWidth, textColumns } from './columns.ts'
 import type { Cell } from './packing.ts'
 import { sealLength, sealOf } from './seals.ts'
-import type { Reply } from './wire.ts'
 
 /** A letter as scripts give it: r x o, and for whole letters b e and the entries of the history. */
 export type Fields = (Buffer | null | Buffer[])[]
@@ -163,6 +162,3 @@ function bytesIn(field: Buffer | null): [Uint8Array | null, number] {
   if (field === null || field.length < 4) return [null, 0]
   return [new Uint8Array(field.subarray(4)), field.readUInt32LE()]
 }
-
-export const textOf = (reply: Reply | undefined): string =>
-  Buffer.isBuffer(reply) ? reply.toString() : String(reply ?? '')

@@ -1,7 +1,6 @@
-import { textOf } from './form.ts'
+import { textOf, type Reply, type Wire } from '../../redis/wire.ts'
 import type { DriftReport } from '../../store.ts'
 import { scripts } from './scripts.ts'
-import type { Reply, Wire } from './wire.ts'
 
 /** Letters or entries that one script looks at. */
 const stride = 200

@@ -5,9 +5,9 @@ import { keyHash } from '../../kept/key-hash.ts'
 import type { PackedLetter } from '../../kept/form.ts'
 import { factsOf, pack, type Rest } from '../../kept/pack.ts'
 import { rowOf, type Row } from '../../kept/row.ts'
+import type { Argument } from '../../redis/wire.ts'
 import { col } from './columns.ts'
 import { sealed, sealLength } from './seals.ts'
-import type { Argument } from './wire.ts'
 
 /** A value in a row. */
 export type Cell = string | number | false | string[]

@@ -1,9 +1,8 @@
 import type { Json } from '../../letter/letter.ts'
+import { textOf, type Wire } from '../../redis/wire.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Desk } from './desk.ts'
-import { textOf } from './form.ts'
 import { scripts } from './scripts.ts'
-import type { Wire } from './wire.ts'
 
 type Use = <T>(work: (desk: Desk) => Promise<T>) => Promise<T>
 

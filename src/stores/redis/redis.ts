@@ -6,6 +6,9 @@ import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
+import { addressOf, settingsIn } from '../../redis/address.ts'
+import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
+import { textOf, wireTo } from '../../redis/wire.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -24,18 +27,17 @@ import type {
   DriftReport,
 } from '../../store.ts'
 import { adder, keepLetters, type Add } from './adding.ts'
-import { addressOf, settingsIn } from './address.ts'
 import { applier, claimLetters, renewer, type Apply, type Renew } from './claiming.ts'
 import { deskOf, type Desk } from './desk.ts'
 import { fetchAll, storedOf } from './fetching.ts'
 import { findLetters, removeLetters, tallyLetters } from './finding.ts'
-import { keptOf, originalOf, textOf } from './form.ts'
+import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
+import { listen } from './listening.ts'
 import { redisRecords } from './records.ts'
-import { checkSchema, inspect, refuseDangers } from './safety.ts'
 import { scripts } from './scripts.ts'
+import { tenant } from './tenant.ts'
 import { totalFields, totalsIn } from './tally.ts'
-import { wireTo } from './wire.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
 
 export interface RedisStoreOptions {
@@ -66,7 +68,10 @@ export interface RedisStore extends Store {
  * All keys have one hash tag: in a cluster a store lives on one node.
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
-  return new ScriptedStore({ ...settingsIn(options.url), ...options })
+  return new ScriptedStore({
+    ...settingsIn(options.url, ['waitReplicas', 'timeoutMs']),
+    ...options,
+  })
 }
 
 class ScriptedStore implements RedisStore {
@@ -86,7 +91,8 @@ class ScriptedStore implements RedisStore {
     const { url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
     this.#allowVolatile = options.allowVolatile === true
     const tag = `{${prefix}}`
-    const wire = wireTo({ address: addressOf(url), tag, waitReplicas, timeoutMs })
+    const address = addressOf(url)
+    const wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs: timeoutMs })
     this.#desk = deskOf(wire, tag, clock, () => this.#watchers.tell())
     this.#add = adder(this.#desk)
     this.#apply = applier(this.#desk)
@@ -100,11 +106,11 @@ class ScriptedStore implements RedisStore {
   }
 
   async open(): Promise<void> {
-    const { wire, tag } = this.#desk
+    const { wire } = this.#desk
     await this.#life.open(async () => {
       const findings = await inspect(wire)
-      refuseDangers(findings, wire.place(), this.#allowVolatile)
-      await checkSchema(wire, tag)
+      refuseDangers(findings, wire, this.#allowVolatile)
+      await checkSchema(wire)
       this.#durable = findings.durable
     })
     if (this.#watchers.size > 0) this.#listen()
@@ -201,7 +207,7 @@ class ScriptedStore implements RedisStore {
   #listen(): void {
     if (this.#life.state !== 'open') return
     const { wire, tag } = this.#desk
-    this.#stopListening ??= wire.listen(`${tag}:wake`, () => this.#watchers.tell())
+    this.#stopListening ??= listen(wire, `${tag}:wake`, () => this.#watchers.tell())
   }
 
   health(): Promise<StoreHealth> {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { script } from '../../redis/script.ts'
 import * as adding from './lua/adding.ts'
 import { rows } from './lua/rows.ts'
 import * as claiming from './lua/claiming.ts'
@@ -11,20 +11,9 @@ import { dropRecord, listRecords, putRecord } from './lua/records.ts'
 import { scan } from './lua/scan.ts'
 import * as settling from './lua/settling.ts'
 
-/** A script, by the name the server knows it under once it has seen it. */
-export interface Script {
-  source: string
-  sha: string
-  /** Whether it can write. */
-  writes: boolean
-}
-
 const letters = rows + counts + places + moving
 
-function script(source: string, writes: boolean): Script {
-  return { source, writes, sha: createHash('sha1').update(source).digest('hex') }
-}
-
+/** All that can write is copied to replicas before it counts as done, where that is asked for. */
 export const scripts = {
   add: script(letters + adding.add, true),
   evict: script(letters + adding.evict, true),

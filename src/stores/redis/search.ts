@@ -3,12 +3,12 @@ import { matches, sortKey, type LetterFilter, type Order } from '../../letter/qu
 import { toTimestamp } from '../../letter/time.ts'
 import type { Place } from '../../kept/search.ts'
 import { unpack, unpackSummary } from '../../kept/unpack.ts'
+import { textOf, type Reply, type Wire } from '../../redis/wire.ts'
 import { fetchLetters, type Extent } from './fetching.ts'
 import { rowFilter } from './filter.ts'
-import { keptOf, textOf, type Fields, type Hint } from './form.ts'
+import { keptOf, type Fields, type Hint } from './form.ts'
 import { scripts } from './scripts.ts'
 import { hintOf, keyless, narrowKeys, scoreOf, stagesOf, type Stage } from './stages.ts'
-import type { Reply, Wire } from './wire.ts'
 
 export interface Found {
   letter: DeadLetter | LetterSummary

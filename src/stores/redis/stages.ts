@@ -3,9 +3,9 @@ import { toMs } from '../../letter/time.ts'
 import { priorities } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
 import { listed } from '../../kept/tally.ts'
+import type { Wire } from '../../redis/wire.ts'
 import { wantedStates } from './filter.ts'
 import type { Hint } from './form.ts'
-import type { Wire } from './wire.ts'
 
 /**
  * Zsets that are read side by side, in groups, each by a script of its own. All of a queue are in one group, so that a

@@ -1,5 +1,5 @@
 import { shareOut, type Outcome } from '../../kept/gather.ts'
-import type { Argument, Reply } from './wire.ts'
+import type { Argument, Reply } from '../../redis/wire.ts'
 
 /** Batches that may be on their way at once: the server works on one while the answers to the other are read. */
 export const maxBatches = 2

@@ -2,11 +2,10 @@ import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '.
 import { factsOf } from '../../kept/pack.ts'
 import type { DeadLetter, Patch } from '../../letter/letter.ts'
 import { inHistory, type Change } from '../../letter/moves.ts'
+import { textOf, type Argument, type Reply } from '../../redis/wire.ts'
 import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
 import { col } from './columns.ts'
-import { textOf } from './form.ts'
 import { historyOf, packedOf, tagCells, withChecksum, type Cell, type Packed } from './packing.ts'
-import type { Argument, Reply } from './wire.ts'
 
 /** A letter's arguments for the script `add`. */
 export function addArguments(letter: DeadLetter, capacity: Capacity | undefined): Argument[] {

@@ -1,5 +1,6 @@
+import type { Database } from '../../sqlite/database.ts'
 import { counters, type Counters } from './counters.ts'
-import { openDatabase, type Database, type DatabaseOptions } from './database.ts'
+import { openStoreDatabase, type DatabaseOptions } from './database.ts'
 import { diskOf, type Disk } from './disk.ts'
 import { queueNames, type QueueNames } from './queue-names.ts'
 
@@ -17,11 +18,11 @@ export interface Books {
 }
 
 export function openBooks(options: DatabaseOptions): Books {
-  const db = openDatabase(options)
+  const db = openStoreDatabase(options)
   return {
     db,
     options,
-    disk: diskOf(options.path),
+    disk: diskOf(options.path, db.place),
     counters: counters(db),
     queues: queueNames(db),
     nowMs: 0,

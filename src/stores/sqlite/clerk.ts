@@ -1,12 +1,25 @@
 import { systemClock } from '../../clock.ts'
+import {
+  breaksConnection,
+  concernsAll,
+  isFull,
+  troubleOf,
+  type Tenant,
+} from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import type { DatabaseOptions } from './database.ts'
 import type { Answer, Call, Report } from './protocol.ts'
-import { breaksConnection, concernsAll, isFull, troubleOf } from './trouble.ts'
 import { verbs, type Steps } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */
 const longWaitMs = 1000
+
+const tenant: Tenant = {
+  noun: 'store',
+  unavailable: 'STORE_UNAVAILABLE',
+  whenBusy:
+    'another process held the write lock for longer than busyTimeoutMs: try again, or raise it',
+}
 
 type Done = { value: unknown } | { steps: Steps<unknown> } | { error: unknown }
 
@@ -133,7 +146,7 @@ export class Clerk {
       const result = results[at]!
       if ('steps' in result) this.#jobs.push({ call, steps: result.steps })
       else if ('error' in result)
-        answers.push([call[0], null, troubleOf(result.error, this.#options.path)])
+        answers.push([call[0], null, troubleOf(result.error, this.#options.path, tenant)])
       else answers.push([call[0], result.value])
     }
     const woke = this.#books?.woke ?? false

@@ -12,8 +12,8 @@ import {
   type Cell,
 } from '../../kept/codes.ts'
 import { Deltas } from '../../kept/deltas.ts'
+import type { Database } from '../../sqlite/database.ts'
 import type { Books } from './books.ts'
-import type { Database } from './database.ts'
 import type { QueueNames } from './queue-names.ts'
 import type { Row } from '../../kept/row.ts'
 

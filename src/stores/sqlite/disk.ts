@@ -1,6 +1,7 @@
 import { statfsSync, statSync } from 'node:fs'
 import { systemClock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import type { FilePlace } from '../../sqlite/place.ts'
 
 /** What is kept free for settling and removing: so much, or on a small disk this share of it. */
 const reserveBytes = 64 * 2 ** 20
@@ -20,20 +21,20 @@ export interface Disk {
   problems(): string[]
 }
 
-export function diskOf(path: string): Disk {
-  return new FileDisk(path)
+export function diskOf(path: string, place: FilePlace): Disk {
+  return new FileDisk(path, place)
 }
 
 class FileDisk implements Disk {
   readonly #path: string
-  readonly #inode: bigint
+  readonly #place: FilePlace
   #low = false
   #writesToLook = 0
   #lookAtMs = 0
 
-  constructor(path: string) {
+  constructor(path: string, place: FilePlace) {
     this.#path = path
-    this.#inode = statSync(path, { bigint: true }).ino
+    this.#place = place
   }
 
   check(): void {
@@ -49,15 +50,8 @@ class FileDisk implements Disk {
   problems(): string[] {
     this.#lookAtMs = 0
     this.#low = false
-    return this.#isInPlace() ? this.#roomProblems() : [this.#misplaced()]
-  }
-
-  #isInPlace(): boolean {
-    return statSync(this.#path, { bigint: true, throwIfNoEntry: false })?.ino === this.#inode
-  }
-
-  #misplaced(): string {
-    return `sqlite ${this.#path}: the file was moved, removed or replaced while it was open: nothing more is written to it; put it back, or restart`
+    const misplaced = this.#place.problem()
+    return misplaced === undefined ? this.#roomProblems() : [misplaced]
   }
 
   /** What stands in the WAL must fit into the file, so the reserve is at least as large as the WAL. */

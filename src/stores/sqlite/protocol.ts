@@ -3,6 +3,7 @@ import type { KeptLetter, PackedLetter } from '../../kept/form.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Place, Search } from '../../kept/search.ts'
+import type { Trouble } from '../../sqlite/trouble.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -14,7 +15,6 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import type { ErrorCode } from '../../errors.ts'
 import type { DatabaseOptions } from './database.ts'
 
 export type Stored<T> = { id: string; version: number; value: T; updatedAt: string }
@@ -66,12 +66,6 @@ export type Message =
   | { kind: 'batch'; nowMs: number; calls: Call[] }
   | { kind: 'close' }
   | { kind: 'end' }
-
-/** A failure as it crosses between threads. */
-export interface Trouble {
-  code: ErrorCode
-  message: string
-}
 
 export type Answer = [number: number, value: unknown, trouble?: Trouble]
 

@@ -1,4 +1,4 @@
-import { RedriveError } from '../../errors.ts'
+import { RedriveError } from '../errors.ts'
 
 /** Where servers are and how to be let in. With several nodes any that answers will do: it knows the others. */
 export interface Address {
@@ -21,41 +21,42 @@ export function addressOf(url: string): Address {
   const parts = /^(rediss?):\/\/(?:([^@/?]*)@)?([^/?]*)(?:\/([^?]*))?(?:\?.*)?$/i.exec(url)
   if (!parts) throw wrong('begins with redis:// or rediss://')
   const [, scheme, login, hosts, path = ''] = parts
-  const database = path === '' ? 0 : Number(path)
-  if (!Number.isInteger(database) || database < 0)
-    throw wrong('has the number of a database behind the host, or nothing')
-  const [username, password] = (login ?? '').split(':', 2).map(decoded)
+  if (!/^\d*$/.test(path)) throw wrong('has the number of a database behind the host, or nothing')
+  const [, username, password] = /^([^:]*):?(.*)$/s.exec(login ?? '')!.map(decoded)
   return {
     nodes: (hosts || 'localhost').split(',').map(nodeOf),
     tls: scheme!.toLowerCase() === 'rediss',
-    database,
+    database: Number(path),
     ...(username ? { username } : {}),
     ...(password ? { password } : {}),
   }
 }
 
-/** What may stand behind `?` in the URL of a store. */
-export interface UrlSettings {
+/** What may stand behind `?` in the URL, beside settings that are numbers. */
+interface UrlSettings {
   prefix?: string
-  waitReplicas?: number
-  timeoutMs?: number
   allowVolatile?: boolean
 }
 
-/** `?prefix=…&waitReplicas=1&timeoutMs=5000&allowVolatile=true`. Strangers are refused by name. */
-export function settingsIn(url: string): UrlSettings {
+/** `?prefix=…&waitReplicas=1&allowVolatile=true`; which numbers there may be is said. Strangers are refused by name. */
+export function settingsIn<N extends string>(
+  url: string,
+  numbers: readonly N[],
+): UrlSettings & Partial<Record<N, number>> {
   const settings: UrlSettings = {}
+  const counts: Partial<Record<N, number>> = {}
   const [, query = ''] = /\?(.*)$/s.exec(url) ?? []
   for (const [name, value] of new URLSearchParams(query)) {
-    if (name === 'prefix') settings.prefix = value
-    else if (name === 'waitReplicas' || name === 'timeoutMs') settings[name] = Number(value)
+    const number = numbers.find((one) => one === name)
+    if (number !== undefined) counts[number] = Number(value)
+    else if (name === 'prefix') settings.prefix = value
     else if (name === 'allowVolatile') settings.allowVolatile = isTrue(value)
     else
       throw wrong(
-        `has prefix, waitReplicas, timeoutMs or allowVolatile behind ?, and not ${JSON.stringify(name)}`,
+        `has ${['prefix', ...numbers].join(', ')} or allowVolatile behind ?, and not ${JSON.stringify(name.slice(0, 40))}`,
       )
   }
-  return settings
+  return { ...settings, ...counts }
 }
 
 function isTrue(value: string): boolean {
@@ -64,9 +65,10 @@ function isTrue(value: string): boolean {
 }
 
 function nodeOf(text: string): Node {
-  const parts = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(text)
+  const parts = /^(\[[^\]]+\]|[^:[\]@#]+)(?::(\d{1,5}))?$/.exec(text)
   const port = Number(parts?.[2] ?? defaultPort)
-  if (!parts || port > 65_535) throw wrong('names hosts as host:port, with commas between several')
+  if (!parts || port > 65_535 || !URL.canParse(`redis://${text}`))
+    throw wrong('names hosts as host:port, with commas between several')
   return { host: parts[1]!.replace(/^\[|\]$/g, ''), port }
 }
 

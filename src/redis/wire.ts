@@ -1,27 +1,37 @@
 import { createClient, RESP_TYPES, type RedisClientType } from 'redis'
-import { sleep, systemClock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
-import type { Address } from './address.ts'
-import type { Script } from './scripts.ts'
+import { sleep, systemClock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { shownNode, type Address, type Node } from './address.ts'
+import type { Script } from './script.ts'
+import type { Tenant } from './tenant.ts'
 import { isLoading, isMoved, isNoScript, isUnwelcome, troubleOf } from './trouble.ts'
 
 export type Argument = string | Buffer
 /** Text comes as bytes. */
 export type Reply = number | Buffer | null | Reply[]
 
+export function textOf(reply: Reply | undefined): string {
+  return Buffer.isBuffer(reply) ? reply.toString() : String(reply ?? '')
+}
+
 export interface WireOptions {
+  tenant: Tenant
   address: Address
-  /** The hash tag that all keys of the mailbox have, braces included. */
+  /** The hash tag that all keys of the tenant have, braces included. */
   tag: string
+  /** How long one connection may take to stand. */
+  connectMs: number
   /** How long one call may take. */
   timeoutMs: number
-  /** How many replicas must have what is sent before it is acknowledged. */
+  /** How many replicas must have a write before it is acknowledged. */
   waitReplicas: number
 }
 
 /** The way to the server: a connection for calls, made when it is needed and again when it breaks. */
 export interface Wire {
-  /** Runs a script on the keys of the mailbox. */
+  readonly tenant: Tenant
+  readonly tag: string
+  /** Runs a script on the keys of the tenant. */
   run(script: Script, args: readonly Argument[]): Promise<Reply>
   ask(...args: Argument[]): Promise<Reply>
   /** Hears a channel on a connection of its own. Resolves once it does; `broken` is called when it no longer does. */
@@ -41,9 +51,6 @@ type Client = RedisClientType<{}, {}, {}, 2>
 const knockMs = 1000
 const firstPauseMs = 25
 
-/** How long one connection may take to stand. */
-const maxConnectMs = 2000
-
 /** How often one call follows a slot from node to node. */
 const maxMoves = 3
 
@@ -56,24 +63,28 @@ function pause(ms: number): Promise<void> {
 }
 
 class RedisWire implements Wire {
+  readonly tenant: Tenant
+  readonly tag: string
   readonly #options: WireOptions
   /** Nodes to try, the one in use first. */
-  #nodes: string[]
+  #nodes: Node[]
   #client: Client | undefined
   #connecting: Promise<Client> | undefined
   #closed = false
 
   constructor(options: WireOptions) {
+    this.tenant = options.tenant
+    this.tag = options.tag
     this.#options = options
     this.#nodes = [...options.address.nodes]
   }
 
   place(): string {
-    return this.#nodes[0]!
+    return shownNode(this.#nodes[0]!)
   }
 
   run(script: Script, args: readonly Argument[]): Promise<Reply> {
-    const rest: Argument[] = ['1', this.#options.tag, ...args]
+    const rest: Argument[] = ['1', this.tag, ...args]
     return this.#within(async (client) => {
       try {
         return await this.#sent(client, ['EVALSHA', script.sha, ...rest], script.copied)
@@ -103,8 +114,9 @@ class RedisWire implements Wire {
     if (copies.status === 'rejected') throw copies.reason
     if (copies.value < waitReplicas)
       throw new RedriveError(
-        'MAILBOX_UNAVAILABLE',
-        `redis ${this.place()}: ${copies.value} of ${waitReplicas} replicas took the write within ${waitMs} ms; the master has it`,
+        this.tenant.unavailable,
+        `redis ${this.place()}: ${copies.value} of ${waitReplicas} replicas took the write within ${waitMs} ms; ` +
+          this.tenant.shortOfCopies,
       )
     return done.value
   }
@@ -123,7 +135,7 @@ class RedisWire implements Wire {
       } catch (error) {
         if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)
         else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
-          throw troubleOf(error, this.place())
+          throw troubleOf(error, this.place(), this.tenant)
         else await pause(pauseMs)
       }
   }
@@ -138,7 +150,7 @@ class RedisWire implements Wire {
       const cancel = systemClock.timer(timeoutMs, () => {
         this.#drop(client)
         const message = `redis ${this.place()}: no answer within ${timeoutMs} ms; what was asked may have been done`
-        reject(new RedriveError('MAILBOX_UNAVAILABLE', message))
+        reject(new RedriveError(this.tenant.unavailable, message))
       })
       reply.then(resolve, reject).finally(cancel)
     })
@@ -147,16 +159,16 @@ class RedisWire implements Wire {
   /** The node that owns the slot, as another node said: "MOVED 3999 127.0.0.1:6381". */
   #follow(refusal: string): void {
     const [, host, port] = /^MOVED \d+ (.*):(\d+)/.exec(refusal) ?? []
-    const own = this.place().replace(/:\d+$/, '')
-    this.#prefer(`${host?.includes(':') ? `[${host}]` : host || own}:${port}`)
+    this.#prefer({ host: host || this.#nodes[0]!.host, port: Number(port) })
     const client = this.#client
     this.#client = undefined
     // Other calls still wait for its answers.
     void client?.close().catch(() => {})
   }
 
-  #prefer(node: string): void {
-    this.#nodes = [node, ...this.#nodes.filter((one) => one !== node)]
+  #prefer(node: Node): void {
+    const others = this.#nodes.filter((one) => one.host !== node.host || one.port !== node.port)
+    this.#nodes = [node, ...others]
   }
 
   #drop(client: Client): void {
@@ -165,7 +177,7 @@ class RedisWire implements Wire {
   }
 
   async #connected(): Promise<Client> {
-    if (this.#closed) throw new RedriveError('CLOSED', 'the redis mailbox is closed')
+    this.#mustBeOpen()
     if (this.#client?.isReady) return this.#client
     this.#connecting ??= this.#knock().finally(() => (this.#connecting = undefined))
     return this.#connecting
@@ -191,12 +203,20 @@ class RedisWire implements Wire {
     }
   }
 
-  async #connect(node: string): Promise<Client> {
-    const connectMs = Math.min(maxConnectMs, this.#options.timeoutMs)
+  async #connect(node: Node): Promise<Client> {
+    const { address, connectMs } = this.#options
+    const { tls, database, username, password } = address
     const client = createClient({
-      url: this.#options.address.urlOf(node),
       RESP: 2,
-      socket: { connectTimeout: connectMs, reconnectStrategy: false },
+      database,
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      socket: {
+        ...node,
+        ...(tls ? { tls: true as const } : {}),
+        connectTimeout: connectMs,
+        reconnectStrategy: false,
+      },
       name: 'redrive',
       disableOfflineQueue: true,
       disableClientInfo: true,
@@ -215,14 +235,23 @@ class RedisWire implements Wire {
   }
 
   async subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void> {
-    if (this.#closed) throw new RedriveError('CLOSED', 'the redis mailbox is closed')
-    const client = await this.#connect(this.place())
+    this.#mustBeOpen()
+    const client = await this.#connect(this.#nodes[0]!)
     client.on('error', broken)
-    await this.#limited(
-      client,
-      client.subscribe(channel, heard).then(() => null),
-    )
+    try {
+      await this.#limited(
+        client,
+        client.subscribe(channel, heard).then(() => null),
+      )
+    } catch (error) {
+      this.#drop(client)
+      throw error
+    }
     return () => this.#drop(client)
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new RedriveError('CLOSED', `the redis ${this.tenant.noun} is closed`)
   }
 
   async close(): Promise<void> {

@@ -1,11 +1,11 @@
-import { RedriveError } from '../../errors.ts'
+import { RedriveError } from '../errors.ts'
 import { isForbidden } from './trouble.ts'
-import type { Reply, Wire } from './wire.ts'
+import { textOf, type Reply, type Wire } from './wire.ts'
 
 /** What was found out about a server, and what is wrong with it. */
 export interface Findings {
   checks: Record<string, string>
-  /** What would break a promise: the mailbox does not open with it, unless volatile ones are allowed. */
+  /** What would break a promise: nothing opens with it, unless volatile ones are allowed. */
   dangers: string[]
   /** The append-only file is on. */
   durable: boolean
@@ -15,6 +15,9 @@ const settings = ['appendonly', 'appendfsync', 'maxmemory-policy', 'aof-load-tru
 
 /** Looks at the server: its version, its role, and whether what it acknowledges is still there after a crash. */
 export async function inspect(wire: Wire): Promise<Findings> {
+  const { tag, tenant } = wire
+  // In a cluster, this leads to the node that has the keys: it is the one to look at.
+  await wire.ask('EXISTS', `${tag}:meta`)
   const info = infoIn(textOf(await wire.ask('INFO')))
   const config = await configOf(wire)
   const version = info.get('redis_version') ?? 'unknown'
@@ -37,14 +40,14 @@ export async function inspect(wire: Wire): Promise<Findings> {
   if (isOlder(version)) dangers.push(`it is Redis ${version}, and 6.2 is the oldest that will do`)
   if (role !== 'master') dangers.push(`it is a ${role}, which cannot write: name the master`)
   if (appendonly !== 'yes')
-    dangers.push('appendonly is off, so a crash loses messages: set "appendonly yes"')
+    dangers.push(`appendonly is off, so a crash loses ${tenant.keeps}: set "appendonly yes"`)
   if (appendonly === 'yes' && appendfsync === 'no')
     dangers.push(
       'appendfsync is "no": set it to "always", or to "everysec" if the last second may be lost',
     )
   if (policy !== 'noeviction')
     dangers.push(
-      `maxmemory-policy is ${policy}, which drops messages when memory runs short: set "noeviction"`,
+      `maxmemory-policy is ${policy}, which drops ${tenant.keeps} when memory runs short: set "noeviction"`,
     )
   return { checks, dangers, durable: appendonly === 'yes' }
 }
@@ -55,14 +58,17 @@ function told(appendfsync: string): string {
     : appendfsync
 }
 
-/** Dangers that no permission makes harmless: the mailbox would fail at its first write. */
+/** Dangers that no permission makes harmless: the first write would fail. */
 const isHopeless = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
 
-export function refuseDangers({ dangers }: Findings, place: string, allowVolatile: boolean): void {
+export function refuseDangers({ dangers }: Findings, wire: Wire, allowVolatile: boolean): void {
   const serious = allowVolatile ? dangers.filter(isHopeless) : dangers
   if (serious.length === 0) return
   const hint = serious.every(isHopeless) ? '' : '. To use it all the same, set allowVolatile'
-  throw new RedriveError('STORE_UNSAFE', `redis ${place} is not safe: ${serious.join('; ')}${hint}`)
+  throw new RedriveError(
+    'STORE_UNSAFE',
+    `redis ${wire.place()} is not safe: ${serious.join('; ')}${hint}`,
+  )
 }
 
 /** Undefined where CONFIG is forbidden, as it is on many managed servers. */
@@ -96,16 +102,13 @@ function isOlder(version: string): boolean {
 const schemaVersion = 1
 
 /** Marks an empty place as ours, and refuses one that a newer Redrive has changed. */
-export async function checkSchema(wire: Wire, tag: string): Promise<void> {
+export async function checkSchema(wire: Wire): Promise<void> {
+  const { tag } = wire
   const found = await wire.ask('HGET', `${tag}:meta`, 'schema')
   if (found === null) await wire.ask('HSETNX', `${tag}:meta`, 'schema', String(schemaVersion))
   else if (Number(textOf(found)) > schemaVersion)
     throw new RedriveError(
       'STORE_UNSAFE',
-      `the keys ${tag} were written by a newer Redrive (schema ${textOf(found)}): use that one, or another name`,
+      `the keys ${tag} were written by a newer Redrive (schema ${textOf(found)}): use that one, or another prefix`,
     )
-}
-
-export function textOf(reply: Reply | undefined): string {
-  return Buffer.isBuffer(reply) ? reply.toString() : String(reply ?? '')
 }

@@ -1,7 +1,8 @@
-import { RedriveError } from '../../errors.ts'
+import { RedriveError } from '../errors.ts'
+import type { Tenant } from './tenant.ts'
 
 /** What the first word of a server's refusal means for whoever reads it. */
-const advice: Record<string, string> = {
+const adviceTo = ({ noun, page }: Tenant): Record<string, string> => ({
   OOM: 'the server has no memory left (maxmemory): free some or raise it; nothing of this was written',
   MISCONF: 'the server cannot write to its disk and refuses: look at its log; nothing was written',
   READONLY: 'this server is a replica and cannot write: name the master',
@@ -9,23 +10,24 @@ const advice: Record<string, string> = {
   BUSY: 'a script keeps the server busy: try again',
   MASTERDOWN: 'the server has lost its master: try again',
   CLUSTERDOWN: 'the cluster is down: try again once its slots are served',
-  TRYAGAIN: "the mailbox's slot is being moved to another node: try again when that is done",
-  ASK: "the mailbox's slot is being moved to another node: try again when that is done",
-  MOVED: "the mailbox's slot has moved to another node: try again",
+  TRYAGAIN: `the ${noun}'s slot is being moved to another node: try again when that is done`,
+  ASK: `the ${noun}'s slot is being moved to another node: try again when that is done`,
+  MOVED: `the ${noun}'s slot has moved to another node: try again`,
   NOREPLICAS: 'the server has too few replicas to accept writes (min-replicas-to-write)',
   NOAUTH: 'the server wants a password: put it into the URL',
   WRONGPASS: 'the server does not accept this user and password',
-  NOPERM: 'this user may not do what a mailbox must: see docs/operating/mailboxes/redis.md',
-}
+  NOPERM: `this user may not do what a ${noun} must: see ${page} for what it needs`,
+})
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, place: string): RedriveError {
+export function troubleOf(error: unknown, place: string, tenant: Tenant): RedriveError {
   if (error instanceof RedriveError) return error
   const { message: text, name } = errorLike(error)
   const message = text || name
+  const advice = adviceTo(tenant)
   const word = /^(?:ERR )?([A-Z]+)\b/.exec(message)?.[1] ?? ''
   const what = Object.hasOwn(advice, word) ? advice[word]! : 'the server failed'
-  return new RedriveError('MAILBOX_UNAVAILABLE', `redis ${place}: ${what} (${message})`, {
+  return new RedriveError(tenant.unavailable, `redis ${place}: ${what} (${message})`, {
     cause: error,
   })
 }

@@ -1,12 +1,28 @@
 import type { Client } from 'pg'
-import { sleep, type Clock } from '../../clock.ts'
-import type { Link } from './link.ts'
+import { sleep, type Clock } from '../clock.ts'
 
-/** Hears of letters that other processes made due. */
+/** Hears what other processes say on a channel. */
 export interface Listener {
   /** How it stands, in words. */
   readonly state: string
+  /** Whether others are heard at all. */
+  readonly listening: boolean
   stop(): Promise<void>
+}
+
+export interface ListenerOptions {
+  clock: Clock
+  /** A connection of its own, not yet connected. */
+  client: () => Client
+  channel: string
+  /** What is put into our own notices, which we need not hear. */
+  self: string
+  /** Says something on the channel, over another connection. */
+  say: (what: string) => Promise<unknown>
+  /** It listens now: whatever was said before was not heard. `again`: not for the first time. */
+  ready: (again: boolean) => void
+  /** A notice of somebody else. */
+  hear: (notice: string) => void
 }
 
 const firstPauseMs = 100
@@ -18,28 +34,23 @@ const echoMs = 3000
  * Keeps one connection that listens, and comes back when it is lost. A pooler in transaction mode takes the LISTEN and delivers nothing:
  * something is said over another connection first, and the listener gives up when it does not hear it.
  */
-export function listen(options: {
-  link: Link
-  clock: Clock
-  channel: string
-  /** What this store puts into its own notices, which it need not hear. */
-  self: string
-  hear: () => void
-}): Listener {
+export function listen(options: ListenerOptions): Listener {
   return new ChannelListener(options)
 }
 
-type Options = Parameters<typeof listen>[0]
-
 class ChannelListener implements Listener {
   state = 'connecting'
-  readonly #options: Options
+  readonly #options: ListenerOptions
   readonly #stopping = new AbortController()
   readonly #done: Promise<void>
 
-  constructor(options: Options) {
+  constructor(options: ListenerOptions) {
     this.#options = options
     this.#done = this.#keep()
+  }
+
+  get listening(): boolean {
+    return this.state === 'listening'
   }
 
   async stop(): Promise<void> {
@@ -48,13 +59,12 @@ class ChannelListener implements Listener {
   }
 
   async #keep(): Promise<void> {
-    const { clock, hear } = this.#options
+    const { clock, ready } = this.#options
     let pauseMs = firstPauseMs
     for (let again = false; !this.#stopping.signal.aborted; again = true) {
       const heard = await this.#listen(() => {
         pauseMs = firstPauseMs
-        // Whatever was said meanwhile was not heard.
-        if (again) hear()
+        ready(again)
       })
       if (heard === 'silent') return
       await sleep(clock, pauseMs * (0.5 + clock.random()), this.#stopping.signal)
@@ -64,7 +74,7 @@ class ChannelListener implements Listener {
 
   /** Listens until the connection ends. `silent`: nothing comes through. */
   async #listen(ready: () => void): Promise<'ended' | 'silent'> {
-    const client = this.#options.link.client()
+    const client = this.#options.client()
     const over = new AbortController()
     const ended = new Promise<'ended'>((resolve) => {
       const end = (): void => resolve('ended')
@@ -91,7 +101,7 @@ class ChannelListener implements Listener {
       return 'ended'
     } finally {
       over.abort()
-      if (this.state === 'listening') this.state = 'connecting'
+      if (this.listening) this.state = 'connecting'
       // Not awaited: a server that is away would not say goodbye.
       client.end().catch(() => {})
     }
@@ -99,16 +109,16 @@ class ChannelListener implements Listener {
 
   /** Listens, says something over another connection, and waits to hear it. */
   async #echo(client: Client, ended: Promise<'ended'>): Promise<'heard' | 'silent' | 'ended'> {
-    const { link, channel, self, hear, clock } = this.#options
+    const { channel, self, say, hear, clock } = this.#options
     const echo = `echo ${self}`
     const heard = new Promise<'heard'>((resolve) => {
-      client.on('notification', ({ payload }) => {
+      client.on('notification', ({ payload = '' }) => {
         if (payload === echo) resolve('heard')
-        else if (payload !== self && !payload?.startsWith('echo ')) hear()
+        else if (payload !== self && !payload.startsWith('echo ')) hear(payload)
       })
     })
     await client.query(`LISTEN "${channel}"`)
-    await link.read('SELECT pg_notify($1, $2)', [channel, echo])
+    await say(echo)
     const patience = new AbortController()
     const silent = sleep(clock, echoMs, patience.signal).then(() => 'silent' as const)
     try {

@@ -1,5 +1,18 @@
-import { RedriveError, type ErrorCode } from '../../errors.ts'
-import type { Trouble } from './protocol.ts'
+import { RedriveError, type ErrorCode } from '../errors.ts'
+
+/** Who keeps the file: what its failures are called, and the words they are told in. */
+export interface Tenant {
+  noun: 'store' | 'mailbox'
+  unavailable: 'STORE_UNAVAILABLE' | 'MAILBOX_UNAVAILABLE'
+  /** What it means that the file stayed busy, and what to do. */
+  whenBusy: string
+}
+
+/** A failure as it crosses between threads. */
+export interface Trouble {
+  code: ErrorCode
+  message: string
+}
 
 /** SQLite's primary result codes that mean something to us. */
 const codes = {
@@ -22,50 +35,39 @@ function codeOf(error: unknown): number | undefined {
   return typeof errcode === 'number' ? errcode & 0xff : undefined
 }
 
-const advice: Record<number, [code: ErrorCode, advice: string]> = {
-  [codes.perm]: [
-    'STORE_UNAVAILABLE',
-    'this process may not use the file: check its owner and mode',
-  ],
-  [codes.busy]: [
-    'STORE_UNAVAILABLE',
-    'another process held the write lock for longer than busyTimeoutMs: try again, or raise it',
-  ],
-  [codes.locked]: ['STORE_UNAVAILABLE', 'a table is locked: try again'],
-  [codes.noMemory]: ['STORE_UNAVAILABLE', 'there was no memory left'],
-  [codes.readOnly]: [
-    'STORE_UNAVAILABLE',
+const advice: Record<number, string> = {
+  [codes.perm]: 'this process may not use the file: check its owner and mode',
+  [codes.locked]: 'a table is locked: try again',
+  [codes.noMemory]: 'there was no memory left',
+  [codes.readOnly]:
     'the file, its directory or its disk is read-only: make it writable for this process',
-  ],
-  [codes.ioError]: [
-    'STORE_UNAVAILABLE',
-    'the disk did not do as it was told: look at the system log',
-  ],
-  [codes.corrupt]: [
-    'STORE_UNAVAILABLE',
+  [codes.ioError]: 'the disk did not do as it was told: look at the system log',
+  [codes.corrupt]:
     'the file is damaged: stop writing to it, copy it, and recover what is readable with `sqlite3 FILE .recover`',
-  ],
-  [codes.full]: [
-    'STORE_UNAVAILABLE',
-    'the disk is full: free some space; all that was kept is still there',
-  ],
-  [codes.cannotOpen]: [
-    'STORE_UNAVAILABLE',
+  [codes.full]: 'the disk is full: free some space; all that was kept is still there',
+  [codes.cannotOpen]:
     'the file cannot be opened: check that its directory exists and may be written to',
-  ],
-  [codes.tooBig]: ['TOO_LARGE', 'SQLite takes at most a gigabyte in one value'],
-  [codes.notADatabase]: [
-    'STORE_UNSAFE',
+  [codes.tooBig]: 'SQLite takes at most a gigabyte in one value',
+  [codes.notADatabase]:
     'the file is not a SQLite database; it was left as it is: choose another path',
-  ],
+}
+
+/** What is not a matter of being unavailable: trying again is of no use. */
+const others: Record<number, ErrorCode> = {
+  [codes.tooBig]: 'TOO_LARGE',
+  [codes.notADatabase]: 'STORE_UNSAFE',
 }
 
 /** Turns whatever was thrown in the thread into an error of ours. The one place that knows SQLite's codes. */
-export function troubleOf(error: unknown, path: string): Trouble {
+export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
   if (error instanceof RedriveError) return { code: error.code, message: error.message }
   const message = error instanceof Error ? error.message : String(error)
-  const [code, what] = advice[codeOf(error) ?? -1] ?? ['STORE_UNAVAILABLE', 'the store failed']
-  return { code, message: `sqlite ${path}: ${what} (${message})` }
+  const found = codeOf(error) ?? -1
+  const what = isBusy(error) ? tenant.whenBusy : (advice[found] ?? `the ${tenant.noun} failed`)
+  return {
+    code: others[found] ?? tenant.unavailable,
+    message: `sqlite ${path}: ${what} (${message})`,
+  }
 }
 
 /** Whether every call would meet the same, so that trying them one by one is of no use. */

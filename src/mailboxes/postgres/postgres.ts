@@ -1,0 +1,262 @@
+import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type {
+  Ask,
+  Delivery,
+  Mailbox,
+  MailboxDriver,
+  MailboxHealth,
+  MailboxPowers,
+  MailboxResolver,
+  Parcel,
+} from '../../mailbox.ts'
+import { addressOf, type Address } from '../../postgres/address.ts'
+import { inspect } from '../../postgres/inspect.ts'
+import { mailbox } from '../mailbox.ts'
+import { receiving, type Receiving } from '../receiving.ts'
+import { openLink, readerOf, type Link } from './link.ts'
+import { notices, type Notices } from './notices.ts'
+import { prepare } from './opening.ts'
+import { sending, type Sending } from './sending.ts'
+import { settling, type Settling } from './settling.ts'
+import * as statements from './statements.ts'
+import { sweeping, type Sweeping } from './sweeping.ts'
+import { deliveryOf, taker } from './taking.ts'
+
+export interface PostgresMailboxOptions {
+  /** `postgres://user@host:5432/database`. Over a network with `?sslmode=verify-full`. */
+  url: string
+  name: string
+  /** Where the tables are; `redrive_mail` unless said. Also `?schema=` in the URL. */
+  schema?: string
+  /** Connections of this mailbox, 4 unless said; one more listens. Also `?poolSize=` in the URL. */
+  poolSize?: number
+  /** Opens also where the server's settings would break a promise. Also `?allowUnsafe=true` in the URL. */
+  allowUnsafe?: boolean
+  clock?: Clock
+  resolver?: MailboxResolver
+  /** How long a message is kept. 259,200 (3 days) unless said; 0: for ever. */
+  retentionSeconds?: number
+  /** Hears how many messages this process removed because they were kept that long. */
+  onExpired?: (count: number) => void
+}
+
+/** A mailbox in a schema of a Postgres database, for any number of processes and machines. */
+export function postgresMailbox(options: PostgresMailboxOptions): Mailbox {
+  const { clock = systemClock, resolver } = options
+  return mailbox(new PostgresMailbox(options, clock), resolver ? { clock, resolver } : { clock })
+}
+
+/** The schema is not that of the letters: each is refused by the other. */
+const addressDefaults = { schema: 'redrive_mail', poolSize: 4, leastPoolSize: 1 }
+
+/** How often others are asked for news when they are heard, and when they are not. */
+const pollMs = { listening: 1000, deaf: 200 } as const
+
+/** Messages that one statement purges. */
+const maxPurged = 10_000
+
+interface Opened {
+  link: Link
+  /** The number of the mailbox. */
+  number: number
+  sending: Sending
+  receiving: Receiving
+  acknowledging: Settling<null>
+  nacking: Settling<{ delayMs: number; failed: boolean; tail: boolean }>
+  extending: Settling<number>
+  sweeping: Sweeping
+  notices: Notices
+}
+
+class PostgresMailbox implements MailboxDriver {
+  readonly name: string
+  readonly powers: MailboxPowers = {
+    kind: 'postgres',
+    durable: true,
+    shared: true,
+    visibility: true,
+    extend: true,
+    delay: true,
+    remembers: true,
+    exactDeliveries: true,
+    ordered: true,
+    exactCount: true,
+    purge: true,
+    browse: true,
+    deduplicates: true,
+    maxBodyBytes: 16 * 1024 ** 2,
+  }
+  readonly #options: PostgresMailboxOptions
+  readonly #address: Address
+  readonly #clock: Clock
+  readonly #retentionMs: number
+  #opened: Opened | undefined
+
+  constructor(options: PostgresMailboxOptions, clock: Clock) {
+    const { retentionSeconds = 259_200 } = options
+    if (!(retentionSeconds >= 0 && retentionSeconds <= 3_155_760_000))
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `retentionSeconds must be from 0 (for ever) to 3155760000 (a century), got ${String(retentionSeconds).slice(0, 40)}`,
+      )
+    this.name = options.name
+    this.#options = options
+    this.#address = addressOf(options, addressDefaults)
+    this.#clock = clock
+    this.#retentionMs = Math.ceil(retentionSeconds * 1000)
+  }
+
+  async open(): Promise<void> {
+    const link = openLink(this.#address, this.#clock)
+    try {
+      this.#opened = this.#begin(link, await prepare(link, this.#address, this.name))
+    } catch (error) {
+      await link.close()
+      throw error
+    }
+  }
+
+  #begin(link: Link, number: number): Opened {
+    const clock = this.#clock
+    const { onExpired = () => {} } = this.#options
+    const sweep = sweeping(link, number, clock, onExpired)
+    const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
+    const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
+      ({ delayMs }) => Math.ceil(delayMs),
+      ({ failed }) => failed,
+      ({ tail }) => tail,
+    ])
+    const back = { delayMs: 0, failed: false, tail: false }
+    const line = receiving({
+      clock,
+      take: taker(link, number, clock),
+      giveBack: (receipts) =>
+        Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() => news.tell()),
+      pollMs: () => {
+        // What is about to be kept too long is not delivered; that it goes away is seen to while somebody waits.
+        sweep.nudge()
+        return pollMs[news.listening ? 'listening' : 'deaf'] * (0.75 + clock.random() / 2)
+      },
+    })
+    return {
+      link,
+      number,
+      sending: sending(link, number, (count) => sweep.add(count)),
+      receiving: line,
+      acknowledging: settling(link, number, statements.acknowledge, []),
+      nacking,
+      extending: settling(link, number, statements.extend, [(ms) => Math.ceil(ms)]),
+      sweeping: sweep,
+      notices: news,
+    }
+  }
+
+  async close(): Promise<void> {
+    const opened = this.#opened
+    if (!opened) return
+    this.#opened = undefined
+    const { link, sending: sends, receiving: line, sweeping: sweep } = opened
+    await line.idle()
+    await Promise.all(
+      [sends, sweep, opened.acknowledging, opened.extending].map((one) => one.idle()),
+    )
+    await opened.nacking.idle()
+    await opened.notices.stop()
+    await link.close()
+  }
+
+  async send(parcel: Parcel, delayMs: number): Promise<void> {
+    const opened = this.#use()
+    await opened.sending.call({ parcel, delayMs, retentionMs: this.#retentionMs })
+    this.#tell(opened)
+    opened.sweeping.nudge()
+  }
+
+  async receive(ask: Ask): Promise<Delivery[]> {
+    const opened = this.#use()
+    if (ask.waitMs > 0) opened.notices.listen()
+    opened.sweeping.nudge()
+    return opened.receiving.receive(ask)
+  }
+
+  async acknowledge(receipt: string): Promise<boolean> {
+    return this.#use().acknowledging.call(receipt, null)
+  }
+
+  async nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
+    const opened = this.#use()
+    const given = await opened.nacking.call(receipt, { ...how, tail: true })
+    if (given) this.#tell(opened)
+    return given
+  }
+
+  async extend(receipt: string, ms: number): Promise<boolean> {
+    return this.#use().extending.call(receipt, ms)
+  }
+
+  async browse(
+    after: string | undefined,
+    limit: number,
+  ): Promise<{ found: Delivery[]; after?: string }> {
+    const { link, number } = this.#use()
+    const from = after === undefined ? 0 : Number(after)
+    if (!Number.isSafeInteger(from) || from < 0)
+      throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
+    const [rows] = await link.do([[statements.browse, [number, from, limit + 1]]])
+    const page = rows!.slice(0, limit)
+    const found = page.map((row) => ({ ...deliveryOf(row), receipt: '' }))
+    const last = page.at(-1)
+    return last && rows!.length > limit ? { found, after: String(last[0]) } : { found }
+  }
+
+  async purge(): Promise<number> {
+    const { link, number } = this.#use()
+    const [[newest]] = (await link.do([[statements.newest, [number]]])) as [[[number | null]]]
+    let purged = 0
+    for (let count = maxPurged; count === maxPurged;) {
+      const values = [number, newest[0] ?? 0, maxPurged]
+      const [[some]] = (await link.do([[statements.purge, values]])) as [[[number]]]
+      count = some[0]
+      purged += count
+    }
+    return purged
+  }
+
+  async count(): Promise<number> {
+    const { link, number } = this.#use()
+    const [[row]] = (await link.do([[statements.count, [number]]])) as [[[number]]]
+    return row[0]
+  }
+
+  async health(): Promise<MailboxHealth> {
+    const place = { place: this.#address.place, schema: this.#address.schema }
+    try {
+      const { link, sweeping: sweep, notices: news } = this.#use()
+      const { checks, problems } = await inspect(readerOf(link))
+      const all = {
+        ...place,
+        ...checks,
+        wakeups: news.state,
+        messages: String(await this.count()),
+        retention: this.#retentionMs > 0 ? `${this.#retentionMs / 1000} s` : 'for ever',
+        expired: String(sweep.expired),
+      }
+      return { ok: problems.length === 0, checks: all, problems }
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      return { ok: false, checks: place, problems: [problem] }
+    }
+  }
+
+  /** Whoever waits, here and elsewhere. */
+  #tell({ receiving: line, notices: news }: Opened): void {
+    line.news()
+    news.tell()
+  }
+
+  #use(): Opened {
+    if (this.#opened) return this.#opened
+    throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
+  }
+}

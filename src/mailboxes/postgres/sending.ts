@@ -1,0 +1,59 @@
+import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import type { Parcel } from '../../mailbox.ts'
+import { aboutOf } from '../kept-parcel.ts'
+import type { Link } from './link.ts'
+import { expireIds, send } from './statements.ts'
+
+interface Sent {
+  parcel: Parcel
+  delayMs: number
+  retentionMs: number
+}
+
+/** One at a time, so that messages stand in the order in which they were given. */
+const batches = { maxBatches: 1, maxWeight: 512 }
+/** So many bytes weigh as much as a parcel without any. */
+const bytesOfWeight = 16 * 1024
+
+/** Sends parcels: many at once share a transaction. Repeating it adds nothing, as long as the message is there. */
+export interface Sending {
+  call(sent: Sent): Promise<void>
+  idle(): Promise<void>
+}
+
+export function sending(link: Link, mailbox: number, expired: (count: number) => void): Sending {
+  const add = async (some: Sent[]): Promise<number> => {
+    const values = [
+      mailbox,
+      some.map(({ parcel }) => parcel.id),
+      some.map(({ parcel }) => aboutOf(parcel)),
+      some.map(({ parcel }) => parcel.bytes),
+      some.map(({ delayMs }) => Math.ceil(delayMs)),
+      some.map(({ retentionMs }) => retentionMs),
+    ]
+    const [added] = await link.do([[send, values]], { repeatable: true })
+    return added!.length
+  }
+  /** Some ids are taken. A message that was kept too long is as good as gone, and must not be in the way. */
+  const addInPlaceOfOld = async (some: Sent[]): Promise<void> => {
+    const ids = some.map(({ parcel }) => parcel.id)
+    const [rows] = await link.do([[expireIds, [mailbox, ids]]])
+    expired(rows!.length)
+    const gone = new Set(rows!.map(([id]) => id))
+    const rest = some.filter(({ parcel }) => gone.has(parcel.id))
+    if (rest.length > 0) await add(rest)
+  }
+  const calls: Gatherer<Sent, null> = gatherer(batches, async (some) => {
+    if ((await add(some)) < some.length) await addInPlaceOfOld(some)
+    return some.map(() => ({ value: null }))
+  })
+  return {
+    async call({ parcel, ...rest }) {
+      // A copy: what the caller does to his bytes from now on is his own affair.
+      const bytes = Buffer.from(parcel.bytes)
+      const weight = 1 + bytes.byteLength / bytesOfWeight
+      await calls.call({ parcel: { ...parcel, bytes }, ...rest }, weight)
+    },
+    idle: () => calls.idle(),
+  }
+}

@@ -1,0 +1,113 @@
+/** The server's time, once for a statement. An index can be used with it. */
+const now = '(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)'
+
+/** A message that somebody works on is his until his receipt lapses, however old it is. */
+const overdue = `expires_at <= ${now} AND NOT (held AND hidden_until > ${now})`
+
+/** Messages that one statement takes out because they were kept too long, or puts back because they lapsed. */
+export const maxSwept = 500
+/** Bodies that go to the receivers in one batch, unless a single one is larger. */
+const maxTakenBytes = 32 * 2 ** 20
+
+/** $1 mailbox, $2 ids. */
+export const expireIds = `DELETE FROM @messages WHERE mailbox = $1 AND id = ANY ($2::text[]) AND ${overdue} RETURNING id`
+
+/** $1 mailbox, $2 ids, $3 about, $4 bytes, $5 delays, $6 retentions. In the order given; rows are locked in the order of their ids. */
+export const send = `
+  WITH given AS MATERIALIZED (
+    SELECT nextval('@places') AS seq, parcel.* FROM (
+      SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[])
+        WITH ORDINALITY AS parcels (id, about, bytes, delay_ms, retention_ms, n) ORDER BY n) AS parcel)
+  INSERT INTO @messages
+    (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, expires_at, about, bytes)
+  SELECT seq, $1, id, seq, CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, false, 0, 0, ${now},
+    CASE WHEN retention_ms > 0 THEN ${now} + retention_ms END, about, bytes
+  FROM given ORDER BY id, seq
+  ON CONFLICT (mailbox, id) DO NOTHING RETURNING 1`
+
+const fields =
+  'seq, deliveries, id, about, bytes, failures, enqueued_at, first_at, hidden_until' as const
+const ours = fields.replaceAll(/\w+/g, (name) => `m.${name}`)
+
+/** $1 mailbox, $2 for each slot how long its message is hidden. */
+export const take = `
+  WITH waiting AS MATERIALIZED (
+    SELECT seq, place, octet_length(bytes) AS size FROM @messages
+    WHERE mailbox = $1 AND hidden_until IS NULL AND (expires_at IS NULL OR expires_at > ${now})
+    ORDER BY place LIMIT cardinality($2::bigint[]) FOR UPDATE SKIP LOCKED),
+  slots AS MATERIALIZED (
+    SELECT seq, row_number() OVER line AS slot, sum(size) OVER line - size AS before
+    FROM waiting WINDOW line AS (ORDER BY place)),
+  taken AS (
+    UPDATE @messages AS m
+    SET held = true, hidden_until = ${now} + ($2::bigint[])[slot], deliveries = m.deliveries + 1, first_at = coalesce(m.first_at, ${now})
+    FROM slots WHERE m.seq = slots.seq AND before < ${maxTakenBytes}
+    RETURNING ${ours}, slots.slot)
+  SELECT ${fields} FROM taken ORDER BY slot`
+
+/** $1 mailbox. What was delayed, or held by somebody who did not come back, goes behind what waits. How many, and when the next is due. */
+export const putBack = `
+  WITH lapsed AS MATERIALIZED (
+    SELECT seq, nextval('@places') AS place FROM (
+      SELECT seq FROM @messages WHERE mailbox = $1 AND hidden_until <= ${now}
+      ORDER BY hidden_until, place LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED) AS first),
+  moved AS (
+    UPDATE @messages AS m SET held = false, hidden_until = NULL, place = lapsed.place
+    FROM lapsed WHERE m.seq = lapsed.seq RETURNING 1)
+  SELECT (SELECT count(*)::int FROM moved),
+    (SELECT hidden_until FROM @messages WHERE mailbox = $1 AND hidden_until > ${now} ORDER BY hidden_until LIMIT 1) - ${now}`
+
+/** $1 mailbox, $2 seqs, $3 deliveries: the messages whose receipts hold, locked in order. */
+const holding = (also: string, values: string): string => `
+  holding AS MATERIALIZED (
+    SELECT m.seq${also} FROM @messages AS m
+    JOIN unnest($2::bigint[], $3::integer[]${values}) AS asked (seq, deliveries${also}) ON asked.seq = m.seq AND asked.deliveries = m.deliveries
+    WHERE m.mailbox = $1 AND m.held AND m.hidden_until > ${now} ORDER BY m.seq FOR UPDATE OF m)`
+
+/** The number of each message that it was done to, and the time. */
+const told = `SELECT (SELECT coalesce(array_agg(seq), '{}') FROM done), ${now}`
+
+export const acknowledge = `
+  WITH ${holding('', '')},
+  done AS (DELETE FROM @messages AS m USING holding WHERE m.seq = holding.seq RETURNING m.seq)
+  ${told}`
+
+/** $4 delays, $5 whether it failed, $6 whether it goes behind what waits or back to where it was. */
+export const nack = `
+  WITH ${holding(', delay_ms, failed, tail', ', $4::bigint[], $5::boolean[], $6::boolean[]')},
+  done AS (
+    UPDATE @messages AS m
+    SET held = false, hidden_until = CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, failures = m.failures + failed::int,
+      place = CASE WHEN tail THEN nextval('@places') ELSE m.place END
+    FROM holding WHERE m.seq = holding.seq RETURNING m.seq)
+  ${told}`
+
+/** $4 for how long from now at least. */
+export const extend = `
+  WITH ${holding(', ms', ', $4::bigint[]')},
+  done AS (
+    UPDATE @messages AS m SET hidden_until = greatest(m.hidden_until, ${now} + ms)
+    FROM holding WHERE m.seq = holding.seq RETURNING m.seq)
+  ${told}`
+
+/** $1 mailbox. */
+export const expire = `
+  WITH old AS MATERIALIZED (
+    SELECT seq FROM @messages WHERE mailbox = $1 AND ${overdue} LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED)
+  DELETE FROM @messages AS m USING old WHERE m.seq = old.seq RETURNING 1`
+
+/** $1 mailbox, $2 after, $3 limit. */
+export const browse = `SELECT ${fields} FROM @messages
+  WHERE mailbox = $1 AND seq > $2 AND NOT coalesce(${overdue}, false) ORDER BY seq LIMIT $3`
+
+export const count = `SELECT count(*) FROM @messages WHERE mailbox = $1 AND NOT coalesce(${overdue}, false)`
+
+/** The newest message there is. */
+export const newest = 'SELECT max(seq) FROM @messages WHERE mailbox = $1'
+
+/** $1 mailbox, $2 the newest that goes, $3 how many at the most, so that none of it takes long. */
+export const purge = `
+  WITH chosen AS MATERIALIZED (
+    SELECT seq FROM @messages WHERE mailbox = $1 AND seq <= $2 ORDER BY seq LIMIT $3 FOR UPDATE),
+  gone AS (DELETE FROM @messages AS m USING chosen WHERE m.seq = chosen.seq RETURNING 1)
+  SELECT count(*) FROM gone`

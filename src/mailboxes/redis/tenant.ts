@@ -1,0 +1,9 @@
+import type { Tenant } from '../../redis/tenant.ts'
+
+export const tenant: Tenant = {
+  noun: 'mailbox',
+  unavailable: 'MAILBOX_UNAVAILABLE',
+  keeps: 'messages',
+  page: 'docs/operating/mailboxes/redis.md',
+  shortOfCopies: 'the master has it',
+}

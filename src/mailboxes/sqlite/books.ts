@@ -1,0 +1,27 @@
+import { openDatabase, type Database } from '../../sqlite/database.ts'
+import { migrations, schemaVersion } from './schema.ts'
+
+const form = {
+  busyTimeoutMs: 5000,
+  synchronous: 2,
+  // As SQLite has them.
+  pageBytes: 4096,
+  cacheKib: 2000,
+  schema: { meta: 'mail_meta', version: schemaVersion, migrations },
+} as const
+
+/** What the verbs work on. */
+export interface Books {
+  readonly path: string
+  readonly db: Database
+  /** The time of the batch. */
+  nowMs: number
+  /** The last number that was given out. */
+  n: number
+  /** How many messages this batch removed because they were kept too long, by mailbox. */
+  readonly expired: Map<number, number>
+}
+
+export function openBooks(path: string): Books {
+  return { path, db: openDatabase({ path, ...form }), nowMs: 0, n: 0, expired: new Map() }
+}

@@ -1,0 +1,227 @@
+import type { MailboxHealth } from '../../mailbox.ts'
+import type { SqlValue } from '../../sqlite/database.ts'
+import type { Books } from './books.ts'
+import type { Call, Kept, Receipt, Taken, Verb, Verbs } from './protocol.ts'
+
+type Work<V extends Verb> = (books: Books, ask: Verbs[V]['ask']) => Verbs[V]['answer']
+type Works = { [V in Verb]?: Work<V> }
+
+/** Messages that one transaction takes out because they were kept too long, or puts back because they lapsed. */
+const maxSwept = 200
+/** Bodies that go to the receivers in one batch, unless a single one is larger. */
+const maxTakenBytes = 32 * 2 ** 20
+
+/** A message that somebody works on is his until his receipt lapses, however old it is. */
+const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
+const fresh = '(expires_at IS NULL OR expires_at > ?)'
+const holds = 'seq = ? AND mailbox = ? AND held = 1 AND deliveries = ? AND hidden_until > ?'
+
+/** What changes the file. Each runs inside the transaction of its batch. */
+export const writes: Works = {
+  open({ db }, { name }) {
+    db.run('INSERT INTO mailboxes (name) VALUES (?) ON CONFLICT DO NOTHING', name)
+    return Number(db.get('SELECT id FROM mailboxes WHERE name = ?', name)![0])
+  },
+
+  send(books, { mailbox, id, about, bytes, delayMs, retentionMs }) {
+    const { db, nowMs } = books
+    const seq = books.n + 1
+    const add = (): number =>
+      db.run(
+        `INSERT INTO messages (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, expires_at)
+         VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`,
+        seq,
+        mailbox,
+        id,
+        seq,
+        delayMs > 0 ? nowMs + delayMs : null,
+        nowMs,
+        retentionMs > 0 ? nowMs + retentionMs : null,
+      )
+    // One of the same id that was kept too long is as good as gone.
+    const added = add() > 0 || (expire(books, mailbox, 'id = ?', id) > 0 && add() > 0)
+    if (!added) return null
+    books.n = seq
+    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes)
+    return null
+  },
+
+  take(books, { mailbox, slots }) {
+    putBackLapsed(books, mailbox)
+    const { db, nowMs } = books
+    const found: Kept[] = []
+    let bytes = 0
+    const waiting = db.all(
+      `SELECT seq FROM messages WHERE mailbox = ? AND hidden_until IS NULL AND ${fresh} ORDER BY place LIMIT ?`,
+      mailbox,
+      nowMs,
+      slots.length,
+    )
+    for (const [at, [seq]] of waiting.entries()) {
+      if (bytes >= maxTakenBytes) break
+      db.run(
+        'UPDATE messages SET held = 1, hidden_until = ?, deliveries = deliveries + 1, first_at = ifnull(first_at, ?) WHERE seq = ?',
+        nowMs + slots[at]!,
+        nowMs,
+        seq!,
+      )
+      const kept = keptOf(db.get(`${full} WHERE m.seq = ?`, seq!)!)
+      bytes += kept.bytes.byteLength
+      found.push(kept)
+    }
+    return { found, ...nextOf(books, mailbox) }
+  },
+
+  acknowledge({ db, nowMs }, receipt) {
+    if (db.run(`DELETE FROM messages WHERE ${holds}`, ...valuesOf(receipt), nowMs) === 0)
+      return false
+    db.run('DELETE FROM bodies WHERE seq = ?', receipt.seq)
+    return true
+  },
+
+  nack(books, { delayMs, failed, tail, ...receipt }) {
+    const { db, nowMs } = books
+    const given = db.run(
+      `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, place = ifnull(?, place) WHERE ${holds}`,
+      delayMs > 0 ? nowMs + delayMs : null,
+      failed ? 1 : 0,
+      tail ? books.n + 1 : null,
+      ...valuesOf(receipt),
+      nowMs,
+    )
+    if (given > 0 && tail) books.n += 1
+    return given > 0
+  },
+
+  extend({ db, nowMs }, { ms, ...receipt }) {
+    const longer = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
+    return db.run(longer, nowMs + ms, ...valuesOf(receipt), nowMs) > 0
+  },
+
+  purge({ db }, { mailbox }) {
+    db.run('DELETE FROM bodies WHERE seq IN (SELECT seq FROM messages WHERE mailbox = ?)', mailbox)
+    return db.run('DELETE FROM messages WHERE mailbox = ?', mailbox)
+  },
+}
+
+/** What only looks. */
+export const reads: Works = {
+  /** Of a mailbox that has nothing to give. */
+  take: (books, { mailbox }) => ({ found: [], ...nextOf(books, mailbox) }),
+
+  count({ db, nowMs }, { mailbox }) {
+    const all = db.get('SELECT count(*) FROM messages WHERE mailbox = ?', mailbox)!
+    const gone = db.get(`SELECT count(*) FROM messages WHERE ${overdue}`, mailbox, nowMs, nowMs)!
+    return Number(all[0]) - Number(gone[0])
+  },
+
+  browse({ db, nowMs }, { mailbox, after, limit }) {
+    const rows = db.all(
+      `${full} WHERE m.mailbox = ? AND m.seq > ? AND (${fresh} OR (m.held = 1 AND m.hidden_until > ?)) ORDER BY m.seq LIMIT ?`,
+      mailbox,
+      after,
+      nowMs,
+      nowMs,
+      limit,
+    )
+    return rows.map(keptOf)
+  },
+
+  health(books, ask): MailboxHealth {
+    const checks: Record<string, string> = {
+      path: books.path,
+      sqlite: String(books.db.get('SELECT sqlite_version()')![0]),
+      journal_mode: String(books.db.get('PRAGMA journal_mode')![0]),
+      synchronous: books.db.get('PRAGMA synchronous')![0] === 2 ? 'full' : 'relaxed',
+      messages: String(reads.count!(books, ask)),
+    }
+    const problems =
+      checks['journal_mode'] === 'wal'
+        ? []
+        : [`journal_mode is ${checks['journal_mode']}, not wal: close all processes and open again`]
+    return { ok: problems.length === 0, checks, problems }
+  },
+}
+
+const full = `SELECT m.seq, m.deliveries, m.id, b.about, b.bytes, m.failures, m.enqueued_at, m.first_at
+  FROM messages m JOIN bodies b ON b.seq = m.seq`
+
+function keptOf(row: SqlValue[]): Kept {
+  const [seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs] = row as [
+    number,
+    number,
+    string,
+    string,
+    Uint8Array,
+    number,
+    number,
+    number | null,
+  ]
+  return { seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs }
+}
+
+function valuesOf({ seq, mailbox, deliveries }: Receipt & { mailbox: number }): number[] {
+  return [seq, mailbox, deliveries]
+}
+
+/** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
+export function hasNothing({ db, nowMs }: Books, { verb, ask }: Call): boolean {
+  if (verb !== 'take') return false
+  const { mailbox } = ask
+  const something = db.get(
+    `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)
+       OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
+       OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`,
+    mailbox,
+    mailbox,
+    nowMs,
+    mailbox,
+    nowMs,
+    nowMs,
+  )!
+  return something[0] === 0
+}
+
+/** Removes some of what was kept too long, from every mailbox that the calls are about. */
+export function sweep(books: Books, calls: Call[]): void {
+  const mailboxes = new Set(calls.flatMap(({ ask }) => ('mailbox' in ask ? [ask.mailbox] : [])))
+  for (const mailbox of mailboxes) expire(books, mailbox, 'true')
+}
+
+function expire(books: Books, mailbox: number, which: string, ...values: SqlValue[]): number {
+  const { db, nowMs, expired } = books
+  const gone = db.all(
+    `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE ${overdue} AND ${which} LIMIT ${maxSwept}) RETURNING seq`,
+    mailbox,
+    nowMs,
+    nowMs,
+    ...values,
+  )
+  for (const [seq] of gone) db.run('DELETE FROM bodies WHERE seq = ?', seq!)
+  if (gone.length > 0) expired.set(mailbox, (expired.get(mailbox) ?? 0) + gone.length)
+  return gone.length
+}
+
+/** What was delayed, or held by somebody who did not come back, goes behind what waits. */
+function putBackLapsed(books: Books, mailbox: number): void {
+  const { db, nowMs } = books
+  const lapsed = db.all(
+    `SELECT seq FROM messages WHERE mailbox = ? AND hidden_until <= ? ORDER BY hidden_until, place LIMIT ${maxSwept}`,
+    mailbox,
+    nowMs,
+  )
+  for (const [seq] of lapsed)
+    db.run(
+      'UPDATE messages SET held = 0, hidden_until = NULL, place = ? WHERE seq = ?',
+      ++books.n,
+      seq!,
+    )
+}
+
+function nextOf({ db, nowMs }: Books, mailbox: number): Pick<Taken, 'nextMs'> {
+  const row = db.get(
+    'SELECT hidden_until FROM messages WHERE mailbox = ? AND hidden_until IS NOT NULL ORDER BY hidden_until LIMIT 1',
+    mailbox,
+  )
+  return row ? { nextMs: Math.max(0, Number(row[0]) - nowMs) } : {}
+}

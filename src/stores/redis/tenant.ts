@@ -1,0 +1,9 @@
+import type { Tenant } from '../../redis/tenant.ts'
+
+export const tenant: Tenant = {
+  noun: 'store',
+  unavailable: 'STORE_UNAVAILABLE',
+  keeps: 'letters',
+  page: 'docs/operating/redis.md',
+  shortOfCopies: 'the master has it, and it may be kept: repeating it is harmless',
+}

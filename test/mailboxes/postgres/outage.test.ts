@@ -1,0 +1,199 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { postgresMailbox } from '../../../src/mailboxes/postgres/postgres.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+import { createProxy, type Proxy } from '../../faults/proxy.ts'
+import type { PrivateServer } from '../../servers/control.ts'
+import { postgresPlace, type Place } from '../../servers/places.ts'
+import { lacksPrivate, privatePostgres } from '../../servers/private.ts'
+import { backend } from '../../servers/servers.ts'
+
+const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
+
+describe.skipIf(lacksPrivate.postgres())(
+  'postgresMailbox on a server that goes away',
+  { timeout: 60_000 },
+  () => {
+    let server: PrivateServer
+    let mailbox: Mailbox
+
+    beforeAll(async () => {
+      server = await privatePostgres()
+      mailbox = postgresMailbox({ url: server.url, name: 'work' })
+      await mailbox.open()
+    }, 60_000)
+    afterAll(async () => {
+      await mailbox.close()
+      await server.remove()
+    })
+
+    it('says so, and goes on once it is back', async () => {
+      await mailbox.send('kept')
+      const [held] = await mailbox.receive()
+      await server.kill9()
+      await expect(mailbox.send('lost')).rejects.toMatchObject(unavailable)
+      await expect(mailbox.receive({ waitSeconds: 60 })).rejects.toMatchObject(unavailable)
+      await expect(held!.acknowledge()).rejects.toMatchObject(unavailable)
+      await expect(mailbox.approximateCount()).rejects.toMatchObject(unavailable)
+      expect(await mailbox.health()).toMatchObject({ ok: false })
+      await server.start()
+      await held!.acknowledge()
+      expect(await mailbox.approximateCount()).toBe(0)
+    })
+
+    it('does not wait for ever for one that answers nothing', async () => {
+      await mailbox.send('there')
+      server.pause()
+      try {
+        const asked = [
+          mailbox.send('new'),
+          mailbox.receive({ waitSeconds: 60 }),
+          mailbox.approximateCount(),
+        ]
+        for (const outcome of await Promise.allSettled(asked))
+          expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable })
+      } finally {
+        server.resume()
+      }
+      expect(await mailbox.purge()).toBeGreaterThan(0)
+    })
+
+    it('loses nothing that was sent when it is killed under load', async () => {
+      const sent = new Set<string>()
+      const seen = new Set<string>()
+      const stop = { sending: new AbortController(), working: new AbortController() }
+      const reached = (count: number): Promise<void> =>
+        new Promise((resolve) => {
+          const look = (): void => (sent.size >= count ? resolve() : void setImmediate(look))
+          look()
+        })
+      const send = async (lane: number): Promise<void> => {
+        for (let n = 0; !stop.sending.signal.aborted; n++)
+          try {
+            sent.add(await mailbox.send(n, { id: `${lane}:${n}` }))
+          } catch (error) {
+            expect(error).toMatchObject(unavailable)
+          }
+      }
+      const work = async (): Promise<void> => {
+        while (!stop.working.signal.aborted)
+          try {
+            const asked = { max: 10, visibilitySeconds: 2, waitSeconds: 3 }
+            const batch = await mailbox.receive(asked)
+            for (const { id } of batch) seen.add(id)
+            for (const message of batch) await message.acknowledge()
+          } catch (error) {
+            expect(['MAILBOX_UNAVAILABLE', 'RECEIPT_EXPIRED']).toContain(
+              (error as { code: string }).code,
+            )
+          }
+      }
+      const senders = [0, 1, 2].map(send)
+      const workers = [0, 1, 2].map(work)
+      await reached(300)
+      await server.kill9()
+      await server.start()
+      await reached(sent.size + 300)
+      await server.stop('immediate')
+      await server.start()
+      await reached(sent.size + 300)
+      stop.sending.abort()
+      await Promise.all(senders)
+      while ((await mailbox.approximateCount().catch(() => 1)) > 0)
+        await new Promise((resolve) => setImmediate(resolve))
+      stop.working.abort()
+      await Promise.all(workers)
+      expect([...sent].filter((id) => !seen.has(id))).toEqual([])
+    })
+  },
+)
+
+const postgres = backend('postgres')
+
+describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () => {
+  let place: Place
+  let proxy: Proxy
+  let direct: Mailbox
+  let mailbox: Mailbox
+
+  /** One connection, and a clock that stands still: nothing but what the test asks for goes through the proxy. */
+  beforeEach(async () => {
+    place = postgresPlace(postgres.url)
+    proxy = await createProxy(postgres.url)
+    const options = { name: 'work', schema: place.name }
+    direct = postgresMailbox({ ...options, url: postgres.url })
+    const url = proxy.through(postgres.url)
+    mailbox = postgresMailbox({ ...options, url, poolSize: 1, clock: fakeClock() })
+    await direct.open()
+    await mailbox.open()
+    // The first look also sweeps; after it there is quiet.
+    expect(await mailbox.receive()).toEqual([])
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+  afterEach(async () => {
+    await Promise.all([mailbox.close(), direct.close()])
+    proxy.close()
+    await place.clear()
+  })
+
+  it.each(['before', 'after'] as const)(
+    'keeps a message once when it is cut off %s the commit',
+    async (when) => {
+      proxy.cutAt('COMMIT', when)
+      await mailbox.send('once', { id: 'mine' })
+      await proxy.seen('cut')
+      expect(await direct.approximateCount()).toBe(1)
+      await mailbox.send('again', { id: 'mine' })
+      expect(await direct.approximateCount()).toBe(1)
+    },
+  )
+
+  it.each(['before', 'after'] as const)(
+    'does not know of an acknowledge that is cut off %s the commit, and does when asked again',
+    async (when) => {
+      await direct.send('work')
+      const [message] = await mailbox.receive()
+      proxy.cutAt('COMMIT', when)
+      await expect(message!.acknowledge()).rejects.toMatchObject(unavailable)
+      expect(await direct.approximateCount()).toBe(when === 'before' ? 1 : 0)
+      await message!.acknowledge()
+      expect(message!.finalized).toBe(true)
+      expect(await direct.approximateCount()).toBe(0)
+    },
+  )
+
+  it('gives a message back once when it is asked to again', async () => {
+    await direct.send('work')
+    const [message] = await mailbox.receive()
+    proxy.cutAt('COMMIT', 'after')
+    await expect(message!.nack()).rejects.toMatchObject(unavailable)
+    const [again] = await direct.receive()
+    expect(again).toMatchObject({ deliveries: 2, failures: 1 })
+    await message!.nack()
+    await again!.acknowledge()
+  })
+
+  it('does not take an acknowledge for a nack that nobody knows of', async () => {
+    await direct.send('work')
+    const [message] = await mailbox.receive()
+    proxy.cutAt('COMMIT', 'after')
+    await expect(message!.nack()).rejects.toMatchObject(unavailable)
+    await expect(message!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
+    expect(await direct.approximateCount()).toBe(1)
+  })
+
+  it('refuses a receipt that is used twice, when nothing was lost', async () => {
+    await direct.send('work')
+    const [message] = await mailbox.receive()
+    const [first, second] = await Promise.allSettled([message!.acknowledge(), message!.nack()])
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected'])
+  })
+
+  it('has a message again when the answer to a receive was lost', async () => {
+    await direct.send('work')
+    proxy.cutAt('COMMIT', 'after')
+    await expect(mailbox.receive({ visibilitySeconds: 1 })).rejects.toMatchObject(unavailable)
+    const [message] = await direct.receive({ waitSeconds: 20 })
+    expect(message).toMatchObject({ deliveries: 2, failures: 0 })
+  })
+})

@@ -1,0 +1,197 @@
+import { Client } from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import {
+  postgresMailbox,
+  type PostgresMailboxOptions,
+} from '../../../src/mailboxes/postgres/postgres.ts'
+import { postgresPlace, type Place } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
+
+const postgres = backend('postgres')
+const bouncer = backend('pgbouncer')
+
+describe('the address of a postgresMailbox', () => {
+  const made = (options: Partial<PostgresMailboxOptions>) => () =>
+    postgresMailbox({ url: 'postgres://u:secret@host/db', name: 'work', ...options })
+
+  it.each([
+    { url: 'http://u:secret@host' },
+    { url: 'secret' },
+    { url: 'postgres://u:secret@host/db?schema=a-b' },
+    { url: 'postgres://u:secret@host/db?poolSize=0' },
+    { url: 'postgres://u:secret@host/db?allowUnsafe=perhaps' },
+    { schema: '"' },
+    { poolSize: 1.5 },
+    { retentionSeconds: -1 },
+  ])('is refused without telling a secret: %j', (options) => {
+    expect(made(options)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
+    expect(made(options)).not.toThrow(/secret/)
+  })
+})
+
+describe.skipIf(postgres.missing)('postgresMailbox', () => {
+  let place: Place
+  const opened: Mailbox[] = []
+
+  beforeEach(() => {
+    place = postgresPlace(postgres.url)
+  })
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((one) => one.close()))
+    await place.clear()
+  })
+
+  const open = async (options: Partial<PostgresMailboxOptions> = {}): Promise<Mailbox> => {
+    const where = { url: postgres.url, schema: place.name, name: 'work' }
+    const mailbox = postgresMailbox({ ...where, ...options })
+    opened.push(mailbox)
+    await mailbox.open()
+    return mailbox
+  }
+  const ask = async (...statements: string[]): Promise<Record<string, unknown>[]> => {
+    const client = new Client({ connectionString: postgres.url })
+    await client.connect()
+    try {
+      let rows: Record<string, unknown>[] = []
+      for (const text of statements) ({ rows } = await client.query(text))
+      return rows
+    } finally {
+      await client.end()
+    }
+  }
+  /** Makes everything older than it is. */
+  const age = (ms: number): Promise<unknown> =>
+    ask(
+      `UPDATE "${place.name}".messages SET enqueued_at = enqueued_at - ${ms}, expires_at = expires_at - ${ms}`,
+    )
+
+  it('is opened by eight at once when the schema is not there yet', async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, (_, n) => open({ name: `m${n % 3}` })))
+    await Promise.all(all.map((mailbox) => mailbox.send('hello')))
+    expect(await all[0]!.approximateCount()).toBe(3)
+  })
+
+  it('refuses a schema of something else, or of a newer version, and leaves it as it is', async () => {
+    await ask(`CREATE SCHEMA "${place.name}" CREATE TABLE orders (n int)`)
+    await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+    await place.clear()
+    await (await open()).close()
+    await ask(`UPDATE "${place.name}".meta SET value = '99'`)
+    await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
+  it('says that a database is not there', async () => {
+    const url = new URL(postgres.url)
+    url.pathname = '/nowhere'
+    await expect(open({ url: url.href })).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+  })
+
+  it('ends each message after its time, tells how many, and never ends the mailbox', async () => {
+    const counts: number[] = []
+    const mailbox = await open({ onExpired: (count) => counts.push(count) })
+    await mailbox.send('old', { id: 'same' })
+    await mailbox.send('held')
+    await (await open({ retentionSeconds: 0 })).send('for ever')
+    const [, held] = await mailbox.receive({ max: 2 })
+    await age(259_200_000)
+    await mailbox.send('young')
+    // The one that somebody works on is his; the other is still hidden, and expires when its receipt lapses.
+    await ask(`UPDATE "${place.name}".messages SET hidden_until = 1 WHERE id = 'same'`)
+    expect(await mailbox.approximateCount()).toBe(3)
+    await mailbox.send('again', { id: 'same' })
+    expect(counts).toEqual([1])
+    const found = await mailbox.receive({ max: 10 })
+    expect(found.map((message) => message.value())).toEqual(['for ever', 'young', 'again'])
+    await held!.acknowledge()
+    expect((await mailbox.health()).checks).toMatchObject({ expired: '1', retention: '259200 s' })
+  })
+
+  it('sweeps what has ended while somebody waits', async () => {
+    const first = await open()
+    await Promise.all([first.send('a'), first.send('b')])
+    await age(259_200_000)
+    const swept = new Promise<number>((resolve) => {
+      void open({ onExpired: resolve }).then((mailbox) => mailbox.receive())
+    })
+    expect(await swept).toBe(2)
+    const rows = await ask(`SELECT count(*)::int AS n FROM "${place.name}".messages`)
+    expect(rows).toEqual([{ n: 0 }])
+  })
+
+  it('puts what was given back, and what lapsed, behind what waits', async () => {
+    const mailbox = await open()
+    for (const body of ['a', 'b', 'c']) await mailbox.send(body)
+    const [first] = await mailbox.receive()
+    await mailbox.receive({ visibilitySeconds: 60 })
+    await first!.nack()
+    await ask(`UPDATE "${place.name}".messages SET hidden_until = 1 WHERE held`)
+    // Another process, which has not looked for what lapsed just before.
+    const found = await (await open()).receive({ max: 10 })
+    expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
+  })
+
+  it('keeps messages in the order they were given, though none was awaited', async () => {
+    const mailbox = await open()
+    const sent = await Promise.all(Array.from({ length: 300 }, (_, n) => mailbox.send(n)))
+    const taken: string[] = []
+    while (taken.length < sent.length)
+      taken.push(...(await mailbox.receive({ max: 10 })).map(({ id }) => id))
+    expect(taken).toEqual(sent)
+  })
+
+  it('purges more than one statement does', async () => {
+    const mailbox = await open()
+    await mailbox.send('one')
+    await ask(
+      `INSERT INTO "${place.name}".messages (seq, mailbox, id, place, held, deliveries, failures, enqueued_at, about, bytes)
+         SELECT -n, mailbox, n, -n, false, 0, 0, 0, about, bytes FROM "${place.name}".messages, generate_series(1, 25000) AS n`,
+    )
+    expect(await mailbox.purge()).toBe(25_001)
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('finds messages by an index though the server believes that there are none', async () => {
+    const mailbox = await open()
+    const { name } = place
+    await ask(`ALTER TABLE "${name}".messages SET (autovacuum_enabled = off)`)
+    await mailbox.send('one')
+    await ask(
+      `INSERT INTO "${name}".messages (seq, mailbox, id, place, held, deliveries, failures, enqueued_at, about, bytes)
+         SELECT n + 1000, mailbox, n, n + 1000, false, 0, 0, 0, about, bytes FROM "${name}".messages, generate_series(1, 20000) AS n`,
+      `UPDATE pg_class SET reltuples = 0 WHERE oid = '"${name}".messages'::regclass`,
+    )
+    const read = `SELECT sum(idx_tup_read)::int AS n FROM pg_stat_user_indexes WHERE schemaname = '${name}'`
+    const scanned = `SELECT seq_tup_read::int AS n FROM pg_stat_user_tables WHERE schemaname = '${name}' AND relname = 'messages'`
+    const found = await mailbox.receive({ max: 10 })
+    await Promise.all(found.map((message) => message.acknowledge()))
+    await mailbox.browse!({ limit: 10 })
+    await mailbox.close()
+    expect(Number((await ask(scanned))[0]!['n'])).toBeLessThan(5000)
+    expect(Number((await ask(read))[0]!['n'])).toBeLessThan(5000)
+    expect(found).toHaveLength(10)
+  })
+
+  it.skipIf(bouncer.missing)('works behind a pooler, where it is not woken and polls', async () => {
+    const pooled = await open({ url: bouncer.url })
+    const asked = pooled.receive({ waitSeconds: 60 })
+    const direct = await open()
+    const id = await direct.send('found')
+    const [message] = await asked
+    expect(message!.id).toBe(id)
+    await message!.extend(60)
+    await message!.nack()
+    const [again] = await pooled.receive({ waitSeconds: 60 })
+    await again!.acknowledge()
+    expect(await direct.approximateCount()).toBe(0)
+  })
+
+  it('is woken by a notice', async () => {
+    const waiting = await open()
+    const asked = waiting.receive({ waitSeconds: 60 })
+    for (let state = ''; state !== 'listening';)
+      state = (await waiting.health()).checks['wakeups'] ?? ''
+    const id = await (await open()).send('woken')
+    expect((await asked)[0]!.id).toBe(id)
+  })
+})

@@ -1,0 +1,93 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
+import { temporaryDirectory } from './sqlite-bench.ts'
+
+const script = join(import.meta.dirname, 'child.ts')
+
+describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let path: string
+  let mailbox: Mailbox
+  const names = ['a', 'b', 'c', 'd']
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory()
+    path = join(directory.path, 'mail.db')
+    mailbox = sqliteMailbox({ path, name: 'shared' })
+  })
+  afterEach(async () => {
+    await mailbox.close()
+    await directory.clear()
+  })
+
+  const run = async (task: string, name?: string): Promise<string[]> => {
+    const args = [script, task, path, ...(name ? [name] : [])]
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 50_000 })
+    return stdout.split('\n').filter(Boolean)
+  }
+
+  /** A process that is not awaited, and its lines. */
+  const start = (task: string) => {
+    const child = spawn(process.execPath, [script, task, path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    return { child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() }
+  }
+
+  it('is opened by four at once when the file is not there yet', async () => {
+    await Promise.all(names.map(() => run('open')))
+    await mailbox.open()
+    expect((await mailbox.health()).problems).toEqual([])
+  })
+
+  it('keeps what four send at once', async () => {
+    const sent = (await Promise.all(names.map((name) => run('send', name)))).flat()
+    expect(new Set(sent).size).toBe(800)
+    await mailbox.open()
+    expect(await mailbox.approximateCount()).toBe(800)
+  })
+
+  it('gives each message to one of four that drain it', async () => {
+    await mailbox.open()
+    const sent = await Promise.all(Array.from({ length: 400 }, (_, n) => mailbox.send(n)))
+    const taken = (await Promise.all(names.map(() => run('drain')))).flat()
+    expect(taken.toSorted()).toEqual(sent.toSorted())
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('wakes a process that waits', async () => {
+    await mailbox.open()
+    const { child, lines } = start('wait')
+    expect((await lines.next()).value).toBe('waiting')
+    const id = await mailbox.send('over there')
+    expect((await lines.next()).value).toBe(id)
+    await once(child, 'exit')
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('gives a message again when the process that had it was killed', async () => {
+    await mailbox.open()
+    const id = await mailbox.send('survives')
+    const { child, lines } = start('hold')
+    expect((await lines.next()).value).toBe(id)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    expect(await mailbox.approximateCount()).toBe(1)
+    const [again] = await mailbox.receive({ waitSeconds: 30 })
+    expect(again).toMatchObject({ id, deliveries: 2, failures: 0 })
+    await again!.acknowledge()
+  })
+
+  it('lets the process end by itself, closed or not', async () => {
+    await run('open')
+    await run('leave')
+    await mailbox.open()
+    expect(await mailbox.approximateCount()).toBe(1)
+  })
+})

@@ -1,0 +1,198 @@
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Mailbox } from '../../../src/mailbox.ts'
+import { sqliteMailbox, type SqliteMailboxOptions } from '../../../src/mailboxes/sqlite/sqlite.ts'
+import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
+import { temporaryDirectory } from './sqlite-bench.ts'
+
+describe('sqliteMailbox', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let path: string
+  let clock: FakeClock
+  const opened: Mailbox[] = []
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory()
+    path = join(directory.path, 'mail.db')
+    clock = fakeClock()
+  })
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((one) => one.close()))
+    await directory.clear()
+  })
+
+  const open = async (options: Partial<SqliteMailboxOptions> = {}): Promise<Mailbox> => {
+    const mailbox = sqliteMailbox({ path, name: 'work', clock, ...options })
+    opened.push(mailbox)
+    await mailbox.open()
+    return mailbox
+  }
+
+  describe('retention', () => {
+    it('ends a message after three days unless said, and tells how many', async () => {
+      const counts: number[] = []
+      const mailbox = await open({ onExpired: (count) => counts.push(count) })
+      await Promise.all([mailbox.send('a'), mailbox.send('b')])
+      clock.set(clock.now() + 259_200_000 - 1)
+      expect(await mailbox.approximateCount()).toBe(2)
+      clock.set(clock.now() + 1)
+      expect(await mailbox.approximateCount()).toBe(0)
+      expect((await mailbox.browse!()).messages).toEqual([])
+      expect(await mailbox.receive({ max: 10 })).toEqual([])
+      expect(counts).toEqual([2])
+      expect((await mailbox.health()).checks).toMatchObject({ expired: '2', retention: '259200 s' })
+    })
+
+    it('keeps messages for ever when it is 0', async () => {
+      const mailbox = await open({ retentionSeconds: 0 })
+      await mailbox.send('old')
+      clock.set(clock.now() + 10 * 365 * 86_400_000)
+      expect(await mailbox.receive()).toHaveLength(1)
+    })
+
+    it('ends each message for itself, never the mailbox', async () => {
+      const mailbox = await open({ retentionSeconds: 60 })
+      await mailbox.send('first')
+      clock.set(clock.now() + 50_000)
+      await mailbox.send('second')
+      clock.set(clock.now() + 20_000)
+      const found = await mailbox.receive({ max: 10 })
+      expect(found.map((message) => message.value())).toEqual(['second'])
+    })
+
+    it('leaves a message to the one who works on it', async () => {
+      const counts: number[] = []
+      const mailbox = await open({ retentionSeconds: 10, onExpired: (n) => counts.push(n) })
+      await mailbox.send('slow')
+      const [message] = await mailbox.receive({ visibilitySeconds: 60 })
+      clock.set(clock.now() + 20_000)
+      expect(await mailbox.receive()).toEqual([])
+      await message!.acknowledge()
+      expect(counts).toEqual([])
+    })
+
+    it('lets an id be sent again when its message has ended', async () => {
+      const mailbox = await open({ retentionSeconds: 10 })
+      await mailbox.send('old', { id: 'one' })
+      await mailbox.send('ignored', { id: 'one' })
+      clock.set(clock.now() + 20_000)
+      await mailbox.send('new', { id: 'one' })
+      const found = await mailbox.receive({ max: 10 })
+      expect(found.map((message) => message.value())).toEqual(['new'])
+    })
+
+    it('bears a listener that throws', async () => {
+      const mailbox = await open({
+        retentionSeconds: 1,
+        onExpired: () => {
+          throw new Error('mine')
+        },
+      })
+      await mailbox.send('gone')
+      clock.set(clock.now() + 2000)
+      await mailbox.send('here')
+      expect((await mailbox.receive())[0]?.value()).toBe('here')
+    })
+
+    it.each([-1, Number.NaN, Infinity])('refuses %s seconds', (retentionSeconds) => {
+      expect(() => sqliteMailbox({ path, name: 'work', retentionSeconds })).toThrow(
+        expect.objectContaining({ code: 'INVALID_CONFIG' }),
+      )
+    })
+  })
+
+  it('makes a file that only its owner can read', async () => {
+    await open()
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  })
+
+  it('keeps mailboxes of one file apart', async () => {
+    const [one, two] = [await open({ name: 'one' }), await open({ name: 'two' })]
+    await one.send('for one', { id: 'same' })
+    await two.send('for two', { id: 'same' })
+    expect((await two.receive({ max: 10 })).map((message) => message.value())).toEqual(['for two'])
+    expect(await one.purge()).toBe(1)
+    expect(await two.approximateCount()).toBe(1)
+  })
+
+  it('puts what was given back, and what lapsed, behind what waits', async () => {
+    const mailbox = await open()
+    for (const body of ['a', 'b', 'c']) await mailbox.send(body)
+    const [first] = await mailbox.receive()
+    await mailbox.receive({ visibilitySeconds: 1 })
+    await first!.nack()
+    await clock.advance(1000)
+    const found = await mailbox.receive({ max: 10 })
+    expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
+  })
+
+  it('gives a message that came for nobody back to its place', async () => {
+    const mailbox = await open()
+    for (const body of ['a', 'b']) await mailbox.send(body)
+    const stop = new AbortController()
+    const asked = mailbox.receive({ signal: stop.signal })
+    await Promise.resolve()
+    stop.abort()
+    const dropped = await asked
+    const found = await mailbox.receive({ max: 10 })
+    expect([...dropped, ...found].map((message) => message.value())).toEqual(['a', 'b'])
+  })
+
+  it('does not make those who want it now wait for those who have time', async () => {
+    const mailbox = await open()
+    const stop = new AbortController()
+    const patient = Array.from({ length: 60 }, () =>
+      mailbox.receive({ max: 10, waitSeconds: 600, signal: stop.signal }),
+    )
+    expect(await mailbox.receive()).toEqual([])
+    stop.abort()
+    expect((await Promise.all(patient)).flat()).toEqual([])
+  })
+
+  it('refuses a file of something else, and leaves it as it is', async () => {
+    const other = new DatabaseSync(path)
+    other.exec('CREATE TABLE meta (key TEXT)')
+    other.close()
+    await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+    const text = join(directory.path, 'text')
+    await writeFile(text, 'not a database at all, but long enough to look like one'.repeat(50))
+    await expect(open({ path: text })).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
+  it('refuses a file that a newer version wrote', async () => {
+    const mailbox = await open()
+    await mailbox.close()
+    const file = new DatabaseSync(path)
+    file.exec("UPDATE mail_meta SET value = '99'")
+    file.close()
+    await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
+  it('says that a path cannot be opened, and opens it once it can', async () => {
+    const sub = join(directory.path, 'sub')
+    const mailbox = sqliteMailbox({ path: join(sub, 'mail.db'), name: 'work' })
+    opened.push(mailbox)
+    await expect(mailbox.open()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    expect(await mailbox.health()).toMatchObject({ ok: false })
+    await mkdir(sub)
+    await mailbox.open()
+    expect(await mailbox.health()).toMatchObject({ ok: true })
+  })
+
+  it('takes nothing more when its file was moved away', async () => {
+    const mailbox = await open()
+    await mailbox.send('kept')
+    await rename(path, `${path}.moved`)
+    await expect(mailbox.send('lost')).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await rename(`${path}.moved`, path)
+    await mailbox.send('kept too')
+    expect(await mailbox.approximateCount()).toBe(2)
+  })
+
+  it('refuses a cursor that is none of its own', async () => {
+    const mailbox = await open()
+    await expect(mailbox.browse!({ after: 'x' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+})

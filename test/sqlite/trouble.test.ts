@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { breaksConnection, troubleOf, type Tenant } from '../../src/sqlite/trouble.ts'
+
+const tenant: Tenant = {
+  noun: 'mailbox',
+  unavailable: 'MAILBOX_UNAVAILABLE',
+  whenBusy: 'somebody else writes',
+}
+const withCode = (errcode: number): Error => Object.assign(new Error('said'), { errcode })
+
+describe('troubleOf', () => {
+  it.each([
+    [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
+    [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
+    [13, 'MAILBOX_UNAVAILABLE', /the disk is full/],
+    [18, 'TOO_LARGE', /at most a gigabyte/],
+    [26, 'STORE_UNSAFE', /not a SQLite database/],
+    [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
+  ])('says of %i what it means for the tenant', (errcode, code, message) => {
+    const trouble = troubleOf(withCode(errcode), '/f', tenant)
+    expect(trouble.code).toBe(code)
+    expect(trouble.message).toMatch(/^sqlite \/f: /)
+    expect(trouble.message).toMatch(message)
+  })
+
+  it('leaves errors of ours as they are', () => {
+    const error = new RedriveError('CLOSED', 'closed')
+    expect(troubleOf(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
+  })
+})
+
+describe('breaksConnection', () => {
+  it('holds for what the disk failed at, of whatever kind', () => {
+    expect([10, 1034, 14].map(withCode).every(breaksConnection)).toBe(true)
+    expect([5, 13].map(withCode).some(breaksConnection)).toBe(false)
+  })
+})
