@@ -49,13 +49,13 @@ export async function withSearch(store: Store, url: string, clock: Clock): Promi
 }
 
 /** Loads a driver whose package is installed only by those who use it. */
-async function needing<T>(name: string, load: () => Promise<T>): Promise<T> {
+export async function needing<T>(name: string, load: () => Promise<T>, what = 'store'): Promise<T> {
   try {
     return await load()
   } catch (cause) {
     const { code, message } = cause as { code?: unknown; message?: string }
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause
-    throw new RedriveError('INVALID_CONFIG', `this store needs a package: npm install ${name}`, {
+    throw new RedriveError('INVALID_CONFIG', `this ${what} needs a package: npm install ${name}`, {
       cause,
     })
   }

@@ -106,3 +106,5 @@ export {
   type SelectiveReplayOptions,
 } from './loops/handlers/selective-replay.ts'
 export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'
+export { openMailbox, resolverOf, type OpenMailboxOptions } from './post-office.ts'
+export type { ForeignLetter, Keep, Tap } from './taps/tap.ts'

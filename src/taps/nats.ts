@@ -34,7 +34,7 @@ export interface NatsTapOptions {
  * Reads what consumers of a stream gave up on after `max_deliver` deliveries. The server tells of each only once, to whoever listens; so a
  * stream of ours listens, and nothing that happens from the first start on is missed.
  */
-export function tapNats(options: NatsTapOptions): Tap {
+export function natsTap(options: NatsTapOptions): Tap {
   return new NatsTap(options)
 }
 

@@ -27,7 +27,7 @@ export interface RabbitMQTapOptions {
 }
 
 /** Brings in what RabbitMQ has put into a dead letter queue, and sends it back. */
-export function tapRabbitMQ(options: RabbitMQTapOptions): Tap {
+export function rabbitmqTap(options: RabbitMQTapOptions): Tap {
   const { concurrency = 10, timeoutMs = 5000 } = options
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
     throw new RedriveError(

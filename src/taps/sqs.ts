@@ -20,7 +20,7 @@ export interface SqsTapOptions {
 }
 
 /** Reads a dead letter queue, where SQS puts what was received more often than a `RedrivePolicy` allows. */
-export function tapSqs(options: SqsTapOptions): Tap {
+export function sqsTap(options: SqsTapOptions): Tap {
   return new SqsTap(options)
 }
 

@@ -1,14 +1,14 @@
 import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream'
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { tapNats } from '../../src/taps/nats.ts'
+import { natsTap } from '../../src/taps/nats.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateNats } from '../servers/private.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 
-describe.skipIf(lacksPrivate.nats() !== undefined)('tapNats', () => {
+describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
   let server: PrivateServer
   let connection: NatsConnection
   let stream: string
@@ -40,7 +40,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('tapNats', () => {
   })
 
   const started = async (keep: Keep): Promise<Tap> => {
-    const tap = tapNats({ url: server.url, stream, consumer: 'worker', keep })
+    const tap = natsTap({ url: server.url, stream, consumer: 'worker', keep })
     taps.push(tap)
     await tap.start()
     return tap
@@ -131,7 +131,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('tapNats', () => {
   it('removes a letter from its stream once it is kept, if asked', async () => {
     const kept = inbox<ForeignLetter>()
     const keep: Keep = async (foreign) => kept.put(foreign)
-    const tap = tapNats({ url: server.url, stream, keep, remove: true })
+    const tap = natsTap({ url: server.url, stream, keep, remove: true })
     taps.push(tap)
     await tap.start()
     await dies('poison')
@@ -142,7 +142,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('tapNats', () => {
   })
 
   it('refuses to start when there is no such stream', async () => {
-    const tap = tapNats({ url: server.url, stream: 'nowhere', keep: async () => {} })
+    const tap = natsTap({ url: server.url, stream: 'nowhere', keep: async () => {} })
     await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
     await tap.stop()
   })

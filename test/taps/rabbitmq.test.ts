@@ -1,7 +1,7 @@
 import type { Channel, GetMessage } from 'amqplib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
-import { tapRabbitMQ, type RabbitMQTapOptions } from '../../src/taps/rabbitmq.ts'
+import { rabbitmqTap, type RabbitMQTapOptions } from '../../src/taps/rabbitmq.ts'
 import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
 import { createProxy } from '../faults/proxy.ts'
 import { onRabbitMQ } from '../mailboxes/rabbitmq/place.ts'
@@ -10,11 +10,11 @@ import { backend } from '../servers/servers.ts'
 
 const { url, missing } = backend('rabbitmq')
 
-describe('tapRabbitMQ', () => {
+describe('rabbitmqTap', () => {
   it('refuses what cannot be', () => {
     const keep = async (): Promise<void> => {}
     const tap = (more: object): (() => Tap) => {
-      return () => tapRabbitMQ({ url: 'amqp://localhost', queue: 'q', keep, ...more })
+      return () => rabbitmqTap({ url: 'amqp://localhost', queue: 'q', keep, ...more })
     }
     for (const more of [{ concurrency: 0 }, { concurrency: 1.5 }, { timeoutMs: 0 }, { url: 'x' }])
       expect(tap(more)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }) as Error)
@@ -56,7 +56,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
   })
 
   function tapped(options: Partial<RabbitMQTapOptions> & Pick<RabbitMQTapOptions, 'keep'>): Tap {
-    const tap = tapRabbitMQ({ url, queue: dead, ...options })
+    const tap = rabbitmqTap({ url, queue: dead, ...options })
     taps.push(tap)
     return tap
   }

@@ -8,14 +8,14 @@ import {
 } from '@aws-sdk/client-sqs'
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { tapSqs } from '../../src/taps/sqs.ts'
+import { sqsTap } from '../../src/taps/sqs.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
 
-describe('tapSqs', () => {
+describe('sqsTap', () => {
   let server: FauxqsServer
   let client: SQSClient
   let name: string
@@ -60,7 +60,7 @@ describe('tapSqs', () => {
   })
 
   const started = async (keep: Keep): Promise<Tap> => {
-    const tap = tapSqs({
+    const tap = sqsTap({
       url: `sqs://127.0.0.1:${server.port}/${name}-dead?region=us-east-1`,
       connection: { credentials },
       sourceQueue: name,
@@ -167,7 +167,7 @@ describe('tapSqs', () => {
   })
 
   it('refuses to start when there is no such queue', async () => {
-    const tap = tapSqs({
+    const tap = sqsTap({
       url: `sqs://127.0.0.1:${server.port}/nowhere?region=us-east-1`,
       connection: { credentials },
       keep: async () => {},

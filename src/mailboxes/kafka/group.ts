@@ -1,0 +1,213 @@
+import {
+  COOPERATIVE_STICKY_ASSIGNOR,
+  type Consumer,
+  type GroupAssignment,
+  type offsetCommitV9,
+  type offsetFetchV9,
+} from '@platformatic/kafka'
+import { sleep } from '../../clock.ts'
+import type { RedriveError } from '../../errors.ts'
+import { askBroker, type Cluster } from './cluster.ts'
+
+type OffsetCommitRequest = Parameters<typeof offsetCommitV9.createRequest>
+type OffsetFetchRequest = Parameters<typeof offsetFetchV9.createRequest>
+type OffsetFetchResponse = ReturnType<typeof offsetFetchV9.parseResponse>
+
+export interface Place {
+  topic: string
+  partition: number
+}
+
+/** How far a partition is, and what is known beyond that. -1: nobody has said yet. */
+export interface Position extends Place {
+  offset: number
+  note: string
+}
+
+export interface GroupOptions {
+  cluster: Cluster
+  groupId: string
+  topics: readonly string[]
+  /** A member that says nothing for so long is given up. */
+  sessionMs: number
+  /** These are ours from now on. */
+  assigned: (places: Place[]) => void
+  /** Somebody else gets these as soon as this resolves. */
+  revoked: (places: Place[]) => Promise<void>
+  /** Somebody else may have these already. */
+  lost: (places: Place[]) => void
+  trouble: (error: RedriveError) => void
+}
+
+/** How long a member may take to let go of what it has. */
+const rebalanceMs = 30_000
+const longestRetryMs = 5000
+
+/**
+ * Membership in a consumer group. When others come or go, partitions that stay with a member are not disturbed; those that leave it are
+ * let go of in good order first.
+ *
+ * Offsets are committed here and not by the client: it would join anew when a commit is refused, and then commit once more what
+ * somebody else may have passed by then; and it keeps no notes.
+ */
+export class Group {
+  readonly consumer: Consumer
+  readonly #options: GroupOptions
+  #owned = new Map<string, Place>()
+  #isIn = false
+  #joining: Promise<void> | undefined
+  readonly #closing = new AbortController()
+
+  constructor(options: GroupOptions) {
+    this.#options = options
+    const { cluster, groupId, topics, sessionMs } = options
+    this.consumer = cluster.consumer({
+      groupId,
+      sessionTimeout: sessionMs,
+      heartbeatInterval: Math.ceil(sessionMs / 10),
+      rebalanceTimeout: Math.max(rebalanceMs, sessionMs),
+      protocols: [{ name: COOPERATIVE_STICKY_ASSIGNOR, version: 3 }],
+      protocolsMetadata: async () => {
+        await this.#letGo()
+        return Buffer.alloc(0)
+      },
+    })
+    this.consumer.topics.trackAll(...topics)
+    this.consumer.on('consumer:group:join', ({ assignments = [] }) => this.#settle(assignments))
+    this.consumer.on('error', () => {
+      this.#joining = undefined
+      if (this.#isIn) this.join()
+    })
+  }
+
+  /** Becomes a member, however long it takes. Safe twice. */
+  join(): void {
+    this.#isIn = true
+    this.#joining ??= this.#keepJoining()
+  }
+
+  /** Whoever joins meanwhile does so afterwards. */
+  async leave(): Promise<void> {
+    if (!this.#isIn) return
+    this.#isIn = false
+    const left = this.#leaveAfter(this.#joining)
+    this.#joining = left
+    await left
+    if (this.#joining === left) this.#joining = undefined
+    if (this.#isIn) this.join()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    // A broker that is away is not waited for: it gives us up by itself.
+    await this.#options.cluster.call(() => this.leave()).catch(() => {})
+    await this.#options.cluster.call(() => this.consumer.close(true)).catch(() => {})
+  }
+
+  owns(place: Place): boolean {
+    return this.#owned.has(keyOf(place))
+  }
+
+  /** Refused by the broker when somebody else has the partitions: with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION. */
+  async commit(positions: readonly Position[]): Promise<void> {
+    const { groupId } = this.#options
+    const { generationId, memberId } = this.consumer
+    const topics = byTopic(positions).map(([name, parts]) => ({
+      name,
+      partitions: parts.map(({ partition, offset, note }) => ({
+        partitionIndex: partition,
+        committedOffset: BigInt(offset),
+        committedLeaderEpoch: -1,
+        committedMetadata: note,
+      })),
+    }))
+    const asked: OffsetCommitRequest = [groupId, generationId, memberId ?? '', null, topics]
+    const node = await this.consumer.findGroupCoordinator()
+    await askBroker(this.consumer, node, 'OffsetCommit', asked)
+  }
+
+  /** How far the group is. */
+  async positions(places: readonly Place[]): Promise<Position[]> {
+    const { groupId } = this.#options
+    const topics = byTopic(places).map(([name, parts]) => ({
+      name,
+      partitionIndexes: parts.map(({ partition }) => partition),
+    }))
+    const asked: OffsetFetchRequest = [[{ groupId, memberEpoch: -1, topics }], true]
+    const node = await this.consumer.findGroupCoordinator()
+    const answer = await askBroker<OffsetFetchRequest, OffsetFetchResponse>(
+      this.consumer,
+      node,
+      'OffsetFetch',
+      asked,
+    )
+    return answer.groups.flatMap((group) =>
+      group.topics.flatMap(({ name: topic, partitions }) =>
+        partitions.map(({ partitionIndex, committedOffset, metadata }) => ({
+          topic,
+          partition: partitionIndex,
+          offset: Number(committedOffset),
+          note: metadata ?? '',
+        })),
+      ),
+    )
+  }
+
+  async #leaveAfter(joining: Promise<void> | undefined): Promise<void> {
+    await joining
+    await Promise.resolve(this.consumer.leaveGroup(true)).catch(() => {})
+    this.#settle([])
+  }
+
+  async #keepJoining(): Promise<void> {
+    const { cluster, trouble } = this.#options
+    for (let waitMs = 250; this.#isIn && !this.#closing.signal.aborted; waitMs *= 2)
+      try {
+        await this.consumer.joinGroup({})
+        return
+      } catch (error) {
+        trouble(cluster.trouble(error))
+        const jitter = 0.5 + cluster.clock.random()
+        await sleep(cluster.clock, Math.min(waitMs, longestRetryMs) * jitter, this.#closing.signal)
+      }
+  }
+
+  /** Before each round of joining: what the last round took from us goes. */
+  async #letGo(): Promise<void> {
+    const { lost, revoked } = this.#options
+    const gone = this.#notIn(this.consumer.assignments ?? [])
+    if (gone.length === 0) return
+    if (this.consumer.memberId === null) lost(gone)
+    else await revoked(gone)
+    for (const place of gone) this.#owned.delete(keyOf(place))
+  }
+
+  #settle(assignments: readonly GroupAssignment[]): void {
+    const { lost, assigned } = this.#options
+    const gone = this.#notIn(assignments)
+    for (const place of gone) this.#owned.delete(keyOf(place))
+    if (gone.length > 0) lost(gone)
+    const added = placesIn(assignments).filter((place) => !this.#owned.has(keyOf(place)))
+    for (const place of added) this.#owned.set(keyOf(place), place)
+    assigned(added)
+  }
+
+  #notIn(assignments: readonly GroupAssignment[]): Place[] {
+    const kept = new Set(placesIn(assignments).map(keyOf))
+    return [...this.#owned.values()].filter((place) => !kept.has(keyOf(place)))
+  }
+}
+
+export function keyOf({ topic, partition }: Place): string {
+  return `${topic}:${partition}`
+}
+
+function placesIn(assignments: readonly GroupAssignment[]): Place[] {
+  return assignments.flatMap(({ topic, partitions }) =>
+    partitions.map((partition) => ({ topic, partition })),
+  )
+}
+
+function byTopic<P extends Place>(places: readonly P[]): [topic: string, places: P[]][] {
+  return [...Map.groupBy(places, ({ topic }) => topic)]
+}

@@ -1,0 +1,96 @@
+import type { MessageToProduce, Producer } from '@platformatic/kafka'
+import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
+import type { Cluster } from './cluster.ts'
+import { sizeOf, type Written } from './packing.ts'
+import { isRefusal } from './trouble.ts'
+
+/** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
+const maxBatchBytes = 1_000_000
+
+export interface Outgoing {
+  topic: string
+  written: Written
+  /** Any of them unless said; with a key, the one of the key. */
+  partition?: number
+}
+
+/**
+ * Sends records, and resolves when all copies in step have them. Sends gather while a batch is on its way: one alone goes at once. One
+ * batch at a time, so that a repeated one never comes behind a later one.
+ */
+export class Sender {
+  readonly #cluster: Cluster
+  readonly #out: Gatherer<Outgoing, void>
+  #producer: Producer | undefined
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster
+    this.#out = gatherer({ maxBatches: 1, maxWeight: 4 * maxBatchBytes }, (all) => this.#carry(all))
+  }
+
+  /** Connects. */
+  async open(topic: string): Promise<void> {
+    await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+  }
+
+  send(outgoing: Outgoing): Promise<void> {
+    return this.#out.call(outgoing, sizeOf(outgoing.written))
+  }
+
+  async close(): Promise<void> {
+    await this.#out.idle()
+    await this.#producer?.close().catch(() => {})
+  }
+
+  #client(): Producer {
+    this.#producer ??= this.#cluster.producer()
+    return this.#producer
+  }
+
+  /** In lots that a topic takes as one. */
+  async #carry(all: Outgoing[]): Promise<Outcome<void>[]> {
+    const outcomes: Outcome<void>[] = []
+    let lot: Outgoing[] = []
+    let bytes = 0
+    for (const [at, outgoing] of all.entries()) {
+      lot.push(outgoing)
+      bytes += sizeOf(outgoing.written)
+      const next = all[at + 1]
+      if (next && bytes + sizeOf(next.written) <= maxBatchBytes) continue
+      outcomes.push(...(await this.#sendLot(lot)))
+      lot = []
+      bytes = 0
+    }
+    return outcomes
+  }
+
+  async #sendLot(lot: Outgoing[]): Promise<Outcome<void>[]> {
+    try {
+      const messages = lot.map(messageOf)
+      await this.#cluster.call(() => this.#client().send({ messages, acks: -1 }))
+      return lot.map(() => ({ value: undefined }))
+    } catch (error) {
+      if (lot.length > 1 && isTooLarge(error)) return this.#oneByOne(lot)
+      // Nobody knows how far that came. What is sent next must not depend on it.
+      this.#producer?.close().catch(() => {})
+      this.#producer = undefined
+      return lot.map(() => ({ error }))
+    }
+  }
+
+  /** The topic takes less than others do. */
+  async #oneByOne(lot: Outgoing[]): Promise<Outcome<void>[]> {
+    const outcomes: Outcome<void>[] = []
+    for (const outgoing of lot) outcomes.push(...(await this.#sendLot([outgoing])))
+    return outcomes
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  return isRefusal(cause, 'MESSAGE_TOO_LARGE') || isRefusal(cause, 'RECORD_LIST_TOO_LARGE')
+}
+
+function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
+  return { topic, ...written, ...(partition === undefined ? {} : { partition }) }
+}

@@ -1,0 +1,152 @@
+import { systemClock, type Clock } from './clock.ts'
+import { needing } from './connect.ts'
+import { RedriveError } from './errors.ts'
+import type { Mailbox, MailboxResolver } from './mailbox.ts'
+import { nearest } from './nearest.ts'
+
+export interface OpenMailboxOptions {
+  /** Which mailbox of the broker, when the URL does not end in `#name`. */
+  name?: string
+  /** Where replies go. Unless said, to mailboxes of the same broker by their names. */
+  resolver?: MailboxResolver
+  clock?: Clock
+}
+
+/** What every driver is given; `url` without the name. */
+interface Given {
+  url: string
+  name: string
+  resolver: MailboxResolver
+  clock?: Clock
+}
+
+/** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
+const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
+  memory: async (given) => (await import('./mailboxes/memory/memory.ts')).memoryMailbox(given),
+  sqlite: async ({ url, ...given }) => {
+    const path = url.replace(/^sqlite:/i, '').replace(/^\/\/(?=\/)/, '')
+    if (path === '') throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
+    return (await import('./mailboxes/sqlite/sqlite.ts')).sqliteMailbox({ ...given, path })
+  },
+  postgres: async (given) =>
+    (
+      await needing('pg', () => import('./mailboxes/postgres/postgres.ts'), 'mailbox')
+    ).postgresMailbox(given),
+  redis: async (given) =>
+    (await needing('redis', () => import('./mailboxes/redis/redis.ts'), 'mailbox')).redisMailbox(
+      given,
+    ),
+  amqp: async (given) =>
+    (
+      await needing('amqplib', () => import('./mailboxes/rabbitmq/rabbitmq.ts'), 'mailbox')
+    ).rabbitmqMailbox(given),
+  nats: async (given) =>
+    (
+      await needing(
+        '@nats-io/transport-node',
+        () => needing('@nats-io/jetstream', () => import('./mailboxes/nats/nats.ts'), 'mailbox'),
+        'mailbox',
+      )
+    ).natsMailbox(given),
+  sqs: async (given) =>
+    (
+      await needing('@aws-sdk/client-sqs', () => import('./mailboxes/sqs/sqs.ts'), 'mailbox')
+    ).sqsMailbox(given),
+  kafka: async (given) =>
+    (
+      await needing('@platformatic/kafka', () => import('./mailboxes/kafka/kafka.ts'), 'mailbox')
+    ).kafkaMailbox(given),
+}
+
+/** Other spellings of a scheme: over TLS, or by habit. */
+const alike: Record<string, string> = {
+  postgresql: 'postgres',
+  rediss: 'redis',
+  amqps: 'amqp',
+  tls: 'nats',
+  https: 'sqs',
+  kafkas: 'kafka',
+}
+
+/**
+ * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`, `postgres://…#requests`, `redis://…#requests`,
+ * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
+ */
+export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
+  const [broker, fragment] = splitName(url)
+  const driver = driverOf(broker)
+  const name = options.name ?? fragment
+  if (name === undefined || name === '')
+    throw badUrl(`a mailbox needs a name, as in ${schemeOf(broker) ?? 'sqlite'}:…#requests`)
+  const { clock = systemClock } = options
+  const resolver = options.resolver ?? sameBroker(broker, clock)
+  const given: Given = { url: broker, name, resolver }
+  // A server's own time is better than ours, so that the system's clock is not passed on.
+  if (clock !== systemClock) given.clock = clock
+  const mailbox = await driver(given)
+  await mailbox.open()
+  return mailbox
+}
+
+/** Finds mailboxes by name among these. */
+export function resolverOf(mailboxes: readonly Mailbox[]): MailboxResolver {
+  const byName = new Map(mailboxes.map((mailbox) => [mailbox.name, mailbox]))
+  return { resolve: (name) => byName.get(name) }
+}
+
+/** Opens what is asked for on the broker that the question came from, once for each name, and closes it with its asker. */
+function sameBroker(broker: string, clock: Clock): MailboxResolver {
+  // Two mailboxes in memory know nothing of each other.
+  if (schemeOf(broker) === 'memory') return { resolve: () => undefined }
+  const opened = new Map<string, Promise<Mailbox>>()
+  const resolver: MailboxResolver = {
+    resolve(name) {
+      const known = opened.get(name)
+      if (known) return known
+      const opening = openMailbox(broker, { name, clock, resolver: { resolve: () => undefined } })
+      opened.set(name, opening)
+      // The broker may be there the next time.
+      opening.catch(() => opened.delete(name))
+      return opening
+    },
+    async close() {
+      const all = await Promise.allSettled(opened.values())
+      opened.clear()
+      for (const one of all) if (one.status === 'fulfilled') await one.value.close()
+    },
+  }
+  return resolver
+}
+
+function splitName(url: string): [broker: string, name: string | undefined] {
+  const at = url.indexOf('#')
+  if (at < 0) return [url, undefined]
+  const name = url.slice(at + 1)
+  try {
+    return [url.slice(0, at), decodeURIComponent(name)]
+  } catch {
+    return [url.slice(0, at), name]
+  }
+}
+
+function schemeOf(url: string): string | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+  return scheme === undefined ? undefined : (alike[scheme] ?? scheme)
+}
+
+function driverOf(url: string): (given: Given) => Promise<Mailbox> {
+  const scheme = schemeOf(url)
+  if (scheme !== undefined && Object.hasOwn(drivers, scheme)) return drivers[scheme]!
+  const known = Object.keys(drivers)
+  const near = scheme === undefined ? undefined : nearest(scheme, known)
+  const hint = near ? `did you mean ${near}:?` : `known: ${known.join(':, ')}:`
+  throw badUrl(
+    scheme === undefined
+      ? `a mailbox is opened by a URL, as in sqlite:mail.db#requests; ${hint}`
+      : `no mailbox has URLs that begin with ${scheme}: ${hint}`,
+  )
+}
+
+function badUrl(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

@@ -1,0 +1,173 @@
+import type { BaseOptions } from '@platformatic/kafka'
+import { createHash } from 'node:crypto'
+import { sleep, systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { Cluster } from '../mailboxes/kafka/cluster.ts'
+import { Intake } from '../mailboxes/kafka/intake.ts'
+import { Sender } from '../mailboxes/kafka/sender.ts'
+import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
+import { reading, type Reading } from './reading.ts'
+import type { Keep, SentBack, Tap } from './tap.ts'
+
+export interface KafkaTapOptions {
+  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
+  url: string
+  /** Dead letter topics: their names, which must be there, or a pattern that whole names match, also those of later topics. */
+  topics: readonly string[] | RegExp
+  keep: Keep
+  /** All taps of one group share the work. Made from `topics` unless said. */
+  groupId?: string
+  clock?: Clock
+  /** More for the connection: certificates, another authentication. */
+  connection?: Partial<BaseOptions>
+  /** Hears what failed. It is tried again by itself. */
+  onTrouble?: (error: unknown) => void
+  /** A process that says nothing for so long is given up, and others read on. 10 seconds unless said. */
+  sessionMs?: number
+  /** How often topics are looked for that match the pattern. A minute unless said. */
+  lookEveryMs?: number
+  /** How long a call may take. 5 seconds unless said. */
+  timeoutMs?: number
+}
+
+/**
+ * Reads dead letter topics, such as Spring Kafka and Kafka Connect write. What was kept is committed, and what was not comes again. The
+ * topics stay as they are, for others who read them.
+ */
+export function kafkaTap(options: KafkaTapOptions): Tap {
+  return new KafkaTap(options)
+}
+
+const maxAtOnce = 10
+const pollMs = 20_000
+/** Whoever keeps has as long as it takes: what ends it is the end of the process, or of the membership. */
+const forLong = 12 * 3600 * 1000
+
+class KafkaTap implements Tap {
+  readonly #options: KafkaTapOptions
+  readonly #clock: Clock
+  readonly #cluster: Cluster
+  readonly #sender: Sender
+  #starting: Promise<void> | undefined
+  #reading: Reading | undefined
+  #topics: readonly string[] = []
+  #intake: Intake | undefined
+  #lookAtMs = 0
+
+  constructor(options: KafkaTapOptions) {
+    const { url, topics, connection, clock = systemClock, timeoutMs = 5000 } = options
+    if (!(topics instanceof RegExp) && topics.length === 0)
+      throw new RedriveError('INVALID_INPUT', 'name at least one dead letter topic, or a pattern')
+    this.#options = options
+    this.#clock = clock
+    const settings = { url, clock, timeoutMs, clientId: 'redrive-tap' }
+    this.#cluster = new Cluster(connection ? { ...settings, connection } : settings)
+    this.#sender = new Sender(this.#cluster)
+  }
+
+  async start(): Promise<void> {
+    this.#starting ??= this.#look().catch((error: unknown) => {
+      this.#starting = undefined
+      throw error
+    })
+    await this.#starting
+    this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onTrouble)
+  }
+
+  async stop(): Promise<void> {
+    await this.#reading?.stop()
+    await this.#starting?.catch(() => {})
+    await this.#intake?.close()
+    await this.#sender.close()
+  }
+
+  /** To the partition that it was in, with its key: all who read that topic get it again. */
+  async sendBack(letter: SentBack, generation: number): Promise<void> {
+    const { topic, partition } = letter.origin
+    if (topic === undefined)
+      throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no topic')
+    const written = homewardOf(letter, generation)
+    const isNumber = partition !== undefined && /^\d{1,6}$/.test(partition)
+    await this.#sender.send({
+      topic,
+      written,
+      ...(isNumber ? { partition: Number(partition) } : {}),
+    })
+  }
+
+  async #turn(signal: AbortSignal): Promise<void> {
+    const { topics, lookEveryMs = 60_000 } = this.#options
+    const isPattern = topics instanceof RegExp
+    if (isPattern && this.#clock.mono() - this.#lookAtMs > lookEveryMs) await this.#look()
+    const intake = this.#intake
+    const waitMs = isPattern ? Math.min(pollMs, lookEveryMs) : pollMs
+    if (!intake) return sleep(this.#clock, waitMs, signal)
+    const got = await intake.receive({ max: maxAtOnce, visibilityMs: forLong, waitMs, signal })
+    const carried = await Promise.allSettled(got.map(({ receipt }) => this.#carry(intake, receipt)))
+    for (const one of carried) if (one.status === 'rejected') throw one.reason
+  }
+
+  /** Committed only once it is kept. Somebody else may have it by then, and keep it a second time. */
+  async #carry(intake: Intake, receipt: string): Promise<void> {
+    const held = intake.holding.take(receipt)
+    if (!held) return
+    try {
+      await this.#options.keep(foreignLetterOf(held.entry.stored))
+    } catch (error) {
+      intake.giveBack(held)
+      throw error
+    }
+    await intake.finish(held)
+  }
+
+  /** Finds the topics, and reads from them if they are others than before. */
+  async #look(): Promise<void> {
+    this.#lookAtMs = this.#clock.mono()
+    const topics = await this.#found()
+    if (topics.join() === this.#topics.join()) return
+    await this.#intake?.close()
+    this.#intake = undefined
+    this.#topics = topics
+    if (topics.length === 0) return
+    const { sessionMs = 10_000 } = this.#options
+    const moveOn = (): Promise<void> =>
+      Promise.reject(new Error('dead letters stay in their place'))
+    this.#intake = new Intake({
+      cluster: this.#cluster,
+      groupId: this.#groupId(),
+      topics,
+      sessionMs,
+      moveOn,
+      passed: () => {},
+    })
+  }
+
+  async #found(): Promise<string[]> {
+    const { topics } = this.#options
+    const admin = this.#cluster.admin()
+    try {
+      const there = await this.#cluster.call(() => admin.listTopics())
+      if (topics instanceof RegExp)
+        return there.filter((topic) => isWhole(topics, topic)).toSorted()
+      const missing = topics.filter((topic) => !there.includes(topic))
+      if (missing.length === 0) return [...topics]
+      throw new RedriveError(
+        'MAILBOX_UNAVAILABLE',
+        `kafka ${this.#cluster.place}: there is no topic ${missing.join(', ')}`,
+      )
+    } finally {
+      await admin.close().catch(() => {})
+    }
+  }
+
+  #groupId(): string {
+    const { groupId, topics } = this.#options
+    if (groupId !== undefined) return groupId
+    const all = topics instanceof RegExp ? String(topics) : topics.toSorted().join(',')
+    return `redrive-tap-${createHash('sha256').update(all).digest('hex').slice(0, 16)}`
+  }
+}
+
+function isWhole(pattern: RegExp, topic: string): boolean {
+  return new RegExp(`^(?:${pattern.source})$`, pattern.flags.replaceAll(/[gy]/g, '')).test(topic)
+}

@@ -1,0 +1,18 @@
+import { describe } from 'vitest'
+import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
+import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
+import { kafkaPlace } from '../../servers/broker-places.ts'
+import { backend } from '../../servers/servers.ts'
+import { openMailboxBench } from '../bench.ts'
+
+const { url, missing } = backend('kafka')
+
+describe.skipIf(missing)(`with Kafka${missing ? `, but ${missing}` : ''}`, () => {
+  runMailboxContract('kafkaMailbox', () => {
+    const place = kafkaPlace(url)
+    return openMailboxBench({
+      make: (name, resolver) => kafkaMailbox({ name, url, resolver, prefix: `${place.name}.` }),
+      leave: () => place.clear(),
+    })
+  })
+})

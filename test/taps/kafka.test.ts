@@ -1,0 +1,172 @@
+import { Admin, Producer } from '@platformatic/kafka'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { Cluster } from '../../src/mailboxes/kafka/cluster.ts'
+import { Fetcher } from '../../src/mailboxes/kafka/fetcher.ts'
+import type { Stored } from '../../src/mailboxes/kafka/packing.ts'
+import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
+import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
+import { kafkaPlace } from '../servers/broker-places.ts'
+import type { Place } from '../servers/places.ts'
+import { backend } from '../servers/servers.ts'
+import { inbox } from './inbox.ts'
+import { connectHeaders, springHeaders } from './kafka-headers.ts'
+
+const { url, missing } = backend('kafka')
+
+describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
+  let place: Place
+  let admin: Admin
+  let producer: Producer
+  const taps: Tap[] = []
+  const dlt = (): string => `${place.name}.orders.DLT`
+  const orders = (): string => `${place.name}.orders`
+
+  beforeEach(async () => {
+    place = kafkaPlace(url)
+    const settings = { clientId: place.name, bootstrapBrokers: [url] }
+    admin = new Admin(settings)
+    producer = new Producer(settings)
+    await admin.createTopics({ topics: [dlt(), orders()], partitions: 2, replicas: 1 })
+    // A broker does not show at once what it has made.
+    const there = (): Promise<string[]> => admin.listTopics()
+    await expect.poll(there).toEqual(expect.arrayContaining([dlt(), orders()]))
+  })
+
+  afterEach(async () => {
+    await Promise.all(taps.splice(0).map((tap) => tap.stop()))
+    await Promise.all([admin.close(), producer.close()])
+    await place.clear()
+  })
+
+  const started = async (keep: Keep, more: Partial<KafkaTapOptions> = {}): Promise<Tap> => {
+    const groupId = `${place.name}.tap`
+    const tap = kafkaTap({ url, topics: [dlt()], groupId, keep, sessionMs: 1000, ...more })
+    taps.push(tap)
+    await tap.start()
+    return tap
+  }
+
+  const dies = async (
+    body: string,
+    headers: Record<string, Buffer>,
+    topic = dlt(),
+  ): Promise<void> => {
+    const named = new Map(
+      Object.entries(headers).map(([name, value]) => [Buffer.from(name), value]),
+    )
+    const message = { topic, key: Buffer.from('key'), value: Buffer.from(body), headers: named }
+    await producer.send({ messages: [{ ...message, partition: 0 }] })
+  }
+
+  /** What lies in a partition. */
+  const read = async (topic: string, partition: number): Promise<Stored[]> => {
+    const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 5000, clientId: place.name })
+    const ignore = (): void => {}
+    const reader = new Fetcher({ cluster, groupId: place.name, trouble: ignore, well: ignore })
+    try {
+      return (await reader.read({ topic, partition }, 0)).records
+    } finally {
+      await reader.close()
+    }
+  }
+
+  const committed = async (): Promise<number[]> => {
+    const [group] = await admin.listConsumerGroupOffsets({ groups: [`${place.name}.tap`] })
+    const partitions = group?.topics[0]?.partitions ?? []
+    return partitions.map(({ committedOffset }) => Number(committedOffset))
+  }
+
+  it('keeps what Spring Kafka and Kafka Connect gave up on', async () => {
+    const kept = inbox<ForeignLetter>()
+    await started(async (letter) => kept.put(letter))
+    await dies('one', springHeaders(orders()))
+    await dies('two', connectHeaders(orders()))
+    const one = await kept.next()
+    expect(Buffer.from(one.body).toString()).toBe('one')
+    expect(one).toMatchObject({ source: orders(), messageId: `${dlt()}:0:0`, deliveries: 3 })
+    const two = await kept.next()
+    expect(two.reason).toContain('DataException: cannot convert')
+    await expect.poll(committed).toContain(2)
+  })
+
+  it('sends back to the topic, partition and key that it came from', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (letter) => kept.put(letter))
+    await dies('one', springHeaders(orders(), 1))
+    await tap.sendBack(await kept.next(), 1)
+    const [home] = await read(orders(), 1)
+    expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
+    const headers = Object.fromEntries(
+      home!.headers.map(([name, text]) => [String(name), String(text)]),
+    )
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      trace: 'abc',
+      'redrive-replays': '1',
+      'redrive-original-id': `${dlt()}:0:0`,
+    })
+  })
+
+  it('refuses to send back what does not know its way home', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (letter) => kept.put(letter))
+    await dies('lost', {})
+    await expect(tap.sendBack(await kept.next(), 1)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    })
+  })
+
+  it('brings again what could not be kept, and commits nothing of it before', async () => {
+    const kept = inbox<string>()
+    const errors = inbox<unknown>()
+    let fails = true
+    const keep: Keep = async ({ body }) => {
+      const text = Buffer.from(body).toString()
+      if (text === 'first' && fails) throw new Error('the store is full')
+      kept.put(text)
+    }
+    await started(keep, { onTrouble: (error) => errors.put(error) })
+    await dies('first', {})
+    await dies('second', {})
+    expect(await errors.next()).toMatchObject({ message: 'the store is full' })
+    expect(await kept.next()).toBe('second')
+    expect(await committed()).not.toContain(1)
+    fails = false
+    expect(await kept.next()).toBe('first')
+    await expect.poll(committed).toContain(2)
+  })
+
+  it('goes on after a restart with what was not kept', async () => {
+    const kept = inbox<string>()
+    const keep: Keep = async ({ body }) => kept.put(Buffer.from(body).toString())
+    const first = await started(keep)
+    await dies('before', {})
+    expect(await kept.next()).toBe('before')
+    await first.stop()
+    await dies('meanwhile', {})
+    await started(keep)
+    expect(await kept.next()).toBe('meanwhile')
+  })
+
+  it('finds topics by a pattern, also those that come later', async () => {
+    const kept = inbox<string>()
+    const keep: Keep = async ({ body }) => kept.put(Buffer.from(body).toString())
+    const pattern = new RegExp(`${place.name}\\..*\\.DLT`)
+    await started(keep, { topics: pattern, lookEveryMs: 100 })
+    await dies('one', {})
+    expect(await kept.next()).toBe('one')
+    const later = `${place.name}.later.DLT`
+    await admin.createTopics({ topics: [later], partitions: 1, replicas: 1 })
+    await dies('two', {}, later)
+    expect(await kept.next()).toBe('two')
+  })
+
+  it('refuses to start without its topics', async () => {
+    const keep: Keep = async () => {}
+    await expect(started(keep, { topics: [`${place.name}.none`] })).rejects.toMatchObject({
+      code: 'MAILBOX_UNAVAILABLE',
+    })
+    expect(() => kafkaTap({ url, topics: [], keep })).toThrow(/at least one/)
+  })
+})
