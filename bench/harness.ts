@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
 import { DeadLetterQueue, type QueueOptions } from '../src/index.ts'
 import { groundOf, type Ground, type StoreKind } from './ground.ts'
+import type { MailboxKind } from './workloads/mailboxes/pair.ts'
 
 /** How much work a run does. `rounds` are interleaved, and medians taken, since machines are noisy. */
 export interface Sizes {
@@ -16,6 +17,9 @@ export interface Sizes {
   largeStanding: number
   growth: number
   lookups: number
+  /** Messages through a mailbox, one at a time and many at once. */
+  alone: number
+  together: number
 }
 
 export const fullSizes: Sizes = {
@@ -29,6 +33,8 @@ export const fullSizes: Sizes = {
   largeStanding: 1_000_000,
   growth: 5_000,
   lookups: 500,
+  alone: 1_000,
+  together: 20_000,
 }
 
 export const quickSizes: Sizes = {
@@ -42,6 +48,8 @@ export const quickSizes: Sizes = {
   largeStanding: 50_000,
   growth: 2_000,
   lookups: 100,
+  alone: 200,
+  together: 4_000,
 }
 
 /** What a workload works on: a ground to stand on, and queues on fresh stores. */
@@ -92,8 +100,8 @@ export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
 
 /** One number of a run, and what it was to be. Targets are for stores that outlive the process. */
 export interface Result {
-  /** `none` where no store has a part in it. */
-  store: StoreKind | 'none'
+  /** The broker where a mailbox is measured, `none` where neither has a part in it. */
+  store: StoreKind | MailboxKind | 'none'
   what: string
   value: number
   unit: '/s' | 'x' | 'ms' | 'µs' | ''

@@ -13,6 +13,8 @@ import {
 } from './harness.ts'
 import { executor } from './workloads/executor.ts'
 import { loops } from './workloads/loops.ts'
+import { mailboxes } from './workloads/mailboxes.ts'
+import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/pair.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
@@ -24,9 +26,16 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
 }
 
 /** Those in which no store has a part. They run when they are named. */
-const apart: Record<string, (sizes: Sizes) => Promise<Result[]>> = { executor, loops }
+const apart: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
+  executor,
+  loops,
+  mailboxes,
+}
 
-const usage = `node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(apart)].join('|')}…] [--quick] [--rounds N] [--json FILE]`
+const flags = '[--quick] [--rounds N] [--json FILE]'
+const usage = `
+  node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(apart)].join('|')}…] ${flags}
+  node bench/run.ts mailboxes [${mailboxKinds.join('|')}…] ${flags}`
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -36,8 +45,13 @@ const { values, positionals } = parseArgs({
     json: { type: 'string' },
   },
 })
+const withMailboxes = positionals.includes('mailboxes')
 const strangers = positionals.filter(
-  (word) => !isStore(word) && !(word in workloads) && !(word in apart),
+  (word) =>
+    !isStore(word) &&
+    !(withMailboxes && isMailbox(word)) &&
+    !(word in workloads) &&
+    !(word in apart),
 )
 if (strangers.length > 0) {
   console.error(`what is ${strangers.join(', ')}? ${usage}`)
@@ -50,10 +64,12 @@ const kinds = positionals.filter(isStore)
 const chosen = positionals.filter((word) => word in workloads)
 const named = positionals.filter((word) => word in apart)
 const results: Result[] = []
-for (const name of named) results.push(...(await apart[name]!(sizes)))
-const onlyApart = named.length > 0 && kinds.length + chosen.length === 0
-const usualKinds = onlyApart ? [] : (['sqlite'] as const)
-for (const kind of kinds.length > 0 ? kinds : usualKinds)
+for (const name of named)
+  results.push(...(await apart[name]!(sizes, positionals.filter(isMailbox))))
+// Beside `mailboxes`, a kind is that of a broker.
+const onlyApart = named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
+const usualKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
+for (const kind of onlyApart ? [] : usualKinds)
   results.push(...(await measured(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
 
 console.log(table(results))
@@ -64,6 +80,10 @@ if (values.json) {
 
 function isStore(word: string): word is StoreKind {
   return (storeKinds as readonly string[]).includes(word)
+}
+
+function isMailbox(word: string): word is MailboxKind {
+  return (mailboxKinds as readonly string[]).includes(word)
 }
 
 async function measured(kind: StoreKind, names: string[]): Promise<Result[]> {

@@ -1,0 +1,114 @@
+import type { Mailbox } from '../../src/mailbox.ts'
+import { backend, type Backend } from '../../test/servers/servers.ts'
+import { median, rate, result, type Result, type Sizes } from '../harness.ts'
+import { loops } from './loops.ts'
+import {
+  body,
+  crew,
+  mailboxKinds,
+  openPair,
+  type MailboxKind,
+  type Pair,
+} from './mailboxes/pair.ts'
+
+/** How many messages are in hand at once. */
+const loads = [1, 64] as const
+
+/** The share of what the client gives alone, in the same round. */
+const atLeast = 0.6
+
+const served: Partial<Record<MailboxKind, Backend>> = {
+  postgres: 'postgres',
+  redis: 'redis',
+  rabbitmq: 'rabbitmq',
+  nats: 'nats',
+  kafka: 'kafka',
+}
+
+/** How fast messages go through a mailbox: sent, received and acknowledged. Of all brokers that are there, unless some are named. */
+export async function mailboxes(sizes: Sizes, named: readonly MailboxKind[]): Promise<Result[]> {
+  const results: Result[] = []
+  for (const kind of named.length > 0 ? named : mailboxKinds) {
+    const server = served[kind]
+    const missing = server && backend(server).missing
+    if (missing !== undefined && named.length > 0) throw new Error(missing)
+    say(missing ?? `${kind}: mailboxes`)
+    if (missing === undefined) results.push(...(await measured(kind, sizes)))
+  }
+  if (named.length === 0 || named.includes('memory')) results.push(...(await loops(sizes)))
+  return results
+}
+
+async function measured(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
+  const pair = await openPair(kind)
+  try {
+    await lap(pair, 1, sizes.alone)
+    await lap(pair, 64, sizes.warmUp)
+    const rounds: Lap[][] = []
+    for (let round = 0; round < sizes.rounds; round++) {
+      const laps: Lap[] = []
+      for (const load of loads)
+        laps.push(await lap(pair, load, load === 1 ? sizes.alone : sizes.together))
+      rounds.push(laps)
+      say(`  round ${round + 1}: ${laps.map(told).join(', ')}`)
+    }
+    return loads.flatMap((load, at) =>
+      resultsOf(
+        kind,
+        load,
+        rounds.map((laps) => laps[at]!),
+      ),
+    )
+  } finally {
+    await pair.close()
+  }
+}
+
+/** Messages a second, through the mailbox and by the client alone. */
+interface Lap {
+  load: number
+  mailbox: number
+  raw?: number
+}
+
+async function lap({ mailbox, raw }: Pair, load: number, messages: number): Promise<Lap> {
+  const rawRate = raw && (await rateOf(messages, () => raw(messages, load)))
+  const found = await rateOf(messages, () => crew(messages, load, () => trip(mailbox)))
+  return { load, mailbox: found, ...(rawRate === undefined ? {} : { raw: rawRate }) }
+}
+
+/** Whatever message comes is taken: each worker has sent one before, so there is one for everybody. */
+async function trip(mailbox: Mailbox): Promise<void> {
+  await mailbox.send(body())
+  const [message] = await mailbox.receive({ waitSeconds: 20 })
+  if (!message) throw new Error('a message did not come within 20 seconds')
+  await message.acknowledge()
+}
+
+async function rateOf(messages: number, work: () => Promise<void>): Promise<number> {
+  const startMs = performance.now()
+  await work()
+  return rate(messages, performance.now() - startMs)
+}
+
+function resultsOf(kind: MailboxKind, load: number, laps: Lap[]): Result[] {
+  const through = median(laps.map(({ mailbox }) => mailbox))
+  const results = [result(kind, `mailbox c${load}`, through, '/s')]
+  const raws = laps.flatMap(({ raw }) => raw ?? [])
+  if (raws.length === 0) return results
+  const ratios = laps.map(({ mailbox, raw }) => mailbox / raw!)
+  return [
+    result(kind, `client alone c${load}`, median(raws), '/s'),
+    ...results,
+    result(kind, `mailbox c${load} / client alone`, median(ratios), 'x', { atLeast }),
+  ]
+}
+
+function told({ load, mailbox, raw }: Lap): string {
+  const alone = raw === undefined ? '' : `client c${load} ${Math.round(raw)}/s, `
+  return `${alone}mailbox c${load} ${Math.round(mailbox)}/s`
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

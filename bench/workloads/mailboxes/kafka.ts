@@ -1,0 +1,52 @@
+import { Admin, Consumer, Producer } from '@platformatic/kafka'
+import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
+import { kafkaPlace } from '../../../test/servers/broker-places.ts'
+import { backend } from '../../../test/servers/servers.ts'
+import { body, inBatches, type Pair, type Raw } from './pair.ts'
+
+export async function open(): Promise<Pair> {
+  const { url } = backend('kafka')
+  const place = kafkaPlace(url)
+  const mailbox = kafkaMailbox({ url, prefix: `${place.name}.`, name: 'bench' })
+  const settings = { clientId: place.name, bootstrapBrokers: url.split(',') }
+  const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
+  const consumer = new Consumer({ ...settings, groupId: `${place.name}.raw` })
+  const close = async (): Promise<void> => {
+    await Promise.all([mailbox.close(), producer.close(), consumer.close(true)])
+    await place.clear()
+  }
+  try {
+    await mailbox.open()
+    const topic = `${place.name}.raw`
+    const admin = new Admin(settings)
+    await admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 })
+    await admin.close()
+    return { mailbox, raw: await rawOn(producer, consumer, topic), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/**
+ * A topic of one partition. As many messages as are in hand are written by one request that all replicas answer to, read by a group of
+ * one, and the last one's offset is committed.
+ */
+async function rawOn(producer: Producer, consumer: Consumer, topic: string): Promise<Raw> {
+  const stream = await consumer.consume({
+    topics: [topic],
+    mode: 'committed',
+    fallbackMode: 'earliest',
+    autocommit: false,
+  })
+  const arriving = stream[Symbol.asyncIterator]()
+  return (messages, together) =>
+    inBatches(messages, together, async (count) => {
+      const written = Array.from({ length: count }, () => ({ topic, value: body() }))
+      await producer.send({ messages: written, acks: -1 })
+      for (let n = 1; n <= count; n++) {
+        const { value: message } = await arriving.next()
+        if (n === count) await message?.commit()
+      }
+    })
+}

@@ -1,0 +1,64 @@
+import {
+  CreateQueueCommand,
+  DeleteMessageBatchCommand,
+  ReceiveMessageCommand,
+  SendMessageBatchCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs'
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { sqsMailbox } from '../../../src/mailboxes/sqs/sqs.ts'
+import { body, crew, type Pair, type Raw } from './pair.ts'
+
+/** Nobody looks at them. */
+const credentials = { accessKeyId: 'bench', secretAccessKey: 'bench' }
+const region = 'us-east-1'
+/** The most that SQS takes in one call. */
+const maxBatch = 10
+
+/** On an emulator: it shows what the drivers cost, and nothing of how fast SQS is. */
+export async function open(): Promise<Pair> {
+  const thread = new Worker(new URL('./fauxqs-thread.ts', import.meta.url))
+  const [port] = (await once(thread, 'message')) as [number]
+  const mailbox = sqsMailbox({
+    url: `sqs://127.0.0.1:${port}?region=${region}`,
+    name: 'bench',
+    connection: { credentials },
+  })
+  const client = new SQSClient({ endpoint: `http://127.0.0.1:${port}`, region, credentials })
+  const close = async (): Promise<void> => {
+    await mailbox.close()
+    client.destroy()
+    await thread.terminate()
+  }
+  try {
+    await mailbox.open()
+    return { mailbox, raw: await rawOn(client), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Batches of up to ten, as many at once as it takes for what is in hand: sent, received and deleted by one call each. */
+async function rawOn(client: SQSClient): Promise<Raw> {
+  const { QueueUrl } = await client.send(new CreateQueueCommand({ QueueName: 'raw' }))
+  const trip = async (count: number): Promise<void> => {
+    const bodies = Array.from({ length: count }, (_, n) => ({
+      Id: String(n),
+      MessageBody: body().toString('base64'),
+    }))
+    await client.send(new SendMessageBatchCommand({ QueueUrl, Entries: bodies }))
+    for (let left = count; left > 0;) {
+      const ask = { QueueUrl, MaxNumberOfMessages: left, WaitTimeSeconds: 20 }
+      const { Messages = [] } = await client.send(new ReceiveMessageCommand(ask))
+      const Entries = Messages.map(({ ReceiptHandle }, n) => ({ Id: String(n), ReceiptHandle }))
+      await client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
+      left -= Messages.length
+    }
+  }
+  return (messages, together) => {
+    const count = Math.min(together, maxBatch)
+    return crew(Math.ceil(messages / count), Math.ceil(together / count), () => trip(count))
+  }
+}
