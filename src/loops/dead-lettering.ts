@@ -40,12 +40,14 @@ export class DeadLetterOffice {
   }
 
   /** Came so often that it is not run once more: it may end its worker before anything can be caught. */
-  overDelivered({ deliveries }: Message): boolean {
+  overDelivered({ deliveries, failures }: Message): boolean {
+    // A delivery that ended with a failure did not end its worker. Where the broker cannot tell, each may have.
+    const unexplained = this.#source.powers.remembers ? deliveries - failures : deliveries
     try {
-      return this.#policy.overDelivered(deliveries)
+      return this.#policy.overDelivered(unexplained)
     } catch (error) {
       this.#trouble('overDelivered', error)
-      return deliveries > this.#policy.maxDeliveryCount
+      return unexplained > this.#policy.maxDeliveryCount
     }
   }
 

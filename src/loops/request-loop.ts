@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { toFailure } from '../letter/failure.ts'
-import type { RetryPolicy } from '../letter/letter.ts'
+import type { Failure, RetryPolicy } from '../letter/letter.ts'
 import { isFailedResult, read } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { AttemptHistory } from './attempt-history.ts'
-import { deadMessage, replaysOf } from './dead-message.ts'
+import { deadMessage, replaysOf, type FailedAttempt } from './dead-message.ts'
 import { DeadLetterOffice, type DeadLettering } from './dead-lettering.ts'
 import { teller, type Listening, type MessageFacts, type Stage, type Tell } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
@@ -65,6 +65,7 @@ interface Delivery extends Settling {
   startedMs: number
   request: unknown
   requestId?: string
+  history?: readonly FailedAttempt[]
 }
 
 /** It came too often without an end that anybody saw. */
@@ -183,7 +184,7 @@ export class RequestLoop {
     const { message, mailbox, requestId } = delivery
     if (!(await stillOurs(delivery, 'dead-lettering', this.#clock.now()))) return
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
-    const history = this.#history.add(message.id, failure)
+    const history = this.#recorded(delivery, failure)
     const ending = { sourceMailbox: mailbox.name, failure, requestId, history, hopeless }
     const destination = office.destinationFor(error, message)
     try {
@@ -206,6 +207,12 @@ export class RequestLoop {
       this.#history.forget(message.id)
   }
 
+  /** The failures of this message that were seen here. A delivery stands among them once, whatever is tried after it. */
+  #recorded(delivery: Delivery, failure: Failure): readonly FailedAttempt[] {
+    delivery.history ??= this.#history.add(delivery.message.id, failure)
+    return delivery.history
+  }
+
   async #tryAgain(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
     const { message } = delivery
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
@@ -219,7 +226,7 @@ export class RequestLoop {
       this.tell({ type: 'trouble', during: `backoff of ${this.#mailbox.name}`, error: problem })
     const nack = (): Promise<void> => message.nack({ delaySeconds: seconds })
     if (!(await settle(delivery, 'giving back', nack))) return
-    this.#history.add(message.id, failure)
+    this.#recorded(delivery, failure)
     const told = { during, error, delaySeconds: seconds }
     this.tell({ type: 'message-failed', ...this.#about(delivery), ...told })
   }

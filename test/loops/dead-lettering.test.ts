@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { DeadLetterOffice } from '../../src/loops/dead-lettering.ts'
+import type { DeadMessage } from '../../src/loops/dead-message.ts'
+import type { Destination } from '../../src/loops/destination.ts'
 import { teller } from '../../src/loops/events.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { fixed } from '../../src/policy/backoff.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { aLoop } from './a-loop.ts'
 
@@ -83,10 +86,43 @@ describe('a policy that throws at receive', () => {
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
     expect(office.overDelivered(message!)).toBe(false)
-    await message!.nack()
+    await message!.nack({ failed: false })
     const [again] = await bench.requests.receive()
     expect(office.overDelivered(again!)).toBe(true)
     expect(bench.heard('trouble')).toHaveLength(2)
+  })
+})
+
+describe('a dead letter queue that is away when it is needed', () => {
+  it('costs a message neither its true error nor its place in the history', async () => {
+    const bench = aLoop()
+    const kept: DeadMessage[] = []
+    let away = true
+    const to: Destination = {
+      name: 'letters',
+      keep: async (dead) => {
+        if (away) throw new Error('away')
+        kept.push(dead)
+      },
+    }
+    const policy = new DLQPolicy({ maxDeliveryCount: 2 })
+    const loop = new MainLoop({
+      ...bench.parts,
+      process: () => Promise.reject(new Error('card declined')),
+      backoff: fixed(1000),
+      dlq: { to, policy },
+    })
+    await bench.requests.send({ order: 1 })
+    const running = loop.run()
+    await bench.clock.advance(10_000)
+    away = false
+    await bench.clock.advance(10_000)
+    await loop.shutdown()
+    await running
+    expect(kept).toMatchObject([{ lastError: 'card declined' }])
+    expect(kept[0]!.hopeless ?? false).toBe(false)
+    const moments = kept[0]!.history.map(({ at }) => at)
+    expect(new Set(moments).size).toBe(moments.length)
   })
 })
 

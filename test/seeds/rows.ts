@@ -11,63 +11,63 @@ const later = (id: string, text: string): Row => ({ id, text, due: false })
 
 /** What the mailbox (M), operation (O), workflow (W) and pipeline (P) designs ask, row by row. */
 export const rows: readonly Row[] = [
-  later(
+  row(
     'M1',
     'Mailbox: send, receive (max 1–10, visibility 0–43,200 s, long poll that returns on the first message), acknowledge, nack with delay, extend (never shortens), reply, purge, approximateCount, close; a fresh receipt handle per delivery; stale handles refused; typed errors',
   ),
-  later(
+  row(
     'M2',
     'mailboxes on memory, SQLite, Postgres, Redis, RabbitMQ, NATS JetStream, SQS, Kafka pass one contract suite; what a broker cannot do is declared in its powers',
   ),
-  later(
+  row(
     'M3',
     'DLQPolicy with maxDeliveryCount, includeErrors, excludeErrors, overridable shouldDeadLetter; ErrorBudgetPolicy example works',
   ),
-  later(
+  row(
     'M4',
     'DeadLetter has every field of the seed: message id, body, source mailbox, delivery count, last error and its type, dead-lettered at, first received at, request id, reply-to, trace id',
   ),
-  later(
+  row(
     'M5',
     'MainLoop: receive → process → reply → acknowledge; failure → policy → nack min(60·n, 900) s or dead-letter: durable write, then error reply, then acknowledge',
   ),
-  later(
+  row(
     'M6',
     'no reply before a terminal outcome; a failing reply never stops dead-lettering; a failing DLQ write never ends the loop nor acknowledges',
   ),
-  later(
+  row(
     'M7',
     'EvalLoop mirrors it: sample, evaluator, score, latency; a dead-lettered eval replies with a failed score',
   ),
-  later(
+  row(
     'M8',
     'DLQConsumer is a runnable: handler, visibility timeout, 1 h backoff, shutdown that waits, running, heartbeat',
   ),
-  later(
+  row(
     'M9',
     'handlers shipped: alert, replay (resolves reply-to), selective replay by predicate over the whole queue, deduplicated replay',
   ),
-  later(
+  row(
     'M10',
     'LoopGroup: loops together, health port, watchdog, signals, one loop’s crash is surfaced, shutdown reaches all',
   ),
-  later(
+  row(
     'M11',
     'metrics: the seed’s seven names, emitted at the transition; structured logs with the seed’s fields',
   ),
-  later(
+  row(
     'M12',
     'health check with DLQ depth and threshold; degraded, not an exception, when the backend is down',
   ),
-  later(
+  row(
     'M13',
     'retention per queue (3 days source, 30 days DLQ), per letter, never by losing a whole queue',
   ),
-  later(
+  row(
     'M14',
     'beyond its limits: automatic replay, cross-backend, transformation on replay, priority, routing of errors to different DLQs',
   ),
-  later(
+  row(
     'M15',
     'a message that kills the process, and a body that cannot be decoded, are dead-lettered too',
   ),

@@ -1,0 +1,306 @@
+import { describe, expect, it } from 'vitest'
+import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
+import { mailboxDestination } from '../../src/loops/destination.ts'
+import { DLQConsumer, type DLQConsumerOptions } from '../../src/loops/dlq-consumer.ts'
+import { alertHandler } from '../../src/loops/handlers/alert.ts'
+import { dedupedReplay, recordedSeen } from '../../src/loops/handlers/deduped-replay.ts'
+import { replayHandler } from '../../src/loops/handlers/replay.ts'
+import { selectiveReplay } from '../../src/loops/handlers/selective-replay.ts'
+import type { Mailbox } from '../../src/mailbox.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { deferred } from '../a-queue.ts'
+import { aDeadMessage } from '../loops/a-dead-message.ts'
+import { aLoop, type LoopBench } from '../loops/a-loop.ts'
+import { quote } from './rows.ts'
+import type { RunOptions } from '../../src/loops/runnable.ts'
+import { after, asking, counts, deadOf, fails, running } from './running.ts'
+
+describe(quote('M8'), () => {
+  const bury = async (dlq: Mailbox, ...ids: string[]): Promise<void> => {
+    for (const messageId of ids)
+      await mailboxDestination(dlq).keep(aDeadMessage({ messageId }), undefined)
+  }
+  const consumer = (bench: LoopBench, options: Partial<DLQConsumerOptions>): DLQConsumer =>
+    new DLQConsumer({
+      mailbox: bench.dlq,
+      clock: bench.clock,
+      onEvent: bench.onEvent,
+      handler: () => {},
+      ...options,
+    })
+
+  it('takes all dead letters to its handler and off the queue, while it beats', async () => {
+    const bench = aLoop()
+    const seen: string[] = []
+    const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
+    expect(consuming.running).toBe(false)
+    const run = consuming.run()
+    expect(consuming.running).toBe(true)
+    await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
+    await bench.clock.advance(60_000)
+    expect(seen).toEqual(['m-1', 'm-2', 'm-3'])
+    expect(await bench.dlq.approximateCount()).toBe(0)
+    expect(consuming.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)
+    expect(await consuming.shutdown()).toBe(true)
+    await run
+    expect(consuming.running).toBe(false)
+  })
+
+  it('gives a message back for an hour when its handler failed, and parks it in the end, never lost', async () => {
+    const bench = aLoop()
+    let runs = 0
+    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+    const handler = (): void => {
+      runs++
+      fails()
+    }
+    void consumer(bench, { handler, parked }).run()
+    await bury(bench.dlq, 'm-1')
+    await bench.clock.advance(3_599_999)
+    expect([runs, await bench.dlq.approximateCount()]).toEqual([1, 1])
+    await bench.clock.advance(1)
+    expect([runs, await bench.dlq.approximateCount()]).toEqual([2, 1])
+    await bench.clock.advance(24 * 3_600_000)
+    expect([runs, await bench.dlq.approximateCount()]).toEqual([5, 0])
+    expect(await deadOf(parked)).toMatchObject([
+      { messageId: 'm-1', note: expect.stringContaining('no such order') },
+    ])
+  })
+
+  it('hides messages for its visibility timeout, and for that of the run, zero too', async () => {
+    const bench = aLoop()
+    await bury(bench.dlq, 'm-1')
+    const until = async (visibilitySeconds: number, run: RunOptions = {}): Promise<unknown> => {
+      const { mailbox, asked } = asking(bench.dlq)
+      await consumer(bench, { visibilitySeconds, mailbox }).run({
+        ...run,
+        waitSeconds: 0,
+        maxIterations: 1,
+      })
+      return asked[0]
+    }
+    expect(await until(120)).toBe(120)
+    expect(await until(120, { visibilitySeconds: 0 })).toBe(0)
+    expect(await until(0)).toBe(0)
+  })
+
+  it('ends after as many turns as were asked for, and when its mailbox is closed', async () => {
+    const bench = aLoop()
+    const seen: string[] = []
+    const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
+    await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
+    await consuming.run({ maxIterations: 2 })
+    expect(seen).toEqual(['m-1', 'm-2'])
+    const run = consuming.run()
+    await bench.settle()
+    await bench.dlq.close()
+    await run
+    expect(seen).toHaveLength(3)
+    expect(consuming.running).toBe(false)
+  })
+
+  it('shutdown waits for the handler, gives back the rest of a batch uncounted, and can come before the run', async () => {
+    const bench = aLoop()
+    const gate = deferred()
+    const begun: string[] = []
+    const consuming = consumer(bench, {
+      concurrency: 2,
+      handler: async ({ messageId }) => {
+        begun.push(messageId)
+        await gate.promise
+      },
+    })
+    await bury(bench.dlq, 'm-1', 'm-2', 'm-3', 'm-4')
+    const run = consuming.run()
+    await bench.settle()
+    let stopped = false
+    const stopping = consuming.shutdown().then((ended) => (stopped = ended))
+    await bench.clock.advance(1000)
+    expect(stopped).toBe(false)
+    gate.resolve()
+    expect(await stopping).toBe(true)
+    await run
+    expect(begun).toEqual(['m-1', 'm-2'])
+    const left = await bench.dlq.receive({ max: 10 })
+    expect(left.map(({ failures }) => failures)).toEqual([0, 0])
+    expect(await consuming.shutdown()).toBe(true)
+    await consuming.run()
+    expect(begun).toHaveLength(2)
+  })
+
+  it('a handler that does not end in time is aborted, its message comes again, and shutdown says false if it is deaf', async () => {
+    const bench = aLoop()
+    const consuming = consumer(bench, { handler: () => new Promise<void>(() => {}) })
+    await bury(bench.dlq, 'm-1')
+    const run = consuming.run()
+    await bench.settle()
+    const stopping = consuming.shutdown({ timeoutMs: 5000 })
+    await bench.clock.advance(10_000)
+    expect(await stopping).toBe(false)
+    await run
+    expect((await bench.dlq.receive())[0]).toMatchObject({ deliveries: 2, failures: 0 })
+  })
+
+  it('stops when the block that uses it ends', async () => {
+    const bench = aLoop()
+    let used: DLQConsumer
+    {
+      await using consuming = consumer(bench, {})
+      used = consuming
+      void consuming.run()
+      await bench.settle()
+      expect(used.running).toBe(true)
+    }
+    expect(used.running).toBe(false)
+  })
+})
+
+describe(quote('M9'), () => {
+  const bury = (dlq: Mailbox, dead: Partial<DeadMessage>): Promise<void> =>
+    mailboxDestination(dlq).keep(aDeadMessage(dead), undefined)
+  const consuming = (bench: LoopBench, handler: DLQConsumerOptions['handler']): DLQConsumer => {
+    const { dlq: mailbox, clock, onEvent } = bench
+    const consumer = new DLQConsumer({ mailbox, clock, onEvent, handler })
+    void consumer.run()
+    return consumer
+  }
+
+  it('alert says what died, without its body, and takes it off', async () => {
+    const bench = aLoop()
+    const lines: object[] = []
+    const notified: string[] = []
+    consuming(
+      bench,
+      alertHandler({
+        log: { error: (fields, message) => void lines.push({ ...fields, message }) },
+        notify: ({ messageId }) => notified.push(messageId),
+      }),
+    )
+    await bury(bench.dlq, { requestId: 'r-1' })
+    await bench.settle()
+    expect(lines).toEqual([
+      {
+        message: 'Request dead-lettered',
+        messageId: 'm-1',
+        requestId: 'r-1',
+        errorType: 'TypeError',
+        error: 'no such order',
+        deliveryCount: 5,
+        source: 'requests',
+      },
+    ])
+    expect(notified).toEqual(['m-1'])
+    expect(await bench.dlq.approximateCount()).toBe(0)
+  })
+
+  it('replay sends the body back to its source, and the reply of the second life reaches who asked', async () => {
+    const bench = aLoop()
+    let broken = true
+    running(bench, {
+      process: ({ n }) => (broken ? fails() : n! * 2),
+      dlq: { to: bench.dlq, policy: after(1) },
+    })
+    await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
+    await bench.settle()
+    await bench.take(bench.replies)
+    broken = false
+    const known: Record<string, Mailbox> = { requests: bench.requests, replies: bench.replies }
+    const resolver = { resolve: (name: string) => known[name] }
+    consuming(bench, replayHandler({ source: resolver, replies: resolver }))
+    await bench.settle()
+    expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
+    expect(await counts(bench)).toEqual([0, 0, 0])
+  })
+
+  it('a reply address that nobody knows is refused or left out, as was chosen, and the message is never lost', async () => {
+    const bench = aLoop()
+    await bury(bench.dlq, { messageId: 'm-1', replyTo: 'gone' })
+    const parts = { source: bench.requests, replies: { resolve: () => undefined } }
+    consuming(bench, replayHandler(parts))
+    await bench.settle()
+    expect(bench.heard('dead-letter-failed')).toHaveLength(1)
+    expect(await counts(bench)).toEqual([0, 1, 0])
+    const lenient = aLoop()
+    await bury(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
+    const { requests: source } = lenient
+    consuming(lenient, replayHandler({ ...parts, source, unknownReplyTo: 'replay-without-reply' }))
+    await lenient.settle()
+    const [message] = await lenient.requests.receive()
+    expect(message).toBeDefined()
+    expect(message?.replyTo).toBeUndefined()
+  })
+
+  it('a message that fails again after each replay goes round only so often', async () => {
+    const bench = aLoop()
+    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+    let runs = 0
+    running(bench, {
+      process: () => {
+        runs++
+        fails()
+      },
+      dlq: { to: bench.dlq, policy: after(1) },
+    })
+    const handler = replayHandler({ source: bench.requests, maxReplays: 2 })
+    void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()
+    const id = await bench.requests.send({})
+    await bench.clock.advance(3_600_000)
+    expect(runs).toBe(3)
+    expect(await deadOf(parked)).toMatchObject([{ originalId: id, replays: 2 }])
+  })
+
+  it('selective replay goes through the whole queue, and leaves what does not match as it was', async () => {
+    const bench = aLoop()
+    for (let n = 0; n < 45; n++)
+      await bury(bench.dlq, {
+        messageId: `m-${n}`,
+        lastErrorType: n % 15 === 0 ? 'TimeoutError' : 'TypeError',
+      })
+    const report = await selectiveReplay(bench.dlq, {
+      source: bench.requests,
+      clock: bench.clock,
+      predicate: ({ lastErrorType }) => lastErrorType === 'TimeoutError',
+    })
+    expect(report).toMatchObject({ scanned: 45, replayed: 3, complete: true })
+    expect(report.results.map(({ messageId }) => messageId).toSorted()).toEqual([
+      'm-0',
+      'm-15',
+      'm-30',
+    ])
+    expect(await counts(bench)).toEqual([3, 42, 0])
+    const { messages } = await bench.dlq.browse!({ limit: 100 })
+    expect(messages.filter(({ failures, deliveries }) => failures > 0 || deliveries > 1)).toEqual(
+      [],
+    )
+    const left = messages.map((message) => readDeadMessage(message, 'requests-dlq').messageId)
+    expect(left).toEqual(
+      Array.from({ length: 45 }, (_, n) => `m-${n}`).filter((_, n) => n % 15 !== 0),
+    )
+  })
+
+  it('deduplicated replay sends each request once, also after a restart, and never takes nameless ones for each other', async () => {
+    const bench = aLoop()
+    const { records } = memoryStore({ clock: bench.clock })
+    const replaying = (): DLQConsumer =>
+      consuming(bench, dedupedReplay({ source: bench.requests, seen: recordedSeen(records) }))
+    await bury(bench.dlq, { messageId: 'm-1', requestId: 'r-1', replyTo: 'replies' })
+    const first = replaying()
+    await bench.settle()
+    await first.shutdown()
+    await bury(bench.dlq, { messageId: 'm-2', requestId: 'r-1' })
+    await bury(bench.dlq, { messageId: 'm-3' })
+    await bury(bench.dlq, { messageId: 'm-4' })
+    replaying()
+    await bench.settle()
+    const sent = await bench.requests.receive({ max: 10 })
+    expect(sent.map(({ headers }) => headers['redrive-original-id'])).toEqual(['m-1', 'm-3', 'm-4'])
+    expect(sent[0]?.replyTo).toBe('replies')
+    expect(bench.heard('dead-letter-handled').map(({ action }) => action)).toEqual([
+      'replayed',
+      'discarded',
+      'replayed',
+      'replayed',
+    ])
+  })
+})
