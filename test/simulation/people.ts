@@ -58,7 +58,7 @@ export class People {
     if (!known) return
     const kind = this.#dice.pick(Object.keys(acts) as (keyof typeof acts)[])
     world.log(`ada wants to ${kind} ${known.name} through ${process.name}`)
-    void this.#settle(kind, acts[kind](process.dlq!, known.letter, this.#dice))
+    void this.#settle(kind, known.name, acts[kind](process.dlq!, known.letter, this.#dice))
   }
 
   /** Empties a queue of what is in one state, once counted. */
@@ -81,7 +81,7 @@ export class People {
     }
   }
 
-  async #settle(kind: keyof typeof acts, acting: Promise<DeadLetter>): Promise<void> {
+  async #settle(kind: keyof typeof acts, name: string, acting: Promise<DeadLetter>): Promise<void> {
     const { ledger } = this.#house.oracle
     const { world } = this.#house
     try {
@@ -90,7 +90,8 @@ export class People {
       const known = now ?? ledger.gone.get(letter.id)
       const happened =
         kind === 'remove'
-          ? ledger.gone.has(letter.id) || now?.versions.size === 1
+          ? // By the time of the answer another letter may have come under the same id.
+            ledger.gone.has(letter.id) || (now !== undefined && now.name !== name)
           : known?.versions.has(letter.version)
       if (!happened)
         world.violate(
