@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { lacksPrivate } from '../servers/private.ts'
 import { bugNames, type BugName } from './bugs.ts'
 import { crash, type CrashSettings } from './crash.ts'
+import { runMailbox, usage as mailboxUsage, UsageError } from './mailbox/run.ts'
 import { found, inWords, verdictOf, type Demands, type Verdict } from './verdict.ts'
 
 const usage = `npm run crash -- [options]
@@ -21,7 +22,10 @@ const usage = `npm run crash -- [options]
   --bugs                each of them in turn
   --json FILE           writes the verdict
   --keep                leaves ledgers and store in the temporary folder
-`
+
+or of mailboxes and their loops:
+
+${mailboxUsage}`
 
 interface Request {
   settings: CrashSettings
@@ -29,8 +33,6 @@ interface Request {
   json: string | undefined
   everyBug: boolean
 }
-
-class UsageError extends Error {}
 
 function read(args: string[]): Request {
   const { values } = parseArgs({
@@ -126,8 +128,10 @@ function caughtLine(verdict: Verdict): string {
   return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${shown.join(', ')}\n`
 }
 
+const ofMailboxes = process.argv.some((arg) => /^--mailbox(=|$)/.test(arg))
+
 try {
-  process.exitCode = await main()
+  process.exitCode = await (ofMailboxes ? runMailbox(process.argv.slice(2)) : main())
 } catch (error) {
   const known =
     error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')

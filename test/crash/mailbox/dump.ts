@@ -1,0 +1,79 @@
+import { systemClock } from '../../../src/clock.ts'
+import { connect } from '../../../src/connect.ts'
+import type { DeadLetter, Failure } from '../../../src/letter/letter.ts'
+import { readDeadMessage } from '../../../src/loops/dead-message.ts'
+import type { Message } from '../../../src/mailbox.ts'
+import { openMailbox } from '../../../src/post-office.ts'
+import { DeadLetterQueue } from '../../../src/queue.ts'
+import { shaOf } from '../plan.ts'
+import { names } from './child.ts'
+import type { DeadFact, ReplyFact } from './judge.ts'
+
+/** The dead messages of the mailbox. They are taken out. */
+export async function keptMessages(url: string): Promise<DeadFact[]> {
+  return (await takenOut(url, names.dead)).map((message) => {
+    const dead = readDeadMessage(message, names.dead)
+    return {
+      id: dead.messageId,
+      place: 'mailbox',
+      sha: shaOf(dead.body.bytes),
+      errorType: errorOf(dead.failure),
+      deliveries: dead.deliveryCount,
+    }
+  })
+}
+
+export async function keptReplies(url: string): Promise<ReplyFact[]> {
+  return (await takenOut(url, names.replies)).map((message) => ({
+    id: message.headers['redrive-in-reply-to'] ?? '',
+    ok: !('error' in (message.value() as object)),
+  }))
+}
+
+async function takenOut(url: string, name: string): Promise<Message[]> {
+  const mailbox = await openMailbox(url, { name })
+  const all: Message[] = []
+  try {
+    for (;;) {
+      const some = await mailbox.receive({ max: 10, waitSeconds: 1 })
+      if (some.length === 0) return all
+      all.push(...some)
+      await Promise.all(some.map((message) => message.acknowledge()))
+    }
+  } finally {
+    await mailbox.close()
+  }
+}
+
+/** The dead messages that are letters. */
+export async function keptLetters(url: string): Promise<DeadFact[]> {
+  const queue = await DeadLetterQueue.open(await connect(url, systemClock))
+  const all: DeadFact[] = []
+  try {
+    for (let cursor: string | undefined, more = true; more;) {
+      const from = cursor === undefined ? {} : { cursor }
+      const page = await queue.find({ limit: 500, payload: true, ...from })
+      all.push(...page.items.map(letterFact))
+      cursor = page.cursor
+      more = cursor !== undefined
+    }
+  } finally {
+    await queue.close()
+  }
+  return all
+}
+
+function letterFact({ source, payload, failure }: DeadLetter): DeadFact {
+  const { messageId: id, deliveries } = source as Extract<DeadLetter['source'], { kind: 'mailbox' }>
+  return {
+    id,
+    place: 'letters',
+    sha: shaOf(payload.bytes),
+    errorType: errorOf(failure),
+    deliveries,
+  }
+}
+
+function errorOf({ name, code }: Failure): string {
+  return code === 'UNDECODABLE' ? code : name
+}

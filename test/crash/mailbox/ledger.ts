@@ -1,0 +1,66 @@
+import { fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { moment, type Fact as StoreFact, type Moment } from '../ledger.ts'
+import type { Failpoint, Plan } from './plan.ts'
+
+/**
+ * What each process saw, written by itself: one file per process, appended and synced line by line, so that what was
+ * written survives `kill -9`. What was tried and has no `ok` may have happened or not, and is never taken for either.
+ */
+export type Fact =
+  | { e: 'ready' }
+  | { e: 'send.try'; id: string; sha: string; plan: Plan }
+  | { e: 'send.ok'; id: string }
+  | { e: 'send.fail'; id: string; code: string }
+  | ({ e: 'received'; failures: number } & OfDelivery)
+  /** The handler begins, and how it ends. */
+  | ({ e: 'started'; failures: number } & OfDelivery)
+  | ({ e: 'processed'; sha: string } & OfDelivery)
+  /** Also when its reply failed. */
+  | ({ e: 'failed' } & OfDelivery)
+  /** Given up because the loop stops. */
+  | ({ e: 'stopped' } & OfDelivery)
+  /** `since`: just before the broker was asked whether the delivery is still ours, when it said yes. */
+  | ({ e: 'keep.try'; since?: number } & OfDelivery)
+  | ({ e: 'keep.ok' } & OfDelivery)
+  | ({ e: 'keep.fail'; code: string } & OfDelivery)
+  | ({ e: 'acked' } & OfDelivery)
+  | ({ e: 'fault' } & Failpoint & { id: string })
+  | { e: 'trouble'; during: string; code: string }
+  | { e: 'open.fail'; code: string }
+  | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung'; of: string }
+  | { e: 'exit'; of: string; code: number | null; signal: string | null }
+  | { e: 'phase'; name: 'chaos' | 'heal' | 'frozen' }
+  | Extract<StoreFact, { e: 'cut' | 'server.down' | 'server.up' }>
+
+interface OfDelivery {
+  id: string
+  deliveries: number
+}
+
+export type Line = Fact & Moment & { p: string }
+
+export interface Ledger {
+  write(fact: Fact): void
+}
+
+export function openLedger(dir: string, name: string): Ledger {
+  const fd = openSync(join(dir, `${name}.jsonl`), 'a')
+  return {
+    write(fact) {
+      writeSync(fd, `${JSON.stringify({ ...moment(), p: name, ...fact })}\n`)
+      fsyncSync(fd)
+    },
+  }
+}
+
+/** All lines of all processes, in the order in which they were written. A torn last line says nothing. */
+export function readLedgers(dir: string): Line[] {
+  const files = readdirSync(dir).filter((file) => file.endsWith('.jsonl'))
+  const lines = files.flatMap((file) => {
+    const text = readFileSync(join(dir, file), 'utf8')
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
+    return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as Line)
+  })
+  return lines.sort((a, b) => a.t - b.t)
+}
