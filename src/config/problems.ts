@@ -9,7 +9,6 @@ type Issue = z.core.$ZodIssue
 
 /** Keys that somebody may look for, and why they are not here. */
 const elsewhere: Readonly<Record<string, string>> = {
-  mailbox: 'mailboxes are not available in this version: use http or command',
   backoffs: 'is code, not data: give it where you open the queue',
   observers: 'is code, not data: give it where you open the queue',
   clock: 'is code, not data: give it where you open the queue',

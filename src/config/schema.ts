@@ -178,16 +178,25 @@ const command = z.union([
   }),
 ])
 
+/** A URL may hold a password, so that it may come from elsewhere. */
+const mailbox = z.strictObject({
+  url: z.union([z.string().min(1), secret]).meta({
+    description: 'As in redis://localhost#requests: a text, or { env: NAME } or { file: PATH }.',
+    writeOnly: true,
+  }),
+})
+
 const handler = z
   .strictObject({
     http: http.optional().describe('Posts the payload to a URL.'),
     command: command
       .optional()
       .describe('Runs a program with the payload on its standard input: its words, or a map.'),
+    mailbox: mailbox.optional().describe('Sends the payload to a mailbox of any broker.'),
   })
   .meta({ minProperties: 1, maxProperties: 1 })
   .refine((given) => Object.keys(given).length === 1, {
-    error: 'must have exactly one of http and command',
+    error: 'must have exactly one of http, command and mailbox',
     // A key that is not known is told as that.
     when: ({ issues }) => issues.length === 0,
   })

@@ -1,10 +1,14 @@
 import type { CommandTarget } from '../handlers/command.ts'
 import { targetProblem, type HttpTarget } from '../handlers/http.ts'
+import type { MailboxTarget } from '../handlers/mailbox.ts'
 import type { ConfigData } from './schema.ts'
 import type { Secrets } from './secrets.ts'
 
 /** How letters of a queue are run again, as the file says, with its secrets in place. */
-export type HandlerTarget = { http: HttpTarget } | { command: CommandTarget }
+export type HandlerTarget =
+  | { http: HttpTarget }
+  | { command: CommandTarget }
+  | { mailbox: MailboxTarget }
 
 /** The handlers that are configured. What is wrong with them is told to the secrets' problems. */
 export function targetsOf(
@@ -12,11 +16,19 @@ export function targetsOf(
   secrets: Secrets,
 ): Map<string, HandlerTarget> {
   const targets = new Map<string, HandlerTarget>()
-  for (const [queue, { http, command }] of Object.entries(handlers)) {
+  for (const [queue, { http, command, mailbox }] of Object.entries(handlers)) {
     if (command)
       targets.set(queue, {
         command: Array.isArray(command) ? { run: command } : (command as CommandTarget),
       })
+    if (mailbox) {
+      const { url } = mailbox
+      const path = ['handlers', queue, 'mailbox', 'url']
+      const revealed = typeof url === 'string' ? url : secrets.reveal(url, path)
+      targets.set(queue, { mailbox: { url: revealed } })
+      if (revealed !== '' && !/^[a-z]+:.*#./is.test(revealed))
+        secrets.refuse(path, 'must be a URL and a name, as in sqlite:mail.db#requests')
+    }
     if (!http) continue
     const { url, timeoutMs, private: inside, secret, headers = {} } = http
     const at = ['handlers', queue, 'http']

@@ -2,11 +2,14 @@ import type { Clock } from '../clock.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { commandHandler, type CommandTarget } from './command.ts'
 import { httpHandler, type HttpTarget } from './http.ts'
+import { mailboxHandler, type MailboxTarget } from './mailbox.ts'
 
 /** A handler that is described by data. */
 export function handlerOf(
-  target: { http: HttpTarget } | { command: CommandTarget },
+  target: { http: HttpTarget } | { command: CommandTarget } | { mailbox: MailboxTarget },
   clock: Clock,
 ): Handler {
-  return 'http' in target ? httpHandler(target.http, clock) : commandHandler(target.command, clock)
+  if ('http' in target) return httpHandler(target.http, clock)
+  if ('mailbox' in target) return mailboxHandler(target.mailbox, clock)
+  return commandHandler(target.command, clock)
 }

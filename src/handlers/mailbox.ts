@@ -1,0 +1,40 @@
+import type { Clock } from '../clock.ts'
+import type { Mailbox } from '../mailbox.ts'
+import { openMailbox } from '../post-office.ts'
+import type { Handler } from '../redelivery/run.ts'
+
+/** The mailbox that letters of a queue are sent to. It comes from the configuration alone. */
+export interface MailboxTarget {
+  /** As `openMailbox` takes it: `redis://…#requests`. */
+  url: string
+}
+
+/**
+ * Runs letters by sending their payload, byte for byte, to a mailbox: resolved means that the broker has it. A repeat has the same id, so
+ * that brokers that know ids keep one.
+ */
+export function mailboxHandler({ url }: MailboxTarget, clock: Clock): Handler {
+  let opening: Promise<Mailbox> | undefined
+  const opened = (): Promise<Mailbox> => {
+    opening ??= openMailbox(url, { clock }).catch((error: unknown) => {
+      // The broker may be there at the next run.
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+  return async ({ letter, attempt, idempotencyKey }) => {
+    const mailbox = await opened()
+    const { bytes, contentType } = letter.payload
+    await mailbox.send(bytes, {
+      id: idempotencyKey,
+      contentType,
+      headers: {
+        'redrive-id': letter.id,
+        'redrive-queue': letter.queue,
+        'redrive-attempt': String(attempt),
+        ...(letter.traceparent === undefined ? {} : { traceparent: letter.traceparent }),
+      },
+    })
+  }
+}
