@@ -5,8 +5,7 @@ import { readText } from '../config/read-text.ts'
 import { inKeyUnits } from '../config/reference.ts'
 import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
-import type { ConfigOptions } from './commands/config.ts'
-import { shown } from './open.ts'
+import { shown, type ConfigOptions } from './open.ts'
 import { counted, json, line, lineWidth, paint, table } from './print.ts'
 
 /** Where a configuration comes from when a command is run with these flags. */

@@ -12,6 +12,12 @@ export interface GlobalOptions {
   json?: boolean
 }
 
+/** Options of commands that read a configuration. */
+export interface ConfigOptions extends GlobalOptions {
+  config?: string
+  set?: string[]
+}
+
 export interface Opened {
   url: string
   store: Store

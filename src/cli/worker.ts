@@ -9,9 +9,8 @@ import { pagerduty } from '../observers/notify/pagerduty.ts'
 import { slack } from '../observers/notify/slack.ts'
 import { webhook } from '../observers/notify/webhook.ts'
 import { DeadLetterQueue } from '../queue.ts'
-import type { ConfigOptions } from './commands/config.ts'
 import { sourcesOf } from './configured.ts'
-import { shown } from './open.ts'
+import { shown, type ConfigOptions } from './open.ts'
 
 /** Redelivers with the handlers that are configured until it is asked to end, or says why there is nothing to do. */
 export async function runWorker(options: ConfigOptions): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { GlobalOptions } from '../open.ts'
+import type { ConfigOptions } from '../open.ts'
 
 const examples = `
 Examples:
@@ -12,11 +12,6 @@ check exits with 0 when all is well and with 2 when it is not; it prints every
 value in force and where it comes from, secrets aside.
 With --json it prints {"ok", "file", "settings": [{"key", "value", "from"}]},
 or {"ok": false, "problems": [{"key", "from", "text"}]}.`
-
-export interface ConfigOptions extends GlobalOptions {
-  config?: string
-  set?: string[]
-}
 
 /** Adds the flags from which a configuration is read. */
 export function takingConfig(command: Command): Command {

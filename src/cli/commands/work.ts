@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { takingConfig, type ConfigOptions } from './config.ts'
+import type { ConfigOptions } from '../open.ts'
+import { takingConfig } from './config.ts'
 
 const examples = `
 Examples:
