@@ -1,4 +1,4 @@
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock, type Clock } from '../../src/clock.ts'
 import type { Store } from '../../src/store.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import type { ClosableBench } from '../contract/run-store-contract.ts'
@@ -9,6 +9,17 @@ type Time = Pick<FakeClock, 'now' | 'advance'>
 const realTime: Time = {
   now: () => systemClock.now(),
   advance: (ms) => sleep(systemClock, ms),
+}
+
+/** The time of the test, but real pauses: the server may be busy with other tests. */
+export function pausing(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    mono: () => clock.mono(),
+    random: () => clock.random(),
+    id: () => clock.id(),
+    timer: (ms, fire) => systemClock.timer(ms, fire),
+  }
 }
 
 /** A bench of one kind of store. */

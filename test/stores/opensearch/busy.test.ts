@@ -5,7 +5,8 @@ import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opens
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front } from './front.ts'
-import { Indices, pausing } from './opensearch-bench.ts'
+import { pausing } from '../bench.ts'
+import { Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code

@@ -14,7 +14,8 @@ import { runStoreContract } from '../../contract/run-store-contract.ts'
 import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { Front } from './front.ts'
-import { Indices, pausing } from './opensearch-bench.ts'
+import { pausing } from '../bench.ts'
+import { Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 

@@ -9,7 +9,8 @@ import { openSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front } from './front.ts'
-import { Indices, pausing } from './opensearch-bench.ts'
+import { pausing } from '../bench.ts'
+import { Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 

@@ -1,9 +1,8 @@
-import { systemClock, type Clock } from '../../../src/clock.ts'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { freshName } from '../../servers/servers.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
-import { openBench } from '../bench.ts'
+import { openBench, pausing } from '../bench.ts'
 
 /** Asks the server directly, past the store. */
 export async function ask<T = unknown>(
@@ -19,17 +18,6 @@ export async function ask<T = unknown>(
       : {}),
   })
   return (await answer.json()) as T
-}
-
-/** The time of the test, but real pauses: the server may be busy with other tests. */
-export function pausing(clock: Clock): Clock {
-  return {
-    now: () => clock.now(),
-    mono: () => clock.mono(),
-    random: () => clock.random(),
-    id: () => clock.id(),
-    timer: (ms, fire) => systemClock.timer(ms, fire),
-  }
 }
 
 /** Indices of one test file: made once, since that takes long, emptied for every test, and removed at the end. */

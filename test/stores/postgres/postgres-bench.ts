@@ -9,7 +9,7 @@ import {
 import type { FakeClock } from '../../../src/testing/index.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
-import { openBench, type BenchOf } from '../bench.ts'
+import { openBench, pausing, type BenchOf } from '../bench.ts'
 
 export const { url, missing } = backend('postgres')
 
@@ -46,7 +46,7 @@ export async function benchAt(
   given: Partial<PostgresStoreOptions> = {},
 ): Promise<PostgresBench> {
   const schema = place.name
-  const time: { clock?: Clock } = clock ? { clock } : {}
+  const time: { clock?: Clock } = clock ? { clock: pausing(clock) } : {}
   const make = (options: Partial<PostgresStoreOptions> = {}): PostgresStore =>
     postgresStore({ url, schema, ...time, ...given, ...options })
   return {
