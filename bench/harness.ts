@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
 import { DeadLetterQueue, type QueueOptions } from '../src/index.ts'
 import { groundOf, type Ground, type StoreKind } from './ground.ts'
-import type { MailboxKind } from './workloads/mailboxes/pair.ts'
+import type { MailboxKind } from './workloads/mailboxes/kinds.ts'
 
 /** How much work a run does. `rounds` are interleaved, and medians taken, since machines are noisy. */
 export interface Sizes {

@@ -14,7 +14,7 @@ import {
 import { executor } from './workloads/executor.ts'
 import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
-import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/pair.ts'
+import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'

@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { alertRulesSchema } from './alerts/schema.ts'
 import { priorities, type RetryPolicy } from './letter/letter.ts'
-import { parsePolicy } from './policy/backoff.ts'
-
-const longestMs = 3650 * 86_400_000
+import { longestMs, parsePolicy } from './policy/backoff.ts'
 
 /** A length of time that may be none. */
 export const durationMs = z.number().min(0).max(longestMs)

@@ -189,6 +189,7 @@ function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value).slice(0, 80)
 }
 
-function withoutUndefined<T extends object>(value: T): T {
+/** A copy without the keys whose value is undefined. */
+export function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined)) as T
 }

@@ -2,6 +2,7 @@ import { systemClock, type Clock } from './clock.ts'
 import { needing } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
+import { unescaped } from './mailboxes/text.ts'
 import { nearest } from './nearest.ts'
 
 export interface OpenMailboxOptions {
@@ -122,11 +123,7 @@ function splitName(url: string): [broker: string, name: string | undefined] {
   const at = url.indexOf('#')
   if (at < 0) return [url, undefined]
   const name = url.slice(at + 1)
-  try {
-    return [url.slice(0, at), decodeURIComponent(name)]
-  } catch {
-    return [url.slice(0, at), name]
-  }
+  return [url.slice(0, at), unescaped(name)]
 }
 
 function schemeOf(url: string): string | undefined {

@@ -2,14 +2,8 @@ import type { Mailbox } from '../../src/mailbox.ts'
 import { backend, type Backend } from '../../test/servers/servers.ts'
 import { median, rate, result, type Result, type Sizes } from '../harness.ts'
 import { loops } from './loops.ts'
-import {
-  body,
-  crew,
-  mailboxKinds,
-  openPair,
-  type MailboxKind,
-  type Pair,
-} from './mailboxes/pair.ts'
+import { mailboxKinds, openPair, type MailboxKind } from './mailboxes/kinds.ts'
+import { body, crew, type Pair } from './mailboxes/pair.ts'
 
 /** How many messages are in hand at once. */
 const loads = [1, 64] as const

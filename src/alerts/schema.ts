@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import { alertMetrics, breakerPrefix } from '../policy/alerts.ts'
+import { longestMs } from '../policy/backoff.ts'
 
-const durationMs = z
-  .number()
-  .min(0)
-  .max(3650 * 86_400_000)
+const durationMs = z.number().min(0).max(longestMs)
 
 const rule = z
   .strictObject({

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { RedriveError } from '../errors.ts'
 import { categories } from '../letter/letter.ts'
 import { nearest } from '../nearest.ts'
+import { withoutUndefined } from '../options.ts'
 import { checkQueueName } from './context.ts'
 import {
   resiliencePolicies,
@@ -146,8 +147,4 @@ function dataOf(policy: unknown): unknown {
 function schemaAt([first, , key]: readonly PropertyKey[]): z.ZodObject {
   if (first === undefined) return optionsSchema
   return inner[String(key)] ?? policySchema
-}
-
-function withoutUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== undefined)) as T
 }

@@ -1,4 +1,5 @@
-import { isFailedResult, read } from '../letter/result.ts'
+import { isList, read } from '../letter/reading.ts'
+import { isFailedResult } from '../letter/result.ts'
 
 /** A run that failed, in whole or in part, and the targets that have to run again. */
 export interface WorkflowFailure {
@@ -118,14 +119,6 @@ function combined(errors: unknown[], failed: readonly string[], reading: Reading
 
 function isSomething(value: unknown): boolean {
   return value !== undefined && value !== null && value !== ''
-}
-
-function isList(value: unknown): value is readonly unknown[] {
-  try {
-    return Array.isArray(value)
-  } catch {
-    return false // A revoked proxy.
-  }
 }
 
 /** More than this is not a list of targets. */

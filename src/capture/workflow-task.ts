@@ -1,7 +1,7 @@
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { decodePayload, encodePayload } from '../letter/payload.ts'
-import { read } from '../letter/result.ts'
+import { read } from '../letter/reading.ts'
 import { checkContext, jsonOf, type CaptureContext } from './context.ts'
 
 /** One run of a workflow: what is to be done, to which targets, by which adapter, and for whom. */

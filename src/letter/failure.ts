@@ -1,4 +1,5 @@
 import type { Failure } from './letter.ts'
+import { isList, isObject, read } from './reading.ts'
 import { toMs, type Timestamp } from './time.ts'
 
 /** How many characters are kept. Each level of causes keeps half as much as the one above it. */
@@ -244,31 +245,9 @@ export function header(headers: unknown, wanted: string): unknown {
   return undefined
 }
 
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function'
-}
-
-function isList(value: unknown): value is readonly unknown[] {
-  try {
-    return Array.isArray(value)
-  } catch {
-    return false // A revoked proxy.
-  }
-}
-
 function lengthOf(list: object): number {
   const length = read(list, 'length')
   return typeof length === 'number' && Number.isSafeInteger(length) && length > 0 ? length : 0
-}
-
-/** The one way to read a property of what was thrown: what throws is as good as absent. */
-export function read(thing: unknown, key: PropertyKey): unknown {
-  if (!isObject(thing)) return undefined
-  try {
-    return (thing as Record<PropertyKey, unknown>)[key]
-  } catch {
-    return undefined
-  }
 }
 
 const encoder = new TextEncoder()

@@ -1,3 +1,5 @@
+import { read } from './reading.ts'
+
 /**
  * What work may return to say that it failed without throwing. With `remaining` it says that part of it is done: the next
  * run gets that as its input, in place of what this run got. The payload gets its next version then, and the first one stays.
@@ -12,7 +14,7 @@ export interface FailedResult {
 }
 
 export function isFailedResult(value: unknown): value is FailedResult {
-  return read(value, 'ok') === false
+  return typeof value === 'object' && read(value, 'ok') === false
 }
 
 const maxNote = 500
@@ -27,15 +29,5 @@ export function failedResultOf(value: unknown): FailedResult | undefined {
     error: read(value, 'error'),
     ...(remaining === undefined ? {} : { remaining }),
     ...(typeof note === 'string' ? { note: note.slice(0, maxNote).toWellFormed() } : {}),
-  }
-}
-
-/** A property of anything: what throws when it is read is as good as absent. */
-export function read(value: unknown, key: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
-  try {
-    return (value as Record<string, unknown>)[key]
-  } catch {
-    return undefined
   }
 }

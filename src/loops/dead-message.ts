@@ -142,6 +142,7 @@ const envelopeBody = z.object({
   encoding: z.enum(['utf8', 'base64']),
   data: text,
 })
+/** Unlike that of a letter it may say more than we know: a newer version may have written it. */
 const failure = z.object({
   name: text,
   message: text,

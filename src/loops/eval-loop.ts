@@ -1,6 +1,7 @@
 import { systemClock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
-import { isFailedResult, read } from '../letter/result.ts'
+import { read } from '../letter/reading.ts'
+import { isFailedResult } from '../letter/result.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
 import { RequestLoop, type ProcessContext, type RequestLoopOptions } from './request-loop.ts'

@@ -1,4 +1,5 @@
-import { header, read } from '../letter/failure.ts'
+import { header } from '../letter/failure.ts'
+import { read } from '../letter/reading.ts'
 
 const maxLooked = 16
 

@@ -5,7 +5,8 @@ const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
 /** No wait of ours is longer: what is further away is a mistake in a number, not a plan. */
-const longestMs = 3650 * dayMs
+/** Ten years: no wait is longer. */
+export const longestMs = 3650 * dayMs
 
 /** However long the other side asks us to stay away, a letter is looked at once a day. */
 const longestRetryAfterMs = dayMs

@@ -1,4 +1,5 @@
-import { header, read } from '../letter/failure.ts'
+import { header } from '../letter/failure.ts'
+import { read } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
 
 /** Which kind of work failed, where that is known. It tells a timeout of GitHub from that of a language model. */

@@ -13,6 +13,7 @@ import {
 } from '../../src/store.ts'
 import { aLetter, type FakeClock } from '../../src/testing/index.ts'
 import type { StoreModel } from './model.ts'
+import { stepsOf, type Steps } from './step.ts'
 
 /** The store at work, and everything that a forgetful or late client could still have in its hands. */
 export interface Real {
@@ -28,43 +29,13 @@ export interface Real {
   reached: Set<string>
 }
 
-/** A step, told by the picks it was made from; `act` does it to both sides and compares. */
-class Step implements fc.AsyncCommand<StoreModel, Real> {
-  readonly #told: string
-  readonly #act: (model: StoreModel, real: Real) => Promise<void>
-
-  constructor(told: string, act: (model: StoreModel, real: Real) => Promise<void>) {
-    this.#told = told
-    this.#act = act
-  }
-
-  check(): boolean {
-    return true
-  }
-
-  async run(model: StoreModel, real: Real): Promise<void> {
-    model.nowMs = real.clock.now()
-    await this.#act(model, real)
-    real.steps += 1
-    if (real.steps % 5 === 0) await compare(model, real)
-  }
-
-  toString(): string {
-    return this.#told
-  }
-}
-
-type Steps = fc.Arbitrary<Step>
-
-const steps = <T>(
-  name: string,
-  picks: fc.Arbitrary<T>,
-  act: (picks: T, model: StoreModel, real: Real) => Promise<void>,
-): Steps =>
-  picks.map(
-    (picked) =>
-      new Step(`${name}(${JSON.stringify(picked)})`, (model, real) => act(picked, model, real)),
-  )
+/** Does the step to both sides and now and then compares all. */
+const steps = stepsOf<StoreModel, Real>((act) => async (model, real) => {
+  model.nowMs = real.clock.now()
+  await act(model, real)
+  real.steps += 1
+  if (real.steps % 5 === 0) await compare(model, real)
+})
 
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
 const nat = fc.nat(1000)
@@ -290,7 +261,7 @@ const reopen = steps('reopen', fc.constant(0), async (_, _model, real) => {
   if (real.reopen) real.store = await real.reopen()
 })
 
-export const commands: Steps[] = [
+export const commands: Steps<StoreModel, Real>[] = [
   add,
   add,
   add,

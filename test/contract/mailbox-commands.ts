@@ -5,6 +5,7 @@ import { toTimestamp } from '../../src/letter/time.ts'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import type { Item, MailboxModel } from './mailbox-model.ts'
 import type { ClosableMailboxBench } from './run-mailbox-contract.ts'
+import { stepsOf, type Steps } from './step.ts'
 
 /** The mailbox at work, and everything that a forgetful or late client could still have in its hands. */
 export interface Real {
@@ -20,42 +21,12 @@ export interface Real {
   reached: Set<string>
 }
 
-/** A step, told by the picks it was made from; `act` does it to both sides and compares. */
-class Step implements fc.AsyncCommand<MailboxModel, Real> {
-  readonly #told: string
-  readonly #act: (model: MailboxModel, real: Real) => Promise<void>
-
-  constructor(told: string, act: (model: MailboxModel, real: Real) => Promise<void>) {
-    this.#told = told
-    this.#act = act
-  }
-
-  check(): boolean {
-    return true
-  }
-
-  async run(model: MailboxModel, real: Real): Promise<void> {
-    model.nowMs = real.bench.now()
-    await this.#act(model, real)
-    await compare(model, real)
-  }
-
-  toString(): string {
-    return this.#told
-  }
-}
-
-type Steps = fc.Arbitrary<Step>
-
-const steps = <T>(
-  name: string,
-  picks: fc.Arbitrary<T>,
-  act: (picks: T, model: MailboxModel, real: Real) => Promise<void>,
-): Steps =>
-  picks.map(
-    (picked) =>
-      new Step(`${name}(${JSON.stringify(picked)})`, (model, real) => act(picked, model, real)),
-  )
+/** Does the step to both sides and compares. */
+const steps = stepsOf<MailboxModel, Real>((act) => async (model, real) => {
+  model.nowMs = real.bench.now()
+  await act(model, real)
+  await compare(model, real)
+})
 
 const token = fc.nat(1000)
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
@@ -214,7 +185,7 @@ const purge = steps('purge', fc.nat(4), async (n, model, { mailbox, reached }) =
   if (expected > 0) reached.add('purged')
 })
 
-const advance = (ms: fc.Arbitrary<number>): Steps =>
+const advance = (ms: fc.Arbitrary<number>): Steps<MailboxModel, Real> =>
   steps('advance', ms, (picked, _model, { bench }) => bench.advance(picked))
 
 const reopen = steps('reopen', fc.constant(0), async (_, model, real) => {
@@ -226,7 +197,7 @@ const reopen = steps('reopen', fc.constant(0), async (_, model, real) => {
 })
 
 /** Where time is real, little of it is asked for. */
-export function commandsFor(realTime: boolean): Steps[] {
+export function commandsFor(realTime: boolean): Steps<MailboxModel, Real>[] {
   const often = [send, send, receive, receive, receive, acknowledge, acknowledge, nack, nack]
   const seldom = [sendAgain, extend, extend, purge, reopen]
   if (realTime) return [...often, ...often, ...seldom, advance(fc.constant(1500))]

@@ -1,18 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Mailbox } from '../../../src/mailbox.ts'
 
-export const mailboxKinds = [
-  'memory',
-  'sqlite',
-  'postgres',
-  'redis',
-  'rabbitmq',
-  'nats',
-  'sqs',
-  'kafka',
-] as const
-export type MailboxKind = (typeof mailboxKinds)[number]
-
 /** A mailbox, and what the client of its broker gives alone, both open on the same server or disk. */
 export interface Pair {
   mailbox: Mailbox
@@ -24,22 +12,6 @@ export interface Pair {
 
 /** Sends, receives and deletes so many messages, with so many of them in hand at once: as durably as a mailbox, and with nothing more. */
 export type Raw = (messages: number, together: number) => Promise<void>
-
-/** Drivers are loaded only when they are measured. */
-const openings: Record<MailboxKind, () => Promise<{ open: () => Promise<Pair> }>> = {
-  memory: () => import('./memory.ts'),
-  sqlite: () => import('./sqlite.ts'),
-  postgres: () => import('./postgres.ts'),
-  redis: () => import('./redis.ts'),
-  rabbitmq: () => import('./rabbitmq.ts'),
-  nats: () => import('./nats.ts'),
-  sqs: () => import('./sqs.ts'),
-  kafka: () => import('./kafka.ts'),
-}
-
-export async function openPair(kind: MailboxKind): Promise<Pair> {
-  return (await openings[kind]()).open()
-}
 
 const bodyBytes = 1024
 let bodies = 0

@@ -1,5 +1,6 @@
 import type { BaseOptions } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
+import { unescaped } from '../text.ts'
 
 /** What may stand behind `?` in the URL. */
 export interface UrlSettings {
@@ -22,7 +23,7 @@ export function connectionTo(url: string): Connecting {
   const connecting: Connecting = { bootstrapBrokers: hosts.split(',').map(withPort) }
   if (scheme.toLowerCase() === 'kafkas') connecting.tls = {}
   if (secrets === undefined) return connecting
-  const [username = '', ...rest] = secrets.split(':').map(plain)
+  const [username = '', ...rest] = secrets.split(':').map(unescaped)
   const asked = (new URLSearchParams(query).get('sasl') ?? 'PLAIN').toUpperCase()
   const mechanism = mechanisms.find((one) => one === asked)
   if (!mechanism) throw wrong(`has sasl=${mechanisms.join(' or ')} behind ?`)
@@ -59,14 +60,6 @@ function partsOf(url: string): RegExpExecArray {
 }
 
 const withPort = (host: string): string => (/:\d+$/.test(host) ? host : `${host}:9092`)
-
-function plain(secret: string): string {
-  try {
-    return decodeURIComponent(secret)
-  } catch {
-    return secret
-  }
-}
 
 function wrong(what: string): RedriveError {
   return new RedriveError(

@@ -1,5 +1,6 @@
 import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { RedriveError } from '../../errors.ts'
+import { unescaped } from '../text.ts'
 
 /** What may stand behind `?` in the URL. */
 export interface UrlSettings {
@@ -17,7 +18,7 @@ export function connectionTo(url: string): NodeConnectionOptions {
   const options: NodeConnectionOptions = { servers: hosts.split(',') }
   if (scheme.toLowerCase() === 'tls') options.tls = {}
   if (secrets === undefined) return options
-  const [user = '', ...rest] = secrets.split(':').map(plain)
+  const [user = '', ...rest] = secrets.split(':').map(unescaped)
   if (rest.length === 0) return { ...options, token: user }
   return { ...options, user, pass: rest.join(':') }
 }
@@ -43,14 +44,6 @@ export function settingsIn(url: string): UrlSettings {
       )
   }
   return settings
-}
-
-function plain(secret: string): string {
-  try {
-    return decodeURIComponent(secret)
-  } catch {
-    return secret
-  }
 }
 
 function wrong(what: string): RedriveError {

@@ -1,5 +1,6 @@
 import { headers as newHeaders, type Msg, type MsgHdrs } from '@nats-io/transport-node'
 import type { Delivery, Parcel } from '../../mailbox.ts'
+import { ascii } from '../text.ts'
 
 /** The header that only our messages have: what NATS has no place for, as JSON. */
 const ours = 'Redrive'
@@ -160,13 +161,5 @@ function isTexts(value: unknown): value is Record<string, string> {
     typeof value === 'object' &&
     value !== null &&
     Object.values(value).every((one) => typeof one === 'string')
-  )
-}
-
-/** JSON in which every character is one byte. */
-function ascii(json: string): string {
-  return json.replaceAll(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }

@@ -1,5 +1,6 @@
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs'
 import type { Delivery, Parcel } from '../../mailbox.ts'
+import { ascii } from '../text.ts'
 
 /** The attribute that only our messages have. SQS takes ten of them; all that there is to say stands in this one, as JSON. */
 const ours = 'Redrive'
@@ -120,13 +121,5 @@ function isMeta(value: unknown): value is Meta {
     typeof headers === 'object' &&
     headers !== null &&
     Object.values(headers).every((one) => typeof one === 'string')
-  )
-}
-
-/** JSON in which every character is one byte. */
-function ascii(json: string): string {
-  return json.replaceAll(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 }
