@@ -2,7 +2,7 @@ import { systemClock, type Clock } from './clock.ts'
 import { needing } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
-import { unescaped } from './mailboxes/text.ts'
+import { unescaped } from './url.ts'
 import { nearest } from './nearest.ts'
 
 export interface OpenMailboxOptions {

@@ -1,5 +1,5 @@
 import { toTimestamp } from '../letter/time.ts'
-import type { Stored, Written } from '../mailboxes/kafka/packing.ts'
+import type { Stored, Written } from '../kafka/record.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
 
 /** Where a record was before it died, and what killed it, as far as somebody wrote that into its headers. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { openedOf, type Stored } from '../../src/mailboxes/kafka/packing.ts'
+import type { Stored } from '../../src/kafka/record.ts'
+import { openedOf } from '../../src/mailboxes/kafka/packing.ts'
 import { foreignLetterOf, homewardOf } from '../../src/taps/kafka-letter.ts'
 import { connectHeaders, springHeaders } from './kafka-headers.ts'
 

@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock.ts'
-import type { Progress } from './progress.ts'
-import type { Opened, Stored } from './packing.ts'
-import type { Reading } from './fetcher.ts'
+import type { Progress } from '../../kafka/progress.ts'
+import type { Opened } from './packing.ts'
+import type { Stored } from '../../kafka/record.ts'
+import type { Reading } from '../../kafka/fetcher.ts'
 
 /** A partition that is ours, for as long as it is. When it comes back to us later, it is another one. */
 export interface Part extends Reading {

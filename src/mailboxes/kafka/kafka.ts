@@ -12,17 +12,18 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { settingsIn } from './address.ts'
-import { Cluster } from './cluster.ts'
-import { Fetcher } from './fetcher.ts'
-import { keyOf, type Place } from './group.ts'
+import { sizeOf } from '../../kafka/record.ts'
+import { settingsIn } from '../../kafka/address.ts'
+import { Cluster } from '../../kafka/cluster.ts'
+import { Fetcher } from '../../kafka/fetcher.ts'
+import { keyOf, type Place } from '../../kafka/group.ts'
 import type { Entry, Part } from './holding.ts'
 import { Intake } from './intake.ts'
 import { topicOf } from './naming.ts'
-import { copyOf, deliveryOf, openedOf, sizeOf, writtenOf, type Memory } from './packing.ts'
-import { done, Progress } from './progress.ts'
-import { Sender } from './sender.ts'
-import { isRefusal } from './trouble.ts'
+import { copyOf, deliveryOf, openedOf, writtenOf, type Memory } from './packing.ts'
+import { done, Progress } from '../../kafka/progress.ts'
+import { Sender } from '../../kafka/sender.ts'
+import { isRefusal } from '../../kafka/trouble.ts'
 
 export interface KafkaMailboxOptions {
   name: string

@@ -1,3 +1,4 @@
+import type { Stored, Written } from '../../kafka/record.ts'
 import type { Delivery, Parcel } from '../../mailbox.ts'
 
 /** The header that only our messages have: what Kafka has no place for, as JSON. */
@@ -19,24 +20,6 @@ interface Meta extends Partial<Memory> {
   replyTo?: string
   /** The header of a sender that is called like ours. */
   same?: string
-}
-
-/** A record as it lies in a topic. */
-export interface Stored {
-  topic: string
-  partition: number
-  offset: number
-  timestampMs: number
-  key: Buffer | undefined
-  value: Buffer
-  headers: readonly (readonly [name: Buffer, value: Buffer])[]
-}
-
-/** A record to be sent. Names may come twice, so they are told apart by their buffers. */
-export interface Written {
-  value: Buffer
-  headers: Map<Buffer, Buffer>
-  key?: Buffer
 }
 
 export type Opened = Parcel & Memory
@@ -98,13 +81,6 @@ export function deliveryOf(
 ): Delivery {
   const { notBeforeMs: _, ...rest } = opened
   return { ...rest, ...told, bytes: Uint8Array.from(opened.bytes), headers: { ...opened.headers } }
-}
-
-/** As the broker measures it, near enough. */
-export function sizeOf({ value, headers, key }: Written): number {
-  let size = value.byteLength + (key?.byteLength ?? 0) + 70
-  for (const [name, text] of headers) size += name.byteLength + text.byteLength + 10
-  return size
 }
 
 function textsIn({ headers }: Stored): Map<string, string> {

@@ -1,6 +1,6 @@
 import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { RedriveError } from '../../errors.ts'
-import { unescaped } from '../text.ts'
+import { unescaped } from '../../url.ts'
 
 /** What may stand behind `?` in the URL. */
 export interface UrlSettings {

@@ -1,6 +1,6 @@
 import { headers as newHeaders, type Msg, type MsgHdrs } from '@nats-io/transport-node'
 import type { Delivery, Parcel } from '../../mailbox.ts'
-import { ascii } from '../text.ts'
+import { ascii } from '../ascii.ts'
 
 /** The header that only our messages have: what NATS has no place for, as JSON. */
 const ours = 'Redrive'

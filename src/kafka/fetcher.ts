@@ -1,9 +1,9 @@
 import type { Consumer } from '@platformatic/kafka'
-import { sleep } from '../../clock.ts'
-import type { RedriveError } from '../../errors.ts'
+import { sleep } from '../clock.ts'
+import type { RedriveError } from '../errors.ts'
 import type { Cluster } from './cluster.ts'
 import { keyOf, type Place } from './group.ts'
-import type { Stored } from './packing.ts'
+import type { Stored } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
 /** A partition that is read from its position on, as long as there is room. */

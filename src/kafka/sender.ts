@@ -1,7 +1,7 @@
 import type { MessageToProduce, Producer } from '@platformatic/kafka'
-import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
+import { gatherer, type Gatherer, type Outcome } from '../kept/gather.ts'
 import type { Cluster } from './cluster.ts'
-import { sizeOf, type Written } from './packing.ts'
+import { sizeOf, type Written } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
 /** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */

@@ -5,8 +5,8 @@ import {
   type offsetCommitV9,
   type offsetFetchV9,
 } from '@platformatic/kafka'
-import { sleep } from '../../clock.ts'
-import type { RedriveError } from '../../errors.ts'
+import { sleep } from '../clock.ts'
+import type { RedriveError } from '../errors.ts'
 import { askBroker, type Cluster } from './cluster.ts'
 
 type OffsetCommitRequest = Parameters<typeof offsetCommitV9.createRequest>

@@ -10,8 +10,8 @@ import {
   type Connection,
   type GroupOptions,
 } from '@platformatic/kafka'
-import type { Clock } from '../../clock.ts'
-import type { RedriveError } from '../../errors.ts'
+import type { Clock } from '../clock.ts'
+import type { RedriveError } from '../errors.ts'
 import { connectionTo, placeOf } from './address.ts'
 import { troubleOf } from './trouble.ts'
 

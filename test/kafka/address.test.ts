@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { connectionTo, placeOf, settingsIn } from '../../../src/mailboxes/kafka/address.ts'
+import { connectionTo, placeOf, settingsIn } from '../../src/kafka/address.ts'
 
 describe('connectionTo', () => {
   it('names hosts, with the usual port where none is said', () => {

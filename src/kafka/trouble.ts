@@ -1,5 +1,5 @@
 import { findErrorBy } from '@platformatic/kafka'
-import { RedriveError, type ErrorCode } from '../../errors.ts'
+import { RedriveError, type ErrorCode } from '../errors.ts'
 
 /** What Kafka refuses with, by its own names, and what that means for whoever reads it. */
 const refusals: Record<string, [code: ErrorCode, advice: string]> = {

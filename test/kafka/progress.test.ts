@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { done, Progress } from '../../../src/mailboxes/kafka/progress.ts'
+import { done, Progress } from '../../src/kafka/progress.ts'
 
 describe('Progress', () => {
   it('moves over what is done in one piece, and no further', () => {

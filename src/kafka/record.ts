@@ -1,0 +1,24 @@
+/** A record as it lies in a topic. */
+export interface Stored {
+  topic: string
+  partition: number
+  offset: number
+  timestampMs: number
+  key: Buffer | undefined
+  value: Buffer
+  headers: readonly (readonly [name: Buffer, value: Buffer])[]
+}
+
+/** A record to be sent. Names may come twice, so they are told apart by their buffers. */
+export interface Written {
+  value: Buffer
+  headers: Map<Buffer, Buffer>
+  key?: Buffer
+}
+
+/** As the broker measures it, near enough. */
+export function sizeOf({ value, headers, key }: Written): number {
+  let size = value.byteLength + (key?.byteLength ?? 0) + 70
+  for (const [name, text] of headers) size += name.byteLength + text.byteLength + 10
+  return size
+}
