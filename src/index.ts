@@ -2,6 +2,7 @@ export { DeadLetterQueue, type Enqueued, type GuardSettings, type Health } from 
 export type { QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'
+export type { ForeignLetterOptions } from './capture/foreign.ts'
 export type { OperationInput } from './capture/operation.ts'
 export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor.ts'
 export {
@@ -107,4 +108,5 @@ export {
 } from './loops/handlers/selective-replay.ts'
 export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'
 export { openMailbox, resolverOf, type OpenMailboxOptions } from './post-office.ts'
-export type { ForeignLetter, Keep, Tap } from './taps/tap.ts'
+export { sendBack, type SendBackOptions } from './taps/send-back.ts'
+export type { ForeignLetter, Keep, SentBack, Tap } from './taps/tap.ts'

@@ -5,6 +5,7 @@ import { AlertMonitor } from './alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
 import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor.ts'
+import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
 import { WorkflowGuard } from './capture/workflow.ts'
@@ -42,6 +43,7 @@ import {
   type Statistics,
 } from './statistics.ts'
 import type { Capacity, SearchOptions, Store, StoreHealth } from './store.ts'
+import type { Keep } from './taps/tap.ts'
 
 export interface GuardSettings<A> extends QueuePolicy {
   /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
@@ -218,6 +220,11 @@ export class DeadLetterQueue {
   /** Where loops keep their dead messages as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
     return letterDestination(this.#door, options)
+  }
+
+  /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
+  foreignLetters(options: ForeignLetterOptions = {}): Keep {
+    return keepForeign(this.#door, options)
   }
 
   // back

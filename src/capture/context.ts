@@ -84,10 +84,13 @@ function isCount(value: number): boolean {
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const unprintable = /[\u0000-\u001f\u007f]/
 
+export function isQueueName(name: unknown): boolean {
+  return typeof name === 'string' && name !== '' && name.length <= 200 && !unprintable.test(name)
+}
+
 /** Queue names are for people to read and filter by: any text of 1 to 200 characters without control characters. */
 export function checkQueueName(name: unknown): string {
-  if (typeof name === 'string' && name !== '' && name.length <= 200 && !unprintable.test(name))
-    return name
+  if (isQueueName(name)) return name as string
   const got = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name
   throw new RedriveError(
     'INVALID_INPUT',

@@ -11,15 +11,18 @@ export interface FailedMessage {
   body: Payload
   sourceMailbox: string
   deliveryCount: number
-  enqueuedAt: Timestamp
-  firstReceivedAt: Timestamp
-  firstFailedAt: Timestamp
+  /** Moments are absent where the broker does not tell. */
+  enqueuedAt?: Timestamp
+  firstReceivedAt?: Timestamp
+  firstFailedAt?: Timestamp
   headers: Readonly<Record<string, string>>
   requestId?: string
   replyTo?: string
   /** How often it was sent to its source again. */
   replays: number
   originalId: string
+  /** Tells this death from others of the same message in the same life. */
+  death?: string
   /** Running it again by itself would end badly: it cannot be read, or it may end its worker. */
   hopeless?: boolean
   note?: string
@@ -44,15 +47,16 @@ export function messageCapture(
 ): Captured {
   checkContext(context)
   const { sourceMailbox: mailbox, messageId, deliveryCount: deliveries } = message
-  const { enqueuedAt, firstReceivedAt, replyTo, requestId, headers, replays, originalId } = message
+  const { enqueuedAt, firstReceivedAt, firstFailedAt } = message
+  const { replyTo, requestId, headers, replays, originalId } = message
   const key = messageKey(message)
   const said: CaptureContext = {
-    id: letterId(key, enqueuedAt),
+    id: letterId(messageKey(message, message.death), enqueuedAt ?? firstFailedAt),
     dedupeKey: key,
     attempts: deliveries,
-    failedAt: message.firstFailedAt,
     headers: { ...headers },
     by: `mailbox ${mailbox}`,
+    ...(firstFailedAt === undefined ? {} : { failedAt: firstFailedAt }),
     ...(headers['traceparent'] === undefined ? {} : { traceparent: headers['traceparent'] }),
     ...(message.hopeless ? { policy: never() } : {}),
     ...context,
@@ -71,8 +75,8 @@ export function messageCapture(
       ...(replyTo === undefined ? {} : { replyTo }),
       ...(requestId === undefined ? {} : { requestId }),
       deliveries,
-      enqueuedAt,
-      firstReceivedAt,
+      ...(enqueuedAt === undefined ? {} : { enqueuedAt }),
+      ...(firstReceivedAt === undefined ? {} : { firstReceivedAt }),
     },
     payload: { ...message.body, version: 1 },
     thrown,
@@ -84,22 +88,22 @@ export function messageCapture(
  * One message, one key: the same for every delivery of it, another one once it was replayed. The body is part of it, since
  * senders may use an id again for something else.
  */
-export function messageKey({
-  sourceMailbox,
-  messageId,
-  replays,
-  body,
-}: Pick<FailedMessage, 'sourceMailbox' | 'messageId' | 'replays' | 'body'>): string {
+export function messageKey(
+  message: Pick<FailedMessage, 'sourceMailbox' | 'messageId' | 'replays' | 'body'>,
+  death?: string,
+): string {
+  const { sourceMailbox, messageId, replays, body } = message
+  const life = [sourceMailbox, messageId, replays]
   return createHash('sha256')
-    .update(JSON.stringify([sourceMailbox, messageId, replays]))
+    .update(JSON.stringify(death === undefined ? life : [...life, death]))
     .update(body.bytes)
     .digest('hex')
     .slice(0, 40)
 }
 
 /** A UUIDv7 by its form: the moment of sending, so that it sorts among others, and 74 bits of the key. */
-function letterId(key: string, enqueuedAt: Timestamp): string {
-  const sentMs = toMs(enqueuedAt)
+function letterId(key: string, sentAt: Timestamp = ''): string {
+  const sentMs = toMs(sentAt)
   const time = (Number.isNaN(sentMs) ? 0 : sentMs).toString(16).padStart(12, '0').slice(-12)
   const variant = ((Number.parseInt(key.slice(3, 4), 16) & 0x3) | 0x8).toString(16)
   return `${time.slice(0, 8)}-${time.slice(8)}-7${key.slice(0, 3)}-${variant}${key.slice(4, 7)}-${key.slice(7, 19)}`

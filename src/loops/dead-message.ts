@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { toFailure } from '../letter/failure.ts'
 import type { Failure, Payload } from '../letter/letter.ts'
+import { lineage, originalIdOf, replaysOf } from '../letter/lineage.ts'
 import { decodeText, kindOf } from '../letter/payload.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Message } from '../mailbox.ts'
@@ -44,13 +45,6 @@ export interface FailedAttempt {
   error: string
   errorType: string
 }
-
-/** What a replayed message says about its past. */
-export const lineage = {
-  replays: 'redrive-replays',
-  firstFailedAt: 'redrive-first-failed-at',
-  originalId: 'redrive-original-id',
-} as const
 
 export interface FinalFailure {
   sourceMailbox: string
@@ -101,15 +95,9 @@ function pastOf(
   const first = toMs(headers[lineage.firstFailedAt] ?? '')
   return {
     replays: replaysOf(headers),
-    originalId: headers[lineage.originalId]?.slice(0, 200) || id,
+    originalId: originalIdOf(headers, id),
     firstFailedAt: Number.isNaN(first) ? failedAt : toTimestamp(first),
   }
-}
-
-/** How often a message was sent to its source again, by what it says itself. */
-export function replaysOf(headers: Readonly<Record<string, string>>): number {
-  const said = headers[lineage.replays] ?? ''
-  return /^\d{1,6}$/.test(said) ? Number(said) : 0
 }
 
 /** The trace of a W3C traceparent. */

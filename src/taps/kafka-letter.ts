@@ -1,5 +1,7 @@
 import { toTimestamp } from '../letter/time.ts'
 import type { Stored, Written } from '../kafka/record.ts'
+import { lineage } from '../letter/lineage.ts'
+import { lineageOf } from './homeward.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
 
 /** Where a record was before it died, and what killed it, as far as somebody wrote that into its headers. */
@@ -10,15 +12,17 @@ interface Death {
   timestamp?: string
   /** Who gave it up: a consumer group, or a connector. */
   by?: string
+  /** The class of what was thrown. */
   error?: string
   message?: string
+  stack?: string
 }
 
 const spring = 'kafka_dlt-'
 const connect = '__connect.errors.'
 
 /** Headers of these are about its death, and do not go back with it. */
-const ofDeath = [spring, connect, 'kafka_deliveryAttempt', 'redrive-replays', 'redrive-original-id']
+const ofDeath = [spring, connect, 'kafka_deliveryAttempt', lineage.replays, lineage.originalId]
 
 /** Java writes these as big-endian numbers, of four bytes or eight. */
 const numbers = new Set([
@@ -32,12 +36,15 @@ const numbers = new Set([
 export function foreignLetterOf(stored: Stored): ForeignLetter {
   const headers = textsOf(stored)
   const death = { ...deathByConnect(headers), ...deathBySpring(headers) }
-  const { topic, error, message, by } = death
+  const { topic, error, message, by, timestamp = '' } = death
   const why = [error, message].filter((part) => part !== undefined && part !== '').join(': ')
+  const sentMs = /^\d{1,15}$/.test(timestamp) ? Number(timestamp) : undefined
   return {
     source: topic ?? stored.topic,
-    reason: why === '' ? `found in ${stored.topic}` : why,
+    reason: why === '' ? 'nobody wrote on it why' : why,
+    ...(error === undefined ? {} : { error: thrownIn(death, error) }),
     deliveries: Math.max(1, Number(headers['kafka_deliveryAttempt'] ?? 1) || 1),
+    ...(sentMs === undefined ? {} : { enqueuedAt: toTimestamp(sentMs) }),
     failedAt: toTimestamp(stored.timestampMs),
     body: Uint8Array.from(stored.value),
     contentType: headers['content-type'] ?? 'application/octet-stream',
@@ -47,7 +54,7 @@ export function foreignLetterOf(stored: Stored): ForeignLetter {
       ...(topic === undefined ? {} : { topic }),
       ...(death.partition === undefined ? {} : { partition: death.partition }),
       ...(death.offset === undefined ? {} : { offset: death.offset }),
-      ...(death.timestamp === undefined ? {} : { timestamp: death.timestamp }),
+      ...(timestamp === '' ? {} : { timestamp }),
       ...(by === undefined ? {} : { by }),
       ...(stored.key ? { key: stored.key.toString('base64') } : {}),
       deadLetterTopic: stored.topic,
@@ -67,8 +74,8 @@ export function homewardOf(letter: SentBack, generation: number): Written {
     const isSame = Object.hasOwn(bytes, name) && raw.toString() === text
     headers.set(Buffer.from(name), isSame ? raw : Buffer.from(text))
   }
-  headers.set(Buffer.from('redrive-replays'), Buffer.from(String(generation)))
-  headers.set(Buffer.from('redrive-original-id'), Buffer.from(letter.messageId))
+  for (const [name, text] of Object.entries(lineageOf(letter, generation)))
+    headers.set(Buffer.from(name), Buffer.from(text))
   const written = { value: Buffer.from(letter.body), headers }
   const { key } = letter.origin
   return key === undefined ? written : { ...written, key: Buffer.from(key, 'base64') }
@@ -85,6 +92,7 @@ function deathBySpring(headers: Record<string, string>): Death {
     // The first is that of the listener around it; the cause is what the work threw.
     error: of('exception-cause-fqcn') ?? of('exception-fqcn') ?? of('key-exception-fqcn'),
     message: of('exception-message') ?? of('key-exception-message'),
+    stack: of('exception-stacktrace') ?? of('key-exception-stacktrace'),
   })
 }
 
@@ -101,7 +109,17 @@ function deathByConnect(headers: Record<string, string>): Death {
     by: connector === undefined || task === undefined ? connector : `${connector}/${task}`,
     error: of('exception.class.name'),
     message: stage === undefined ? text : [text, `(in ${stage})`].filter(Boolean).join(' '),
+    stack: of('exception.stacktrace'),
   })
+}
+
+/** By the short name of its class, as rules know it; the stack begins with the long one. */
+function thrownIn(
+  { message = '', stack }: Death,
+  error: string,
+): NonNullable<ForeignLetter['error']> {
+  const name = error.split(/[.$]/).findLast((part) => part !== '') ?? error
+  return stack === undefined ? { name, message } : { name, message, stack }
 }
 
 /** Only what was said. */

@@ -5,6 +5,7 @@ import { RedriveError } from '../errors.ts'
 import { Cluster } from '../kafka/cluster.ts'
 import { Intake } from '../mailboxes/kafka/intake.ts'
 import { Sender } from '../kafka/sender.ts'
+import { sent } from './homeward.ts'
 import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
 import { reading, type Reading } from './reading.ts'
 import type { Keep, SentBack, Tap } from './tap.ts'
@@ -88,11 +89,8 @@ class KafkaTap implements Tap {
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no topic')
     const written = homewardOf(letter, generation)
     const isNumber = partition !== undefined && /^\d{1,6}$/.test(partition)
-    await this.#sender.send({
-      topic,
-      written,
-      ...(isNumber ? { partition: Number(partition) } : {}),
-    })
+    const to = isNumber ? { partition: Number(partition) } : {}
+    await sent(`the topic ${topic}`, () => this.#sender.send({ topic, written, ...to }))
   }
 
   async #turn(signal: AbortSignal): Promise<void> {

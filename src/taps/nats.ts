@@ -11,6 +11,7 @@ import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import { connectionTo, placeOf } from '../mailboxes/nats/address.ts'
 import { isMissing, isTaken } from '../mailboxes/nats/trouble.ts'
 import { wireTo, type Wire } from '../mailboxes/nats/wire.ts'
+import { lineageOf, onceIdOf, sent } from './homeward.ts'
 import { reading, type Reading } from './reading.ts'
 import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
 
@@ -52,7 +53,7 @@ interface Advisory {
   consumer: string
   seq: number
   deliveries: number
-  at: Timestamp
+  at?: Timestamp
 }
 
 class NatsTap implements Tap {
@@ -103,9 +104,10 @@ class NatsTap implements Tap {
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no subject')
     const wire = await this.#connected()
     const headers = newHeaders()
-    for (const [name, value] of Object.entries(letter.headers)) headers.append(name, value)
-    const msgID = `${letter.messageId}:${generation}`
-    await wire.publish(to, letter.body, { headers, msgID })
+    const said = { ...letter.headers, ...lineageOf(letter, generation) }
+    for (const [name, value] of Object.entries(said)) headers.set(name, value)
+    const msgID = onceIdOf(letter, generation)
+    await sent(`the subject ${to}`, () => wire.publish(to, letter.body, { headers, msgID }))
   }
 
   async #connect(): Promise<Wire> {
@@ -159,7 +161,7 @@ class NatsTap implements Tap {
     for (const one of carried) if (one.status === 'rejected') throw one.reason
   }
 
-  /** Acknowledged only once it is kept. */
+  /** Acknowledged only once it is kept, and removed only after that: told of it again, we would find nothing to read. */
   async #carry(wire: Wire, message: Msg): Promise<void> {
     const advisory = advisoryIn(message)
     try {
@@ -169,16 +171,18 @@ class NatsTap implements Tap {
       throw error
     }
     await wire.request(message.reply!, '+ACK')
+    if (advisory && this.#options.remove) await this.#remove(wire, advisory)
   }
 
   async #keep(wire: Wire, advisory: Advisory): Promise<void> {
     const { stream, seq } = advisory
-    const { streams } = wire.streams
-    const stored = await wire.call(() => streams.getMessage(stream, { seq }))
+    const stored = await wire.call(() => wire.streams.streams.getMessage(stream, { seq }))
     await this.#options.keep(foreignOf(advisory, stored))
-    if (!this.#options.remove || !stored) return
-    // Somebody may have acknowledged or deleted it meanwhile.
-    await wire.call(() => streams.deleteMessage(stream, seq, false)).catch(() => {})
+  }
+
+  /** Somebody may have acknowledged or deleted it meanwhile. */
+  async #remove(wire: Wire, { stream, seq }: Advisory): Promise<void> {
+    await wire.call(() => wire.streams.streams.deleteMessage(stream, seq, false)).catch(() => {})
   }
 
   #connected(): Promise<Wire> {
@@ -194,8 +198,9 @@ function advisoryIn(message: Msg): Advisory | undefined {
     const { stream, consumer, stream_seq: seq, deliveries, timestamp } = said
     if (typeof stream !== 'string' || typeof consumer !== 'string') return undefined
     if (typeof seq !== 'number' || typeof deliveries !== 'number') return undefined
-    const at = toTimestamp(toMs(String(timestamp)) || 0)
-    return { stream, consumer, seq, deliveries, at }
+    const atMs = toMs(String(timestamp))
+    const at = Number.isNaN(atMs) ? {} : { at: toTimestamp(atMs) }
+    return { stream, consumer, seq, deliveries, ...at }
   } catch {
     return undefined
   }
@@ -208,9 +213,10 @@ function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter 
   const gone = stored ? '' : '; the message was gone from the stream by then'
   return {
     source: `${stream}/${consumer}`,
-    reason: `the consumer ${consumer} gave up after ${deliveries} deliveries (max_deliver)${gone}`,
+    reason: `given up after ${deliveries} deliveries (max_deliver)${gone}`,
     deliveries,
-    failedAt: at,
+    ...(stored ? { enqueuedAt: toTimestamp(stored.time.getTime()) } : {}),
+    ...(at === undefined ? {} : { failedAt: at, death: at }),
     body: stored?.data ?? new Uint8Array(),
     contentType: headers['Content-Type'] ?? 'application/octet-stream',
     headers,

@@ -1,6 +1,7 @@
 import type { Message, Options } from 'amqplib'
 import { toTimestamp } from '../letter/time.ts'
 import { fitting, headersOf, msOf, writtenOut } from '../mailboxes/rabbitmq/form.ts'
+import { lineageOf } from './homeward.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
 
 /** One time that a message died, as RabbitMQ tells it. */
@@ -16,7 +17,7 @@ interface Death {
 /** A message of a dead letter queue as a letter. One that never died, since somebody put it there by hand, is a letter too. */
 export function foreignLetterOf(
   message: Message,
-  about: { queue: string; nowMs: number; freshId: () => string },
+  about: { queue: string; freshId: () => string },
 ): ForeignLetter {
   const { fields, properties, content } = message
   const headers = headersOf(message)
@@ -27,11 +28,13 @@ export function foreignLetterOf(
     routingKey: fields.routingKey,
   }
   const last = deaths[0]
+  const sentMs = msOf(properties.timestamp)
   return {
     source: first.queue,
     reason: last?.reason ?? 'unknown',
     deliveries: deliveriesOf(deaths, first.queue, headers['x-delivery-count']),
-    failedAt: toTimestamp(last?.atMs ?? msOf(properties.timestamp) ?? about.nowMs),
+    ...(sentMs === undefined ? {} : { enqueuedAt: toTimestamp(sentMs) }),
+    ...(last?.atMs === undefined ? {} : { failedAt: toTimestamp(last.atMs) }),
     body: Buffer.from(content),
     contentType: textOf(properties.contentType) ?? 'application/octet-stream',
     headers: Object.fromEntries(
@@ -39,6 +42,7 @@ export function foreignLetterOf(
     ),
     // Nothing else in RabbitMQ tells two messages from one that comes twice; and a letter too many is better than one too few.
     messageId: textOf(properties.messageId) ?? about.freshId(),
+    ...(last ? { death: deathOf(deaths) } : {}),
     origin: {
       queue: first.queue,
       exchange: first.exchange,
@@ -68,8 +72,7 @@ export function homewardOf(letter: SentBack, generation: number): Options.Publis
     contentType: letter.contentType,
     headers: fitting({
       ...Object.fromEntries(headers),
-      'redrive-replays': String(generation),
-      'redrive-original-id': letter.messageId,
+      ...lineageOf(letter, generation),
     }),
   }
   if (Buffer.byteLength(letter.messageId) <= 255) publishing.messageId = letter.messageId
@@ -108,6 +111,12 @@ function firstOf(deaths: readonly Death[], headers: Record<string, unknown>): De
   const queue = headers['x-first-death-queue']
   const reason = headers['x-first-death-reason']
   return deaths.find((death) => death.queue === queue && death.reason === reason) ?? deaths.at(-1)
+}
+
+/** If somebody moves it back by other means, older servers count on from what is written on it, and newer ones begin anew with another time. */
+function deathOf(deaths: readonly Death[]): string {
+  const count = deaths.reduce((sum, death) => sum + death.count, 0)
+  return `${count} ${deaths[0]?.atMs ?? ''}`
 }
 
 /** The server counts how often it died, and says how often it was delivered only if the queue has a limit. */

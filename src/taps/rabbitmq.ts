@@ -3,6 +3,7 @@ import { sleep, systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { ignore, linkTo, within, type Link } from '../mailboxes/rabbitmq/link.ts'
 import { publisherTo, type Publisher } from '../mailboxes/rabbitmq/publisher.ts'
+import { sent } from './homeward.ts'
 import { foreignLetterOf, homewardOf } from './rabbitmq-letter.ts'
 import type { Keep, SentBack, Tap } from './tap.ts'
 
@@ -100,13 +101,13 @@ class RabbitMQTap implements Tap {
       throw new RedriveError('INVALID_INPUT', 'the letter does not say where in RabbitMQ it was')
     const [to, key] =
       this.#options.sendBackTo === 'queue' ? ['', queue] : ([exchange, routingKey] as const)
-    await this.#publisher.open()
-    const publishing = homewardOf(letter, generation)
-    if (await this.#publisher.publish(to, key, letter.body, publishing)) return
-    throw new RedriveError(
-      'MAILBOX_UNAVAILABLE',
-      `no queue takes what is sent to the exchange ${JSON.stringify(to)} with the routing key ${JSON.stringify(key)}: nothing was sent`,
-    )
+    const where = `the exchange ${JSON.stringify(to)} with the routing key ${JSON.stringify(key)}`
+    await sent(where, async () => {
+      await this.#publisher.open()
+      const publishing = homewardOf(letter, generation)
+      if (await this.#publisher.publish(to, key, letter.body, publishing)) return
+      throw new RedriveError('MAILBOX_UNAVAILABLE', 'no queue takes it there, and nothing was sent')
+    })
   }
 
   async #begin(model: ChannelModel): Promise<Session> {
@@ -138,8 +139,7 @@ class RabbitMQTap implements Tap {
    */
   async #keep({ channel, over }: Session, message: ConsumeMessage): Promise<void> {
     const { queue, keep, onTrouble } = this.#options
-    const nowMs = this.#clock.now()
-    const foreign = foreignLetterOf(message, { queue, nowMs, freshId: () => this.#clock.id() })
+    const foreign = foreignLetterOf(message, { queue, freshId: () => this.#clock.id() })
     for (let pauseMs = firstPauseMs; !over.signal.aborted; pauseMs *= 2)
       try {
         await keep(foreign)

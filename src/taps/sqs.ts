@@ -1,9 +1,15 @@
-import type { Message, MessageAttributeValue, SQSClientConfig } from '@aws-sdk/client-sqs'
+import type {
+  Message,
+  MessageAttributeValue,
+  SendMessageBatchRequestEntry,
+  SQSClientConfig,
+} from '@aws-sdk/client-sqs'
 import { systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { addressOf, type Address } from '../mailboxes/sqs/address.ts'
 import { wireTo, type Wire } from '../mailboxes/sqs/wire.ts'
+import { lineageOf, onceIdOf, sent } from './homeward.ts'
 import { reading, type Reading } from './reading.ts'
 import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
 
@@ -67,29 +73,26 @@ class SqsTap implements Tap {
     this.#wire.close()
   }
 
-  /** To the queue that it died in. Attributes go as they came. */
+  /** To the queue that it died in. Attributes go as they came, unless somebody has edited them. */
   async sendBack(letter: SentBack, generation: number): Promise<void> {
-    const { queue, attributes, group } = letter.origin
+    const { queue } = letter.origin
     if (queue === undefined)
       throw new RedriveError(
         'INVALID_INPUT',
         `nobody knows which queue ${letter.messageId} came from: give the tap its sourceQueue`,
       )
-    const failed = await this.#wire.send(await this.#urlOf(queue), [
-      {
-        Id: '0',
-        MessageBody: Buffer.from(letter.body).toString(),
-        MessageAttributes: attributesIn(attributes ?? '[]'),
-        ...(queue.endsWith('.fifo')
-          ? {
-              MessageGroupId: group ?? letter.messageId,
-              MessageDeduplicationId: `${letter.messageId}-${generation}`,
-            }
-          : {}),
-      },
-    ])
-    const failure = failed.get('0')
-    if (failure) throw this.#wire.refused(failure)
+    const entry = homewardOf(letter, generation, queue.endsWith('.fifo'))
+    await sent(`the queue ${queue}`, async () => {
+      try {
+        const failed = await this.#wire.send(await this.#urlOf(queue), [entry])
+        const failure = failed.get('0')
+        if (failure) throw this.#wire.refused(failure)
+      } catch (error) {
+        // It may have another URL when it is there again.
+        this.#urls.delete(queue)
+        throw error
+      }
+    })
   }
 
   async #turn(queueUrl: string): Promise<void> {
@@ -114,7 +117,8 @@ class SqsTap implements Tap {
 
   #foreignOf(message: Message): ForeignLetter {
     const { MessageId = '', Body = '', Attributes = {}, MessageAttributes = {} } = message
-    const { DeadLetterQueueSourceArn: arn, MessageGroupId: group } = Attributes
+    const { DeadLetterQueueSourceArn: arn, MessageGroupId: group, SentTimestamp } = Attributes
+    const sentMs = Number(SentTimestamp)
     const headers: Record<string, string> = Object.fromEntries(
       Object.entries(MessageAttributes).flatMap(([name, { StringValue }]) =>
         StringValue === undefined ? [] : [[name, StringValue]],
@@ -123,9 +127,9 @@ class SqsTap implements Tap {
     const from = arn?.split(':').at(-1) ?? this.#options.sourceQueue
     return {
       source: this.#queue,
-      reason: `${from ?? 'a queue'} gave it up after too many deliveries (maxReceiveCount)`,
+      reason: 'given up after too many deliveries (maxReceiveCount)',
       deliveries: Number(Attributes.ApproximateReceiveCount ?? 1),
-      failedAt: toTimestamp(this.#clock.now()),
+      ...(sentMs > 0 ? { enqueuedAt: toTimestamp(sentMs) } : {}),
       body: Buffer.from(Body),
       contentType: headers['Content-Type'] ?? 'text/plain; charset=utf-8',
       headers,
@@ -150,6 +154,29 @@ class SqsTap implements Tap {
 
 type Attributes = Record<string, MessageAttributeValue>
 
+/** SQS takes no more. */
+const maxAttributes = 10
+
+/** How a letter travels home. It says how often it went, if there is room for that. */
+function homewardOf(
+  letter: SentBack,
+  generation: number,
+  isFifo: boolean,
+): SendMessageBatchRequestEntry {
+  const { headers, origin, messageId } = letter
+  const own = attributesIn(origin['attributes'] ?? '[]', headers)
+  for (const [name, StringValue] of Object.entries(lineageOf(letter, generation)))
+    if (name in own || Object.keys(own).length < maxAttributes)
+      own[name] = { DataType: 'String', StringValue }
+  const once = { MessageDeduplicationId: onceIdOf(letter, generation) }
+  return {
+    Id: '0',
+    MessageBody: Buffer.from(letter.body).toString(),
+    MessageAttributes: own,
+    ...(isFifo ? { MessageGroupId: origin['group'] ?? messageId, ...once } : {}),
+  }
+}
+
 /** As JSON, with bytes in base64. */
 function attributesOf(attributes: Attributes): string {
   return JSON.stringify(
@@ -161,14 +188,19 @@ function attributesOf(attributes: Attributes): string {
   )
 }
 
-function attributesIn(json: string): Attributes {
+/** Bytes as they came, and texts as the headers have them now. */
+function attributesIn(json: string, headers: SentBack['headers']): Attributes {
   const rows = JSON.parse(json) as [name: string, type: string, value: string][]
-  return Object.fromEntries(
-    rows.map(([name, DataType, value]) => [
+  const types = new Map(rows.map(([name, type]) => [name, type]))
+  const bytes = rows.filter(([, type]) => type.startsWith('Binary'))
+  return Object.fromEntries([
+    ...Object.entries(headers).map(([name, StringValue]) => [
       name,
-      DataType.startsWith('Binary')
-        ? { DataType, BinaryValue: Buffer.from(value, 'base64') }
-        : { DataType, StringValue: value },
+      { DataType: types.get(name) ?? 'String', StringValue },
     ]),
-  )
+    ...bytes.map(([name, DataType, value]) => [
+      name,
+      { DataType, BinaryValue: Buffer.from(value, 'base64') },
+    ]),
+  ]) as Attributes
 }

@@ -6,14 +6,20 @@ export interface ForeignLetter {
   source: string
   /** Why it was given up, in the words of its broker. */
   reason: string
+  /** What its consumer died of, where somebody wrote that down. */
+  error?: { name: string; message: string; stack?: string }
   /** As far as the broker knows. */
   deliveries: number
-  failedAt: Timestamp
+  /** When it was sent first, and when it was given up. The same each time it is read, and absent where the broker does not tell. */
+  enqueuedAt?: Timestamp
+  failedAt?: Timestamp
   body: Uint8Array
   contentType: string
   headers: Record<string, string>
   /** The same each time the same dead letter is read, so that keeping it twice can be noticed. */
   messageId: string
+  /** Tells this death from others of the same message, where one can die again without having been sent anew. */
+  death?: string
   /** What is needed to send it back to where it was before it died. */
   origin: Record<string, string>
 }
@@ -27,7 +33,7 @@ export interface Tap {
   start(): Promise<void>
   /** Waits for what is being kept. Safe twice. */
   stop(): Promise<void>
-  /** Sends it back to where it came from. The same generation of the same letter is one message, where the broker can tell. */
+  /** Sends it back to where it came from. The same generation of the same letter, unless it was edited, is one message, where the broker can tell. */
   sendBack(letter: SentBack, generation: number): Promise<void>
 }
 

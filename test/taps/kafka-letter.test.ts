@@ -21,7 +21,13 @@ describe('foreignLetterOf', () => {
     expect(letter).toMatchObject({
       source: 'orders',
       reason: 'java.lang.IllegalStateException: no such customer',
+      error: {
+        name: 'IllegalStateException',
+        message: 'no such customer',
+        stack: 'IllegalStateException\n\tat com.acme.Billing.charge',
+      },
       deliveries: 3,
+      enqueuedAt: '2026-01-01T00:00:00.000Z',
       failedAt: '2026-01-02T00:00:00.000Z',
       messageId: 'orders.DLT:2:7',
       contentType: 'application/json',
@@ -35,6 +41,11 @@ describe('foreignLetterOf', () => {
     expect(foreignLetterOf(stored(connectHeaders()))).toMatchObject({
       source: 'payments',
       reason: 'org.apache.kafka.connect.errors.DataException: cannot convert (in VALUE_CONVERTER)',
+      error: {
+        name: 'DataException',
+        message: 'cannot convert (in VALUE_CONVERTER)',
+        stack: 'DataException\n\tat org.apache.kafka.connect',
+      },
       deliveries: 1,
       origin: { topic: 'payments', partition: '4', offset: '99', by: 'to-s3/0' },
     })
@@ -42,7 +53,8 @@ describe('foreignLetterOf', () => {
 
   it('makes a letter of what nobody wrote anything on', () => {
     const letter = foreignLetterOf(stored({}))
-    expect(letter).toMatchObject({ source: 'orders.DLT', reason: 'found in orders.DLT' })
+    expect(letter).toMatchObject({ source: 'orders.DLT', reason: 'nobody wrote on it why' })
+    expect(letter).not.toHaveProperty('error')
     expect(letter.origin['topic']).toBeUndefined()
   })
 

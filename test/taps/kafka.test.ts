@@ -1,15 +1,20 @@
 import { Admin, Producer } from '@platformatic/kafka'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
 import type { Stored } from '../../src/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
+import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import { kafkaPlace } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
+import { openLetters } from './letters.ts'
 import { connectHeaders, springHeaders } from './kafka-headers.ts'
 
 const { url, missing } = backend('kafka')
@@ -115,6 +120,77 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await expect(tap.sendBack(await kept.next(), 1)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
     })
+  })
+
+  it('keeps letters once, and sends them back on request, over all their lives', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
+    try {
+      await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
+      const { dlq, keep, keepAndCrash, next } = letters
+      const crashing = await started(keepAndCrash)
+      await dies('one', springHeaders(orders()))
+      const { letter } = await next('captured')
+      expect(letter).toMatchObject({
+        queue: orders(),
+        state: 'parked',
+        failure: {
+          name: 'IllegalStateException',
+          message: 'no such customer',
+          stack: 'IllegalStateException\n\tat com.acme.Billing.charge',
+        },
+        category: 'unknown',
+        headers: { trace: 'abc' },
+        source: { messageId: `${dlt()}:0:0`, deliveries: 3 },
+        metadata: { origin: { topic: orders(), partition: '1', by: 'billing' } },
+      })
+      await crashing.stop()
+      const tap = await started(keep)
+      expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
+      dlq.handle(orders(), sendBack(tap))
+      dlq.start()
+      await dlq.retry(letter.id)
+      expect((await next('resolved')).letter.id).toBe(letter.id)
+      const [home] = await read(orders(), 1)
+      expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
+      const headers = Object.fromEntries(home!.headers.map(([name, text]) => [String(name), text]))
+      expect(headers).toMatchObject({ trace: Buffer.from('abc') })
+      // It dies again, elsewhere: what a sink could not take has its headers still.
+      await dies('one', {
+        ...headers,
+        ...connectHeaders(orders()),
+        '__connect.errors.exception.class.name': Buffer.from(
+          'org.apache.kafka.common.errors.SerializationException',
+        ),
+      })
+      const again = (await next('captured')).letter
+      expect(again).toMatchObject({
+        state: 'parked',
+        failure: {
+          name: 'SerializationException',
+          message: 'cannot convert (in VALUE_CONVERTER)',
+        },
+        category: 'validation',
+        metadata: { replays: 1, originalId: `${dlt()}:0:0` },
+      })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('keeps a letter whose topic is gone', async () => {
+    await using letters = await openLetters()
+    const { dlq, keep, next } = letters
+    const tap = await started(keep)
+    await dies('one', springHeaders(orders()))
+    const { letter } = await next('captured')
+    await admin.deleteTopics({ topics: [orders()] })
+    dlq.handle(orders(), sendBack(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    const { failure } = (await next('parked')).letter
+    expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(failure.message).toContain(`could not be sent back to the topic ${orders()}`)
+    expect(await admin.listTopics()).not.toContain(orders())
   })
 
   it('brings again what could not be kept, and commits nothing of it before', async () => {

@@ -2,11 +2,13 @@ import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jet
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { natsTap } from '../../src/taps/nats.ts'
+import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateNats } from '../servers/private.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
+import { openLetters } from './letters.ts'
 
 describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
   let server: PrivateServer
@@ -59,7 +61,11 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     told.set('Content-Type', 'text/plain')
     told.set('trace', 'abc')
     await jetstream(connection).publish(`${stream}.orders`, body, { headers: told })
-    for (let deliveries = 0; deliveries < 3; deliveries++) (await next()).nak()
+    await refuse()
+  }
+
+  const refuse = async (times = 3): Promise<void> => {
+    for (let deliveries = 0; deliveries < times; deliveries++) (await next()).nak()
     // The server notices that it has given up when it next looks for something to deliver.
     const worker = await jetstream(connection).consumers.get(stream, 'worker')
     expect(await worker.next({ expires: 1000 })).toBeNull()
@@ -126,6 +132,72 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
       expect(message.headers?.get('trace')).toBe('abc')
       message.ack()
     }
+  })
+
+  it('sends what was edited as another message', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (foreign) => kept.put(foreign))
+    await dies('poison')
+    const foreign = await kept.next()
+    await tap.sendBack(foreign, 1)
+    await tap.sendBack({ ...foreign, body: Buffer.from('mended') }, 1)
+    for (const body of ['poison', 'mended']) {
+      const message = await next()
+      expect(message.string()).toBe(body)
+      message.ack()
+    }
+  })
+
+  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+    await using letters = await openLetters()
+    const { dlq, keepAndCrash } = letters
+    const crashing = await started(keepAndCrash)
+    await dies('poison')
+    const { letter } = await letters.next('captured')
+    expect(letter).toMatchObject({
+      queue: `${stream}/worker`,
+      state: 'parked',
+      failure: { name: 'DeadLettered', message: 'given up after 3 deliveries (max_deliver)' },
+      category: 'unknown',
+      headers: { trace: 'abc' },
+      payload: { contentType: 'text/plain' },
+      source: { messageId: `${stream}:1`, deliveries: 3 },
+      metadata: { origin: { stream, consumer: 'worker', subject: `${stream}.orders` } },
+    })
+    await crashing.stop()
+    const tap = await started(letters.keep)
+    expect(await letters.next('duplicate')).toMatchObject({ letter: { id: letter.id } })
+    dlq.handle(letter.queue, sendBack(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    expect((await letters.next('resolved')).letter.id).toBe(letter.id)
+    const back = await next()
+    expect([back.string(), back.subject]).toEqual(['poison', `${stream}.orders`])
+    expect(back.headers?.get('trace')).toBe('abc')
+    back.nak()
+    await refuse(2)
+    const again = (await letters.next('captured')).letter
+    expect(again.metadata).toMatchObject({ replays: 1, originalId: `${stream}:1` })
+    await dlq.retry(again.id)
+    await letters.next('resolved')
+    const twice = await next()
+    expect(twice.headers?.values('redrive-replays')).toEqual(['2'])
+    expect(twice.headers?.values('redrive-original-id')).toEqual([`${stream}:1`])
+  })
+
+  it('keeps a letter whose stream is gone', async () => {
+    await using letters = await openLetters()
+    const { dlq } = letters
+    const tap = await started(letters.keep)
+    await dies('poison')
+    const { letter } = await letters.next('captured')
+    await (await jetstreamManager(connection)).streams.delete(stream)
+    dlq.handle(letter.queue, sendBack(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    const { failure } = (await letters.next('parked')).letter
+    expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(failure.message).toContain(`could not be sent back to the subject ${stream}.orders`)
   })
 
   it('removes a letter from its stream once it is kept, if asked', async () => {

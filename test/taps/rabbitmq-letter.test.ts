@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { foreignLetterOf, homewardOf } from '../../src/taps/rabbitmq-letter.ts'
 
 const nowMs = Date.UTC(2026, 0, 2)
-const about = { queue: 'dead', nowMs, freshId: () => 'fresh' }
+const about = { queue: 'dead', freshId: () => 'fresh' }
 
 function message(properties: Partial<MessageProperties>): Message {
   const fields = { deliveryTag: 1, redelivered: false, exchange: 'dlx', routingKey: 'dead.key' }
@@ -49,12 +49,26 @@ describe('foreignLetterOf', () => {
     })
   })
 
+  it('tells one death of a message from the next', () => {
+    const deathOf = (...deaths: object[]): string | undefined => {
+      const headers = { 'x-death': deaths } as unknown as MessageProperties['headers']
+      return foreignLetterOf(message({ headers, messageId: 'm-1' }), about).death
+    }
+    const first = deathOf(rejected, expired)
+    expect(deathOf(rejected, expired)).toBe(first)
+    expect(deathOf({ ...rejected, count: 4 }, expired)).not.toBe(first)
+    expect(deathOf({ ...rejected, time: time(nowMs) }, expired)).not.toBe(first)
+  })
+
   it('takes a message that never died for what it is', () => {
-    expect(foreignLetterOf(message({ contentType: 'text/plain' }), about)).toMatchObject({
+    const sent = message({ contentType: 'text/plain', timestamp: nowMs / 1000 })
+    const letter = foreignLetterOf(sent, about)
+    expect(letter).not.toHaveProperty('failedAt')
+    expect(letter).toMatchObject({
       source: 'dead',
       reason: 'unknown',
       deliveries: 0,
-      failedAt: '2026-01-02T00:00:00.000Z',
+      enqueuedAt: '2026-01-02T00:00:00.000Z',
       contentType: 'text/plain',
       messageId: 'fresh',
       origin: { queue: 'dead', exchange: 'dlx', routingKey: 'dead.key' },

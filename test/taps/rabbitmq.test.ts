@@ -2,11 +2,13 @@ import type { Channel, GetMessage } from 'amqplib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
 import { rabbitmqTap, type RabbitMQTapOptions } from '../../src/taps/rabbitmq.ts'
+import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
 import { createProxy } from '../faults/proxy.ts'
 import { onRabbitMQ } from '../mailboxes/rabbitmq/place.ts'
 import { rabbitmqPlace, type RabbitmqPlace } from '../servers/broker-places.ts'
 import { backend } from '../servers/servers.ts'
+import { openLetters } from './letters.ts'
 
 const { url, missing } = backend('rabbitmq')
 
@@ -239,6 +241,76 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
   it('does not start on a queue that is not there', async () => {
     const tap = tapped({ queue: place.queue('nowhere'), keep: async () => {} })
     await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+  })
+
+  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+    await using opened = await openLetters()
+    const { dlq, keep, keepAndCrash, next } = opened
+    await send({ headers: { retries: 3, tenant: 'acme' } })
+    await reject()
+    const crashing = tapped({ keep: keepAndCrash })
+    await crashing.start()
+    const { letter } = await next('captured')
+    expect(letter).toMatchObject({
+      queue: orders,
+      state: 'parked',
+      failure: { name: 'DeadLettered', message: 'rejected' },
+      category: 'unknown',
+      headers: { retries: '3', tenant: 'acme' },
+      source: { mailbox: orders, messageId: 'm-1', deliveries: 1 },
+      metadata: {
+        reason: 'rejected',
+        origin: { queue: orders, exchange: shop, routingKey: 'order.new' },
+      },
+    })
+    await crashing.stop()
+    const tap = tapped({ keep })
+    await tap.start()
+    expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
+    dlq.handle(orders, sendBack(tap))
+    dlq.start()
+    await dlq.edit(letter.id, {
+      payload: 'a mended order',
+      contentType: 'text/plain',
+      by: 'somebody',
+      reason: 'it was wrong',
+    })
+    await dlq.retry(letter.id)
+    expect((await next('resolved')).letter.id).toBe(letter.id)
+    const back = await onRabbitMQ(url, async (channel) => {
+      const message = await arrived(channel, orders)
+      channel.nack(message, false, false)
+      await channel.checkQueue(orders)
+      return message
+    })
+    expect(back.content.toString()).toBe('a mended order')
+    expect(back.fields).toMatchObject({ exchange: shop, routingKey: 'order.new' })
+    expect(back.properties.headers).toMatchObject({ retries: 3, tenant: 'acme' })
+    const again = (await next('captured')).letter
+    expect(again.id).not.toBe(letter.id)
+    expect(again.metadata).toMatchObject({ replays: 1, originalId: 'm-1' })
+    expect((await dlq.find({ state: ['parked', 'resolved'] })).items).toHaveLength(2)
+  })
+
+  it.each([
+    ['queue', (channel: Channel) => channel.deleteQueue(orders)],
+    ['exchange', (channel: Channel) => channel.deleteExchange(shop)],
+  ])('keeps a letter whose %s is gone', async (_, remove) => {
+    await using opened = await openLetters()
+    const { dlq, keep, next } = opened
+    await send()
+    await reject()
+    const tap = tapped({ keep })
+    await tap.start()
+    const { letter } = await next('captured')
+    await onRabbitMQ(url, remove)
+    dlq.handle(orders, sendBack(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    const { failure, state } = (await next('parked')).letter
+    expect(state).toBe('parked')
+    expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(failure.message).toContain(`could not be sent back to the exchange "${shop}"`)
   })
 
   const reject = (): Promise<void> =>

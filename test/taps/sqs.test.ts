@@ -1,5 +1,6 @@
 import {
   CreateQueueCommand,
+  DeleteQueueCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
@@ -9,9 +10,11 @@ import {
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sqsTap } from '../../src/taps/sqs.ts'
+import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
+import { openLetters } from './letters.ts'
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
 
@@ -154,6 +157,78 @@ describe('sqsTap', () => {
       },
     })
     expect(Buffer.from(message!.MessageAttributes!['raw']!.BinaryValue!)).toEqual(Buffer.of(0, 255))
+  })
+
+  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+    await using letters = await openLetters()
+    const { dlq, keep, keepAndCrash, next } = letters
+    const crashing = await started(keepAndCrash)
+    const messageId = await dies('poison')
+    const { letter } = await next('captured')
+    expect(letter).toMatchObject({
+      queue: `${name}-dead`,
+      state: 'parked',
+      failure: { message: 'given up after too many deliveries (maxReceiveCount)' },
+      category: 'unknown',
+      headers: { trace: 'abc' },
+      source: { messageId },
+      metadata: { origin: { queue: name } },
+    })
+    await crashing.stop()
+    const tap = await started(keep)
+    expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
+    dlq.handle(letter.queue, sendBack(tap))
+    dlq.start()
+    await dlq.edit(letter.id, {
+      headers: { trace: 'def' },
+      by: 'somebody',
+      reason: 'another trace',
+    })
+    await dlq.retry(letter.id)
+    expect((await next('resolved')).letter.id).toBe(letter.id)
+    const [back] = await received(source)
+    expect(back).toMatchObject({
+      Body: 'poison',
+      MessageAttributes: {
+        trace: { DataType: 'String', StringValue: 'def' },
+        raw: { DataType: 'Binary' },
+        'redrive-replays': { StringValue: '1' },
+      },
+    })
+    for (const expected of [1, 0]) expect(await received(source)).toHaveLength(expected)
+    const again = (await next('captured')).letter
+    expect(again.metadata).toMatchObject({ replays: 1, originalId: messageId })
+  })
+
+  it('keeps a letter whose queue is gone, and sends it once it is there again', async () => {
+    await using letters = await openLetters()
+    const { dlq, keep, next } = letters
+    const tap = await started(keep)
+    await dies('poison')
+    const { letter } = await next('captured')
+    await client.send(new DeleteQueueCommand({ QueueUrl: source }))
+    dlq.handle(letter.queue, sendBack(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    const { failure } = (await next('parked')).letter
+    expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(failure.message).toContain(`could not be sent back to the queue ${name}`)
+    source = await createQueue(name)
+    await dlq.retry(letter.id)
+    await next('resolved')
+    expect(await received(source)).toMatchObject([{ Body: 'poison' }])
+  })
+
+  it('leaves out how often a letter went when SQS takes no more attributes', async () => {
+    const tap = await started(async () => {})
+    const headers = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`h${i}`, 'x']))
+    const letter = { body: Buffer.from('full'), contentType: 'text/plain', messageId: 'm', headers }
+    await tap.sendBack({ ...letter, origin: { queue: name } }, 1)
+    const [message] = await received(source)
+    expect(Object.keys(message!.MessageAttributes!).toSorted()).toEqual([
+      ...Object.keys(headers),
+      'redrive-replays',
+    ])
   })
 
   it('does not guess where a letter came from', async () => {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
+import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
 import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
-import { lineage, type DeadMessage } from '../dead-message.ts'
+import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 import { teller, type Listening } from '../events.ts'
 

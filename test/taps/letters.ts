@@ -1,0 +1,36 @@
+import type { EventOf, EventType, RedriveEvent } from '../../src/observer.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
+import type { Keep } from '../../src/taps/tap.ts'
+import { inbox, type Inbox } from './inbox.ts'
+
+/** A letter store for a tap, and what happens in it. */
+export interface Letters extends AsyncDisposable {
+  dlq: DeadLetterQueue
+  keep: Keep
+  /** Keeps, and ends before the broker can hear of it. */
+  keepAndCrash: Keep
+  /** The next event of this type, in order. */
+  next: <T extends EventType>(type: T) => Promise<EventOf<T>>
+}
+
+export async function openLetters(url = 'memory:'): Promise<Letters> {
+  const dlq = await DeadLetterQueue.open(url)
+  const events = new Map<EventType, Inbox<RedriveEvent>>()
+  const of = (type: EventType): Inbox<RedriveEvent> => {
+    const known = events.get(type) ?? inbox<RedriveEvent>()
+    events.set(type, known)
+    return known
+  }
+  dlq.on('*', (event) => of(event.type).put(event))
+  const keep = dlq.foreignLetters()
+  return {
+    [Symbol.asyncDispose]: () => dlq.close(),
+    dlq,
+    keep,
+    keepAndCrash: async (foreign) => {
+      await keep(foreign)
+      throw new Error('crashed before the acknowledgement')
+    },
+    next: async <T extends EventType>(type: T) => (await of(type).next()) as EventOf<T>,
+  }
+}
