@@ -69,6 +69,12 @@ const alike: Record<string, string> = {
   kafkas: 'kafka',
 }
 
+/** What people call brokers whose URLs begin otherwise. */
+const brands = new Map([
+  ['rabbitmq', 'amqp'],
+  ['jetstream', 'nats'],
+])
+
 /**
  * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`, `postgres://…#requests`, `redis://…#requests`,
  * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
@@ -85,8 +91,14 @@ export async function openMailbox(url: string, options: OpenMailboxOptions = {})
   // A server's own time is better than ours, so that the system's clock is not passed on.
   if (clock !== systemClock) given.clock = clock
   const mailbox = await driver(given)
-  await mailbox.open()
-  return mailbox
+  try {
+    await mailbox.open()
+    return mailbox
+  } catch (error) {
+    // Nobody else can: what it holds by now would keep the process alive.
+    await mailbox.close().catch(() => {})
+    throw error
+  }
 }
 
 /** Finds mailboxes by name among these. */
@@ -135,7 +147,7 @@ function driverOf(url: string): (given: Given) => Promise<Mailbox> {
   const scheme = schemeOf(url)
   if (scheme !== undefined && Object.hasOwn(drivers, scheme)) return drivers[scheme]!
   const known = Object.keys(drivers)
-  const near = scheme === undefined ? undefined : nearest(scheme, known)
+  const near = scheme === undefined ? undefined : (brands.get(scheme) ?? nearest(scheme, known))
   const hint = near ? `did you mean ${near}:?` : `known: ${known.join(':, ')}:`
   throw badUrl(
     scheme === undefined

@@ -7,13 +7,13 @@ const page = readFileSync(join(root, 'docs/operating/faults.md'), 'utf8')
 
 const rows = page
   .split('\n')
-  .filter((line) => /^\| [CDE]\d/.test(line))
+  .filter((line) => /^\| [CDEH]\d/.test(line))
   .map((line) => {
-    const [id, fault, stores, holds] = line
+    const [id, fault, kinds, holds] = line
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim())
-    return { id: id!, fault: fault!, stores: stores!.split(', '), holds: holds! }
+    return { id: id!, fault: fault!, kinds: kinds!.split(', '), holds: holds! }
   })
 
 /** Tests as the page names them: a file and a title. */
@@ -23,10 +23,14 @@ const named = rows.flatMap(({ id, holds }) =>
   ),
 )
 
+const stores = ['opensearch', 'postgres', 'redis', 'sqlite']
+const mailboxes = ['kafka', 'nats', 'postgres', 'rabbitmq', 'redis', 'sqlite', 'sqs']
+
 const ids = [
   ...Array.from({ length: 18 }, (_, n) => `C${n + 1}`),
   ...Array.from({ length: 13 }, (_, n) => `D${n + 1}`),
   ...Array.from({ length: 11 }, (_, n) => `E${n + 1}`),
+  ...Array.from({ length: 12 }, (_, n) => `H${n + 1}`),
 ]
 
 describe('the table of faults', () => {
@@ -36,9 +40,9 @@ describe('the table of faults', () => {
     expect(text.includes(title), title).toBe(true)
   })
 
-  it.each(ids)('says of %s for every store what holds it, or why nothing does', (id) => {
-    const stores = new Set(rows.filter((row) => row.id === id).flatMap((row) => row.stores))
-    expect([...stores].sort()).toEqual(['opensearch', 'postgres', 'redis', 'sqlite'])
+  it.each(ids)('says of %s for every store or mailbox what holds it, or why nothing does', (id) => {
+    const kinds = new Set(rows.filter((row) => row.id === id).flatMap((row) => row.kinds))
+    expect([...kinds].sort()).toEqual(id.startsWith('H') ? mailboxes : stores)
   })
 
   it('has the rows in their order, each with something said', () => {

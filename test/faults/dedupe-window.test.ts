@@ -1,0 +1,63 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MainLoop } from '../../src/loops/main-loop.ts'
+import type { Mailbox } from '../../src/mailbox.ts'
+import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import { openMailbox } from '../../src/post-office.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
+import { mailboxKinds, type MailboxGround } from './mailbox-grounds.ts'
+
+const { missing, begin } = mailboxKinds.nats
+
+describe.skipIf(missing)('a sender that repeats itself after NATS has forgotten the id', () => {
+  let ground: MailboxGround
+  let mailbox: Mailbox
+  let dlq: DeadLetterQueue
+  beforeEach(async () => {
+    ground = await begin()
+    mailbox = await openMailbox(ground.url('orders').replace('#', '&dedupeSeconds=1#'))
+    dlq = await DeadLetterQueue.open('memory:')
+  })
+  afterEach(async () => {
+    await dlq.close()
+    await mailbox.close()
+    await ground.clear()
+  })
+
+  const send = (): Promise<string> => mailbox.send({ order: 1 }, { id: 'order-1' })
+
+  /** Sends until it counts: before, the broker knows the id. */
+  const sendAnew = async (): Promise<void> => {
+    await expect
+      .poll(async () => (await send(), mailbox.approximateCount()), { timeout: 10_000 })
+      .toBe(1)
+  }
+
+  /** One turn of a loop in which the message fails for good. */
+  const fail = (): Promise<void> =>
+    new MainLoop({
+      requests: mailbox,
+      process: () => {
+        throw new Error('no such customer')
+      },
+      dlq: { to: dlq.deadLetters(), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
+    }).run({ maxIterations: 1 })
+
+  it('adds to the open letter of its message, and has another once that is resolved', async () => {
+    await send()
+    await send()
+    expect(await mailbox.approximateCount()).toBe(1)
+    await fail()
+    await sendAnew()
+    await fail()
+    const [letter, ...more] = (await dlq.find({})).items
+    expect(more).toEqual([])
+    expect(letter).toMatchObject({ occurrences: 2 })
+    await dlq.resolve(letter!.id)
+    await sendAnew()
+    await fail()
+    const state = ['pending', 'parked', 'resolved', 'exhausted'] as const
+    const states = (await dlq.find({ state: [...state] })).items.map((one) => one.state)
+    expect(states.filter((one) => one === 'resolved')).toHaveLength(1)
+    expect(states).toHaveLength(2)
+  })
+})

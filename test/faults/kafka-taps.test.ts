@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Admin, Producer } from '@platformatic/kafka'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { kafkaTap } from '../../src/taps/kafka.ts'
+import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
+import { kafkaPlace } from '../servers/broker-places.ts'
+import type { Place } from '../servers/places.ts'
+import { backend } from '../servers/servers.ts'
+import { inbox } from '../taps/inbox.ts'
+import { springHeaders } from '../taps/kafka-headers.ts'
+
+const { url, missing } = backend('kafka')
+const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
+
+describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_000 }, () => {
+  let place: Place
+  let admin: Admin
+  let producer: Producer
+  let dead: string
+  let orders: string
+  let groupId: string
+  const taps: Tap[] = []
+
+  beforeEach(async () => {
+    place = kafkaPlace(url)
+    dead = `${place.name}.orders.DLT`
+    orders = `${place.name}.orders`
+    groupId = `${place.name}.tap`
+    const settings = { clientId: place.name, bootstrapBrokers: [url] }
+    admin = new Admin(settings)
+    producer = new Producer(settings)
+    await make(dead, 1)
+    await make(orders, 3)
+  })
+
+  afterEach(async () => {
+    await Promise.all(taps.splice(0).map((tap) => tap.stop()))
+    await Promise.all([admin.close(), producer.close()])
+    await place.clear()
+  })
+
+  /** A broker does not show at once what it has made. */
+  const make = async (topic: string, partitions: number): Promise<void> => {
+    await admin.createTopics({ topics: [topic], partitions, replicas: 1 })
+    await expect.poll(() => admin.listTopics()).toContain(topic)
+  }
+
+  const remove = async (topic: string): Promise<void> => {
+    await admin.deleteTopics({ topics: [topic] })
+    await expect.poll(() => admin.listTopics()).not.toContain(topic)
+  }
+
+  const tapped = async (keep: (letter: ForeignLetter) => void): Promise<Tap> => {
+    const asked = { url, topics: [dead], groupId, sessionMs: 1000, timeoutMs: 2000 }
+    const tap = kafkaTap({ ...asked, keep: async (letter) => keep(letter) })
+    taps.push(tap)
+    await tap.start()
+    return tap
+  }
+
+  const dies = async (body: string): Promise<void> => {
+    const headers = new Map(
+      Object.entries(springHeaders(orders, 2)).map(([name, value]) => [Buffer.from(name), value]),
+    )
+    const message = { topic: dead, key: Buffer.from('key'), value: Buffer.from(body), headers }
+    await producer.send({ messages: [message] })
+  }
+
+  const committed = async (): Promise<number> => {
+    const [group] = await admin.listConsumerGroupOffsets({ groups: [groupId] })
+    return Number(group?.topics[0]?.partitions[0]?.committedOffset ?? -1)
+  }
+
+  /** How many there are in the topic, by partition. */
+  const lengths = async (topic: string): Promise<number[]> => {
+    const { topics } = await admin.metadata({ topics: [topic], forceUpdate: true })
+    const count = topics.get(topic)!.partitionsCount
+    const partitions = Array.from({ length: count }, (_, partitionIndex) => ({
+      partitionIndex,
+      timestamp: -1n,
+    }))
+    const [found] = await admin.listOffsets({ topics: [{ name: topic, partitions }] })
+    return found!.partitions
+      .toSorted((a, b) => a.partitionIndex - b.partitionIndex)
+      .map(({ offset }) => Number(offset))
+  }
+
+  it('that stood still past its session commits nothing any more, and what it kept has the ids that others kept', async () => {
+    for (const body of ['one', 'two', 'three']) await dies(body)
+    const script = join(import.meta.dirname, 'tapping.ts')
+    const child = spawn(process.execPath, [script, url, dead, groupId], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    try {
+      const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+      const next = async (): Promise<string> => (await lines.next()).value as string
+      const ids = [0, 1, 2].map((offset) => `${dead}:0:${offset}`)
+      for (const id of ids) expect(await next()).toBe(`keeping ${id}`)
+      child.kill('SIGSTOP')
+      const kept = inbox<string>()
+      await tapped(({ messageId }) => kept.put(messageId))
+      for (const id of ids) expect(await kept.next()).toBe(id)
+      await dies('four')
+      expect(await kept.next()).toBe(`${dead}:0:3`)
+      await expect.poll(committed).toBe(4)
+      child.stdin.write('go on\n')
+      child.kill('SIGCONT')
+      for (const id of ids) expect(await next()).toBe(`kept ${id}`)
+      // It has heard that it is a member no more, once it is one again.
+      const members = async (): Promise<number> =>
+        (await admin.describeGroups({ groups: [groupId] })).get(groupId)!.members.size
+      await expect.poll(members, { timeout: 20_000 }).toBe(2)
+      const ended = once(child, 'exit')
+      child.stdin.end()
+      expect(await ended).toEqual([0, null])
+      expect(await committed()).toBe(4)
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+
+  it('fails to send back to a topic that was deleted, and the letter can go once it is there again', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await tapped((letter) => kept.put(letter))
+    await dies('one')
+    const letter = await kept.next()
+    await remove(orders)
+    await expect(tap.sendBack(letter, 1)).rejects.toMatchObject(unavailable)
+    expect(await admin.listTopics()).not.toContain(orders)
+    await make(orders, 3)
+    await expect.poll(() => sent(tap, letter), { timeout: 20_000 }).toBe(true)
+    expect(await lengths(orders)).toEqual([0, 0, 1])
+  })
+
+  it('sends back to a partition that there is when its own is no more', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await tapped((letter) => kept.put(letter))
+    await dies('one')
+    const letter = await kept.next()
+    await remove(orders)
+    await make(orders, 1)
+    await expect.poll(() => sent(tap, letter), { timeout: 20_000 }).toBe(true)
+    expect(await lengths(orders)).toEqual([1])
+  })
+
+  it('sends back to the same partition though others were added, and what retention has taken from the topics', async () => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await tapped((letter) => kept.put(letter))
+    await dies('one')
+    const letter = await kept.next()
+    await admin.createPartitions({ topics: [{ name: orders, count: 6, assignments: null }] })
+    const partitions = [{ partition: 0, offset: 1n }]
+    await admin.deleteRecords({ topics: [{ name: dead, partitions }] })
+    await tap.sendBack(letter, 1)
+    await expect.poll(() => lengths(orders)).toEqual([0, 0, 1, 0, 0, 0])
+  })
+})
+
+const sent = (tap: Tap, letter: ForeignLetter): Promise<boolean> =>
+  tap.sendBack(letter, 1).then(
+    () => true,
+    () => false,
+  )

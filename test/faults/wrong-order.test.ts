@@ -1,0 +1,112 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../scripts/servers/machine.ts'
+import { openMailbox } from '../../src/post-office.ts'
+import type { BugName } from '../crash/mailbox/bugs.ts'
+import { names } from '../crash/mailbox/child.ts'
+import { keptLetters } from '../crash/mailbox/dump.ts'
+import { judge, type Judgement } from '../crash/mailbox/judge.ts'
+import { openLedger, readLedgers } from '../crash/mailbox/ledger.ts'
+import { bytesOf, planHeader, type Plan } from '../crash/mailbox/plan.ts'
+import { shaOf } from '../crash/plan.ts'
+import { mailboxKinds, type MailboxKind } from './mailbox-grounds.ts'
+
+// The crash test runs the same consumers on the other kinds, with all bugs.
+const { nats, sqs, kafka } = mailboxKinds
+
+describe(
+  'a consumer that dies before it has kept a dead message',
+  { concurrent: true, timeout: 60_000 },
+  () => {
+    for (const kind of [nats, sqs, kafka]) {
+      it.skipIf(kind.missing)(
+        `of ${kind.kind} loses it when it acknowledges first, and the ledger says so`,
+        () =>
+          playing(kind, async ({ start, judged }) => {
+            expect(await once(start('first', 'ack-before-keep'), 'exit')).toEqual([null, 'SIGKILL'])
+            expect(await judged()).toMatchObject({ sent: 1, dead: 0, lost: 1, stuck: 0 })
+          }),
+      )
+
+      it.skipIf(kind.missing)(
+        `of ${kind.kind} leaves it to the next one when it keeps first, as ours do`,
+        () =>
+          playing(kind, async ({ start, judged }) => {
+            expect(await once(start('first'), 'exit')).toEqual([null, 'SIGKILL'])
+            expect(await judged()).toMatchObject({ sent: 1, dead: 0, stuck: 1 })
+            const next = start('second')
+            await until('the next one took it', async () => (await judged()).stuck === 0, 40)
+            next.kill('SIGTERM')
+            await once(next, 'exit')
+            expect(await judged()).toMatchObject({ sent: 1, dead: 1, lost: 0, stuck: 0 })
+          }),
+      )
+    }
+  },
+)
+
+/** A message that is dead at once, since nobody can read it, and kills whoever is about to keep it, once. */
+const plan: Plan = {
+  n: 1,
+  kind: 'garbled',
+  workMs: 0,
+  replies: false,
+  fault: { act: 'kill', point: 'before-keep' },
+}
+
+interface Play {
+  start: (name: string, bug?: BugName) => ChildProcess
+  judged: () => Promise<Judgement>
+}
+
+const consumer = join(import.meta.dirname, '../crash/mailbox/consumer.ts')
+/** Every process would strip the types of the same files anew. */
+const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
+
+/** Sends the message, and lets the test start consumers of the crash test until it knows. */
+async function playing(
+  { begin }: MailboxKind,
+  play: (given: Play) => Promise<void>,
+): Promise<void> {
+  const ground = await begin()
+  const dir = mkdtempSync(join(tmpdir(), 'redrive-order-'))
+  const ledgers = join(dir, 'ledgers')
+  const letters = `sqlite:${join(dir, 'letters.db')}`
+  mkdirSync(ledgers)
+  const children: ChildProcess[] = []
+  const mailbox = await openMailbox(ground.url(names.requests))
+  try {
+    const ledger = openLedger(ledgers, 'sender')
+    const bytes = bytesOf(plan)
+    const headers = { [planHeader]: JSON.stringify(plan) }
+    ledger.write({ e: 'send.try', id: 'doomed', sha: shaOf(bytes), plan })
+    await mailbox.send(bytes, { id: 'doomed', contentType: 'application/json', headers })
+    ledger.write({ e: 'send.ok', id: 'doomed' })
+    await play({
+      start: (name, bug) => {
+        const [url] = ground.url('').split('#')
+        const settings = { dir: ledgers, name, seed: 1, url, letters, ...(bug ? { bug } : {}) }
+        const child = fork(consumer, [JSON.stringify(settings)], { stdio: 'inherit', env })
+        children.push(child)
+        return child
+      },
+      judged: async () =>
+        judge({
+          lines: readLedgers(ledgers),
+          dead: await keptLetters(letters),
+          replies: [],
+          left: await mailbox.approximateCount(),
+          exact: true,
+        }),
+    })
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
+    await mailbox.close()
+    await ground.clear()
+    rmSync(dir, { recursive: true })
+  }
+}
