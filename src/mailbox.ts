@@ -44,7 +44,7 @@ export interface Message {
   /** The bytes as they were sent, and what they are. */
   readonly body: Payload
   readonly headers: Readonly<Record<string, string>>
-  /** 1 for the first delivery. Every one counts, also those that ended because a worker was stopped or died. */
+  /** 1 for the first delivery. Those that ended because a worker died count; those given back untried do not, where `powers.remembers`. */
   readonly deliveries: number
   /** Deliveries that ended with a nack for a failure. Where the broker cannot keep it (see `powers`), deliveries before this one. */
   readonly failures: number
@@ -61,7 +61,10 @@ export interface Message {
   value(): unknown
   /** Deletes it for ever. RECEIPT_EXPIRED: somebody else may have it by now. MESSAGE_FINALIZED: that is done already. */
   acknowledge(): Promise<void>
-  /** Gives it back, now or after a delay. `failed` unless said: false when it was not tried. Refused like `acknowledge`. */
+  /**
+   * Gives it back, now or after a delay. `failed` unless said: false when it was not tried, and then this delivery does not count, where
+   * `powers.remembers`. Refused like `acknowledge`.
+   */
   nack(options?: NackOptions): Promise<void>
   /** Hides it for at least so long from now; never for shorter than it is already. Refused like `acknowledge`. */
   extend(seconds: number): Promise<void>
@@ -120,7 +123,7 @@ export interface MailboxPowers {
   extend: boolean
   /** Messages and nacks can be delayed. */
   delay: boolean
-  /** Failures are counted apart from deliveries, and the first delivery is remembered. */
+  /** Failures are counted apart from deliveries, what was given back untried is not counted, and the first delivery is remembered. */
   remembers: boolean
   /** `deliveries` is exact. Otherwise it may count one that nobody saw, when a receiver stopped waiting at that moment. */
   exactDeliveries: boolean

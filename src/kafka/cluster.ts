@@ -50,13 +50,14 @@ export class Cluster {
     }
   }
 
-  producer(): Producer {
+  producer(more: Partial<BaseOptions> & { transactionalId?: string } = {}): Producer {
     const { timeoutMs } = this
     return new Producer({
       ...this.#base,
       requestTimeout: timeoutMs,
       idempotent: true,
       acks: -1,
+      ...more,
     })
   }
 

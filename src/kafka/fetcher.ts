@@ -1,6 +1,7 @@
 import type { Consumer } from '@platformatic/kafka'
-import { sleep } from '../clock.ts'
+import { nextTurn, sleep } from '../clock.ts'
 import type { RedriveError } from '../errors.ts'
+import { validBatches, type Batch, type FetchedPartition } from './aborted.ts'
 import type { Cluster } from './cluster.ts'
 import { keyOf, type Place } from './group.ts'
 import type { Stored } from './record.ts'
@@ -14,9 +15,9 @@ export interface Reading extends Place {
   arrived: (records: Stored[], from: number, to: number, first: number) => void
 }
 
+type Topics = Awaited<ReturnType<Consumer['metadata']>>['topics']
 type FetchResponse = Awaited<ReturnType<Consumer['fetch']>>
-type FetchedPartition = FetchResponse['responses'][number]['partitions'][number]
-type Batch = NonNullable<FetchedPartition['records']>[number]
+type Headers = Batch['records'][number]['headers']
 
 export interface FetcherOptions {
   cluster: Cluster
@@ -26,13 +27,14 @@ export interface FetcherOptions {
   well: () => void
 }
 
-/** How long a broker waits for the first record. Partitions that are added or have room again wait for that too. */
+/** How long a broker waits for the first record. Partitions that are added wait for that too. */
 const waitMs = 500
+/** The same while partitions of that broker have no room: they may have it again at any moment. */
+const shortWaitMs = 50
 const maxBytes = 4 * 1024 ** 2
 const maxBytesPerPartition = 1024 ** 2
 const longestRetryMs = 2000
-/** In the attributes of a batch: it is the broker's own; its times are. */
-const control = 0x20
+/** In the attributes of a batch: its times are the broker's. */
 const brokersTime = 0x08
 
 /** Reads partitions, with one request at a time to each broker. It has connections of its own, since such a request blocks others. */
@@ -91,9 +93,9 @@ export class Fetcher {
     const arrived: Reading['arrived'] = (records, _, to) => (found = { records, to })
     const reading = { topic, partition, position: from, hasRoom: () => true, arrived }
     if (!this.#consumer.topics.has(topic)) this.#consumer.topics.track(topic)
-    const { topics } = await this.#consumer.metadata({ topics: [topic] })
-    const node = topics.get(topic)?.partitions[partition]?.leader ?? -1
-    this.#take(await this.#ask(node, [reading], 0), [reading], await this.#names([reading]))
+    const topics = await this.#topics([reading])
+    const node = leaderOf(topics, reading)
+    this.#take(await this.#ask(node, [reading], topics, 0), [reading], topics)
     return found
   }
 
@@ -103,15 +105,16 @@ export class Fetcher {
   }
 
   async #plan(): Promise<void> {
-    const wanted = [...this.#readings.values()].filter((reading) => reading.hasRoom())
+    const all = [...this.#readings.values()]
     try {
-      if (wanted.length === 0) return
-      const names = [...new Set(wanted.map(({ topic }) => topic))]
-      const { topics } = await this.#consumer.metadata({ topics: names })
-      const leader = ({ topic, partition }: Place): number =>
-        topics.get(topic)?.partitions[partition]?.leader ?? -1
-      for (const [node, readings] of Map.groupBy(wanted, leader))
-        if (node >= 0 && !this.#busy.has(node)) void this.#fetch(node, readings)
+      if (!all.some((reading) => reading.hasRoom())) return
+      const topics = await this.#topics(all)
+      for (const [node, readings] of Map.groupBy(all, (reading) => leaderOf(topics, reading))) {
+        if (node < 0 || this.#busy.has(node)) continue
+        const wanted = readings.filter((reading) => reading.hasRoom())
+        const longestMs = wanted.length < readings.length ? shortWaitMs : waitMs
+        if (wanted.length > 0) void this.#fetch(node, wanted, topics, longestMs)
+      }
     } catch (error) {
       void this.#fail(error)
     } finally {
@@ -119,39 +122,47 @@ export class Fetcher {
     }
   }
 
-  async #fetch(node: number, readings: Reading[]): Promise<void> {
+  async #fetch(
+    node: number,
+    readings: Reading[],
+    topics: Topics,
+    longestMs: number,
+  ): Promise<void> {
     const { cluster, trouble, well } = this.#options
     this.#busy.add(node)
     // The client may try again for long. Those who wait hear of it in time, and this goes on.
     const late = (): void => trouble(cluster.trouble(new Error(`broker ${node} does not answer`)))
     const cancel = cluster.clock.timer(waitMs + cluster.timeoutMs, late)
     try {
-      const names = await this.#names(readings)
-      const asked = await this.#ask(node, readings, waitMs)
+      const answer = await this.#ask(node, readings, topics, longestMs)
       this.#failures = 0
       well()
-      this.#take(asked, readings, names)
+      this.#take(answer, readings, topics)
     } catch (error) {
       if (isRefusal(error, 'OFFSET_OUT_OF_RANGE')) await this.#seat(readings)
       else await this.#fail(error)
     } finally {
       cancel()
       this.#busy.delete(node)
-      this.wake()
+      // What has come is seen to first: others wait for that already.
+      void nextTurn().then(() => this.wake())
     }
   }
 
-  /** The names of topics by their ids. */
-  async #names(readings: readonly Reading[]): Promise<Map<string, string>> {
+  /** Mostly from the client's memory. */
+  async #topics(readings: readonly Reading[]): Promise<Topics> {
     const names = [...new Set(readings.map(({ topic }) => topic))]
-    const { topics } = await this.#consumer.metadata({ topics: names })
-    return new Map([...topics].map(([name, { id }]) => [id, name]))
+    return (await this.#consumer.metadata({ topics: names })).topics
   }
 
-  async #ask(node: number, readings: Reading[], maxWaitTime: number): Promise<FetchResponse> {
-    const ids = new Map([...(await this.#names(readings))].map(([id, name]) => [name, id]))
+  #ask(
+    node: number,
+    readings: Reading[],
+    known: Topics,
+    maxWaitTime: number,
+  ): Promise<FetchResponse> {
     const topics = [...Map.groupBy(readings, ({ topic }) => topic)].map(([topic, parts]) => ({
-      topicId: ids.get(topic) ?? '',
+      topicId: known.get(topic)?.id ?? '',
       partitions: parts.map(({ partition, position }) => ({
         partition,
         currentLeaderEpoch: -1,
@@ -163,16 +174,14 @@ export class Fetcher {
     return this.#consumer.fetch({ node, topics, maxWaitTime, minBytes: 1, maxBytes })
   }
 
-  #take(
-    { responses }: FetchResponse,
-    readings: readonly Reading[],
-    names: ReadonlyMap<string, string>,
-  ): void {
-    const byKey = new Map(readings.map((reading) => [keyOf(reading), reading]))
+  #take({ responses }: FetchResponse, readings: readonly Reading[], known: Topics): void {
+    const keyBy = (topicId: string, partition: number): string => `${topicId}:${partition}`
+    const byKey = new Map(
+      readings.map((one) => [keyBy(known.get(one.topic)?.id ?? '', one.partition), one]),
+    )
     for (const { topicId, partitions } of responses)
       for (const found of partitions) {
-        const topic = names.get(topicId) ?? ''
-        const reading = byKey.get(keyOf({ topic, partition: found.partitionIndex }))
+        const reading = byKey.get(keyBy(topicId, found.partitionIndex))
         if (reading) deliver(reading, found)
       }
   }
@@ -202,36 +211,44 @@ export class Fetcher {
   }
 }
 
-function deliver(reading: Reading, { records, logStartOffset }: FetchedPartition): void {
+function leaderOf(topics: Topics, { topic, partition }: Place): number {
+  return topics.get(topic)?.partitions[partition]?.leader ?? -1
+}
+
+function deliver(reading: Reading, found: FetchedPartition): void {
   const from = reading.position
   const stored: Stored[] = []
-  for (const batch of records ?? []) {
-    reading.position = Number(batch.firstOffset) + batch.lastOffsetDelta + 1
-    if (batch.attributes & control) continue
-    for (const record of batch.records) {
-      const offset = Number(batch.firstOffset) + record.offsetDelta
-      if (offset >= from) stored.push(storedOf(reading, batch, record, offset))
-    }
-  }
-  const first = Number(logStartOffset)
+  const last = found.records?.at(-1)
+  if (last) reading.position = Number(last.firstOffset) + last.lastOffsetDelta + 1
+  for (const batch of validBatches(found)) collect(stored, reading, batch, from)
+  const first = Number(found.logStartOffset)
   if (reading.position > from || first > 0) reading.arrived(stored, from, reading.position, first)
 }
 
-function storedOf(
-  { topic, partition }: Place,
-  batch: Batch,
-  { key, value, headers, timestampDelta }: Batch['records'][number],
-  offset: number,
-): Stored {
-  const time =
-    batch.attributes & brokersTime ? batch.maxTimestamp : batch.firstTimestamp + timestampDelta
-  return {
-    topic,
-    partition,
-    offset,
-    timestampMs: Math.max(0, Number(time)),
-    key: key ?? undefined,
-    value: value ?? Buffer.alloc(0),
-    headers: headers.map(([name, text]) => [name ?? Buffer.alloc(0), text ?? Buffer.alloc(0)]),
+/** There are many: what is the same for a batch is worked out once. */
+function collect(stored: Stored[], { topic, partition }: Place, batch: Batch, from: number): void {
+  const firstOffset = Number(batch.firstOffset)
+  const firstMs = Number(batch.firstTimestamp)
+  const brokersMs = batch.attributes & brokersTime ? Number(batch.maxTimestamp) : undefined
+  for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
+    const offset = firstOffset + offsetDelta
+    if (offset < from) continue
+    stored.push({
+      topic,
+      partition,
+      offset,
+      timestampMs: Math.max(0, brokersMs ?? firstMs + Number(timestampDelta)),
+      key: key ?? undefined,
+      value: value ?? nothing,
+      headers: isWhole(headers)
+        ? headers
+        : headers.map(([name, text]) => [name ?? nothing, text ?? nothing]),
+    })
   }
+}
+
+const nothing = Buffer.alloc(0)
+
+function isWhole(headers: Headers): headers is [Buffer, Buffer][] {
+  return headers.every(([name, text]) => name && text)
 }

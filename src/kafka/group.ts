@@ -112,15 +112,7 @@ export class Group {
   async commit(positions: readonly Position[]): Promise<void> {
     const { groupId } = this.#options
     const { generationId, memberId } = this.consumer
-    const topics = byTopic(positions).map(([name, parts]) => ({
-      name,
-      partitions: parts.map(({ partition, offset, note }) => ({
-        partitionIndex: partition,
-        committedOffset: BigInt(offset),
-        committedLeaderEpoch: -1,
-        committedMetadata: note,
-      })),
-    }))
+    const topics = committed(positions)
     const asked: OffsetCommitRequest = [groupId, generationId, memberId ?? '', null, topics]
     const node = await this.consumer.findGroupCoordinator()
     await askBroker(this.consumer, node, 'OffsetCommit', asked)
@@ -200,6 +192,19 @@ export class Group {
 
 export function keyOf({ topic, partition }: Place): string {
   return `${topic}:${partition}`
+}
+
+/** As a broker is told of them. */
+export function committed(positions: readonly Position[]): OffsetCommitRequest[4] {
+  return byTopic(positions).map(([name, parts]) => ({
+    name,
+    partitions: parts.map(({ partition, offset, note }) => ({
+      partitionIndex: partition,
+      committedOffset: BigInt(offset),
+      committedLeaderEpoch: -1,
+      committedMetadata: note,
+    })),
+  }))
 }
 
 function placesIn(assignments: readonly GroupAssignment[]): Place[] {

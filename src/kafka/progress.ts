@@ -15,12 +15,16 @@ const maxReach = 1_000_000
 export class Progress {
   /** All before it is done. */
   #base: number
-  /** What is known of those from there on. */
+  /** What is known of those from there on, behind as many as were passed and are not yet thrown away. */
   #marks: number[]
+  #passed = 0
+  /** How far beyond the base anything but 0 is known. */
+  #touched: number
 
   constructor(base: number, note: string) {
     this.#base = base
     this.#marks = marksIn(note)
+    this.#touched = this.#marks.length
     this.#advance()
   }
 
@@ -30,23 +34,42 @@ export class Progress {
 
   /** How far what is known reaches beyond the base. */
   get reach(): number {
-    return this.#marks.length
+    return this.#marks.length - this.#passed
   }
 
   /** How many behind the base are done. */
   get doneAhead(): number {
-    return this.#marks.reduce((sum, mark) => sum + Number(mark === done), 0)
+    let count = 0
+    for (let at = this.#passed; at < this.#marks.length; at++)
+      if (this.#marks[at] === done) count += 1
+    return count
   }
 
   markOf(offset: number): number {
-    return offset < this.#base ? done : (this.#marks[offset - this.#base] ?? 0)
+    return offset < this.#base ? done : (this.#marks[offset - this.#base + this.#passed] ?? 0)
   }
 
   mark(offset: number, mark: number): void {
-    if (offset < this.#base) return
-    while (this.#marks.length < offset - this.#base) this.#marks.push(0)
-    this.#marks[offset - this.#base] = mark
-    if (mark === done) this.#advance()
+    const ahead = offset - this.#base
+    if (ahead < 0) return
+    while (this.reach < ahead) this.#marks.push(0)
+    this.#marks[ahead + this.#passed] = mark
+    if (mark !== 0 && ahead >= this.#touched) this.#touched = ahead + 1
+    if (mark === done && ahead === 0) this.#advance()
+  }
+
+  /**
+   * Whatever was delivered less often than others counts as not delivered: when a process dies, it is because of what it was trying most
+   * carefully.
+   */
+  pardon(): void {
+    let worst = 0
+    for (let at = this.#passed; at < this.#marks.length; at++)
+      worst = Math.max(worst, this.#marks[at]!)
+    for (let at = this.#passed; at < this.#marks.length; at++) {
+      const mark = this.#marks[at]!
+      if (mark > 0 && mark < worst) this.#marks[at] = 0
+    }
   }
 
   /** There is nothing from one offset up to the other: it was compacted, deleted, or is of the broker's own. */
@@ -58,19 +81,19 @@ export class Progress {
   /** All before it is done, whatever was known. */
   moveTo(offset: number): void {
     if (offset <= this.#base) return
-    this.#marks.splice(0, offset - this.#base)
-    this.#base = offset
+    this.#pass(offset - this.#base)
     this.#advance()
   }
 
   /** As runs of the same mark: `x` is done, `x*500,2,0*3,1`. What is behind the last that fits may come again. */
   note(): string {
     let note = ''
-    for (let at = 0; at < this.#marks.length;) {
+    const end = this.#passed + this.#touched
+    for (let at = this.#passed; at < end;) {
       const mark = this.#marks[at]!
       const start = at
-      while (at < this.#marks.length && this.#marks[at] === mark) at++
-      if (mark === 0 && at === this.#marks.length) break
+      while (at < end && this.#marks[at] === mark) at++
+      if (mark === 0 && at === end) break
       const run = `${note === '' ? '' : ','}${mark === done ? 'x' : mark}${at - start > 1 ? `*${at - start}` : ''}`
       if (note.length + run.length > maxNoteBytes) break
       note += run
@@ -79,11 +102,19 @@ export class Progress {
   }
 
   #advance(): void {
-    let count = 0
-    while (this.#marks[count] === done) count++
-    if (count === 0) return
-    this.#marks.splice(0, count)
+    let at = this.#passed
+    while (this.#marks[at] === done) at++
+    if (at > this.#passed) this.#pass(at - this.#passed)
+  }
+
+  /** Those before are thrown away many at a time, since each time costs as much as what stays. */
+  #pass(count: number): void {
     this.#base += count
+    this.#touched = Math.max(0, this.#touched - count)
+    this.#passed = Math.min(this.#passed + count, this.#marks.length)
+    if (this.#passed < this.reach) return
+    this.#marks.splice(0, this.#passed)
+    this.#passed = 0
   }
 }
 

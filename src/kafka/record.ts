@@ -16,9 +16,15 @@ export interface Written {
   key?: Buffer
 }
 
+/** Says that there is nothing under this key any more. A topic that is compacted forgets what it had there. */
+export interface Tombstone extends Omit<Written, 'value'> {
+  value: null
+  key: Buffer
+}
+
 /** As the broker measures it, near enough. */
-export function sizeOf({ value, headers, key }: Written): number {
-  let size = value.byteLength + (key?.byteLength ?? 0) + 70
+export function sizeOf({ value, headers, key }: Written | Tombstone): number {
+  let size = (value?.byteLength ?? 0) + (key?.byteLength ?? 0) + 70
   for (const [name, text] of headers) size += name.byteLength + text.byteLength + 10
   return size
 }

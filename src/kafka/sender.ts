@@ -1,7 +1,7 @@
 import type { MessageToProduce, Producer } from '@platformatic/kafka'
 import { gatherer, type Gatherer, type Outcome } from '../kept/gather.ts'
 import type { Cluster } from './cluster.ts'
-import { sizeOf, type Written } from './record.ts'
+import { sizeOf, type Tombstone, type Written } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
 /** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
@@ -9,7 +9,7 @@ const maxBatchBytes = 1_000_000
 
 export interface Outgoing {
   topic: string
-  written: Written
+  written: Written | Tombstone
   /** Any of them unless said; with a key, the one of the key. */
   partition?: number
 }
@@ -50,21 +50,11 @@ export class Sender {
   /** In lots that a topic takes as one. */
   async #carry(all: Outgoing[]): Promise<Outcome<void>[]> {
     const outcomes: Outcome<void>[] = []
-    let lot: Outgoing[] = []
-    let bytes = 0
-    for (const [at, outgoing] of all.entries()) {
-      lot.push(outgoing)
-      bytes += sizeOf(outgoing.written)
-      const next = all[at + 1]
-      if (next && bytes + sizeOf(next.written) <= maxBatchBytes) continue
-      outcomes.push(...(await this.#sendLot(lot)))
-      lot = []
-      bytes = 0
-    }
+    for (const lot of lotsOf(all)) outcomes.push(...(await this.#sendLot(lot)))
     return outcomes
   }
 
-  async #sendLot(lot: Outgoing[]): Promise<Outcome<void>[]> {
+  async #sendLot(lot: readonly Outgoing[]): Promise<Outcome<void>[]> {
     try {
       const messages = lot.map(messageOf)
       await this.#cluster.call(() => this.#client().send({ messages, acks: -1 }))
@@ -79,11 +69,27 @@ export class Sender {
   }
 
   /** The topic takes less than others do. */
-  async #oneByOne(lot: Outgoing[]): Promise<Outcome<void>[]> {
+  async #oneByOne(lot: readonly Outgoing[]): Promise<Outcome<void>[]> {
     const outcomes: Outcome<void>[] = []
     for (const outgoing of lot) outcomes.push(...(await this.#sendLot([outgoing])))
     return outcomes
   }
+}
+
+/** As much as a topic takes as one. */
+export function* lotsOf(all: readonly Outgoing[]): Generator<readonly Outgoing[]> {
+  let start = 0
+  let bytes = 0
+  for (const [at, { written }] of all.entries()) {
+    const size = sizeOf(written)
+    if (bytes + size > maxBatchBytes && at > start) {
+      yield all.slice(start, at)
+      start = at
+      bytes = 0
+    }
+    bytes += size
+  }
+  if (start < all.length) yield all.slice(start)
 }
 
 function isTooLarge(error: unknown): boolean {
@@ -91,6 +97,11 @@ function isTooLarge(error: unknown): boolean {
   return isRefusal(cause, 'MESSAGE_TOO_LARGE') || isRefusal(cause, 'RECORD_LIST_TOO_LARGE')
 }
 
-function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
-  return { topic, ...written, ...(partition === undefined ? {} : { partition }) }
+export function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
+  const { value, headers, key } = written
+  // The client sends null as it is, though its types do not say so.
+  const message: MessageToProduce = { topic, value: value as Buffer, headers }
+  if (key) message.key = key
+  if (partition !== undefined) message.partition = partition
+  return message
 }

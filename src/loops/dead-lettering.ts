@@ -41,7 +41,8 @@ export class DeadLetterOffice {
 
   /** Came so often that it is not run once more: it may end its worker before anything can be caught. */
   overDelivered({ deliveries, failures }: Message): boolean {
-    // A delivery that ended with a failure did not end its worker. Where the broker cannot tell, each may have.
+    // A delivery that ended with a failure did not end its worker, and one that was given back untried is not among them. Where the broker
+    // cannot tell, each may have.
     const unexplained = this.#source.powers.remembers ? deliveries - failures : deliveries
     try {
       return this.#policy.overDelivered(unexplained)

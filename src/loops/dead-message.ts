@@ -106,10 +106,28 @@ function traceIdOf(headers: Readonly<Record<string, string>>): string | undefine
 }
 
 export const envelopeType = 'application/vnd.redrive.dead-message+json'
+/** A line of JSON, and behind it the body as it is. */
+export const slimEnvelopeType = 'application/vnd.redrive.dead-message'
 
 /** The message as JSON, in which a textual body stays legible. */
 export function toEnvelope({ body, ...rest }: DeadMessage): string {
   return JSON.stringify({ v: 1, ...rest, body: writtenBody(body) })
+}
+
+const slimText = 500
+
+/** The message with little around it, for bodies that are nearly as large as a mailbox takes. What it failed of is told in short. */
+export function toSlimEnvelope({ body, failure, ...rest }: DeadMessage): Uint8Array {
+  const { stack: _, ...short } = failure
+  const told = {
+    v: 1,
+    ...rest,
+    lastError: rest.lastError.slice(0, slimText),
+    failure: { ...short, message: short.message.slice(0, slimText), causes: [] },
+    history: [],
+    body: { contentType: body.contentType, encoding: 'utf8', data: '' },
+  }
+  return Buffer.concat([Buffer.from(`${JSON.stringify(told)}\n`), body.bytes])
 }
 
 function writtenBody({ bytes, contentType }: Payload): z.infer<typeof envelopeBody> {
@@ -178,14 +196,15 @@ export function readDeadMessage(message: SeenMessage, mailbox: string): DeadMess
 }
 
 function enveloped({ body }: SeenMessage): DeadMessage | undefined {
-  if (body.contentType !== envelopeType) return undefined
+  const isSlim = body.contentType === slimEnvelopeType
+  if (!isSlim && body.contentType !== envelopeType) return undefined
+  const end = isSlim ? body.bytes.indexOf(0x0a) : body.bytes.byteLength
   try {
-    const {
-      v: _,
-      body: written,
-      ...rest
-    } = envelope.parse(JSON.parse(decodeText(body.bytes, envelopeType)))
-    const bytes = new Uint8Array(Buffer.from(written.data, written.encoding))
+    const told = decodeText(body.bytes.subarray(0, end), envelopeType)
+    const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(told))
+    const bytes = isSlim
+      ? body.bytes.slice(end + 1)
+      : new Uint8Array(Buffer.from(written.data, written.encoding))
     const { contentType } = written
     return Object.freeze({
       ...rest,

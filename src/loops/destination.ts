@@ -3,7 +3,13 @@ import type { CaptureContext } from '../capture/context.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
 import type { Mailbox } from '../mailbox.ts'
-import { envelopeType, toEnvelope, type DeadMessage } from './dead-message.ts'
+import {
+  envelopeType,
+  slimEnvelopeType,
+  toEnvelope,
+  toSlimEnvelope,
+  type DeadMessage,
+} from './dead-message.ts'
 
 /** Where dead messages are kept. */
 export interface Destination {
@@ -38,9 +44,11 @@ export function mailboxDestination(
     mailbox,
     keep: async (dead) => {
       const { traceparent } = dead.headers
-      await mailbox.send(toEnvelope(dead), {
+      const whole = Buffer.from(toEnvelope(dead))
+      const fits = whole.byteLength <= mailbox.powers.maxBodyBytes
+      await mailbox.send(fits ? whole : toSlimEnvelope(dead), {
         id: messageKey(dead),
-        contentType: envelopeType,
+        contentType: fits ? envelopeType : slimEnvelopeType,
         ...(delaySeconds > 0 ? { delaySeconds } : {}),
         ...(traceparent === undefined ? {} : { headers: { traceparent } }),
       })

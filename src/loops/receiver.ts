@@ -118,7 +118,7 @@ export class Receiver {
     for (const held of this.#held.keys()) held.stop()
     if (await this.#within(ended, graceMs)) return !this.#leftBehind
     this.#leftBehind = true
-    await this.#within(this.#giveBack([...this.#held.keys()]), 1000)
+    await this.#within(this.#takeAway([...this.#held.keys()]), 1000)
     this.#giveUp?.()
     await ended
     return false
@@ -212,19 +212,21 @@ export class Receiver {
 
   /** What came when the loop was already stopping. */
   async #release(messages: Message[]): Promise<void> {
-    const { mailbox, tell } = this.#options
-    for (const message of messages)
-      if (
-        await settle({ mailbox, message, tell }, 'giving back', () =>
-          message.nack({ failed: false }),
-        )
-      )
-        tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+    for (const message of messages) await this.#giveBack(message, false)
   }
 
-  /** Whatever its handler still does: the delivery is finalised, so nothing can come of it. */
-  async #giveBack(held: HeldMessage[]): Promise<void> {
-    await Promise.all(held.map((one) => this.#release([one.message])))
+  /**
+   * Whatever its handler still does: the delivery is finalised, so nothing can come of it. One that did not end when it was told to counts
+   * as failed: a message whose handlers never end would come back for ever.
+   */
+  async #takeAway(held: HeldMessage[]): Promise<void> {
+    await Promise.all(held.map((one) => this.#giveBack(one.message, true)))
+  }
+
+  async #giveBack(message: Message, failed: boolean): Promise<void> {
+    const { mailbox, tell } = this.#options
+    if (await settle({ mailbox, message, tell }, 'giving back', () => message.nack({ failed })))
+      tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
   }
 
   async #within(ended: Promise<unknown>, ms: number): Promise<boolean> {

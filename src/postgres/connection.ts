@@ -6,9 +6,18 @@ export const answerTimeoutMs = 5000
 const statementTimeoutMs = 4500
 const idleInTransactionMs = 15_000
 
+/** What every transaction of ours goes by, whatever the server has for others. */
+export const settings: readonly string[] = [
+  `statement_timeout = ${statementTimeoutMs}`,
+  `idle_in_transaction_session_timeout = ${idleInTransactionMs}`,
+  'jit = off',
+]
+/** Settings for one transaction only. */
+export const locally = (all: readonly string[]): string =>
+  all.map((one) => `SET LOCAL ${one};`).join(' ')
+
 /** How a transaction begins. Settings are for it only, since a pooler gives the connection to others afterwards. */
-export const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs};
-SET LOCAL idle_in_transaction_session_timeout = ${idleInTransactionMs}; SET LOCAL jit = off;`
+export const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; ${locally(settings)}`
 /** What follows where the server's default is not to wait for the disk. */
 export const durably = 'SET LOCAL synchronous_commit = on;'
 

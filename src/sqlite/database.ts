@@ -40,6 +40,8 @@ export interface Database {
   readonly place: FilePlace
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined
   all(sql: string, ...params: SqlValue[]): SqlValue[][]
+  /** Row by row, for as long as they are asked for. */
+  each(sql: string, ...params: SqlValue[]): Iterable<SqlValue[]>
   /** Answers how many rows changed. */
   run(sql: string, ...params: SqlValue[]): number
   /** Answers the number of the new row, or 0 when the statement left it out. */
@@ -191,6 +193,10 @@ class SqliteDatabase implements Database {
 
   all(sql: string, ...params: SqlValue[]): SqlValue[][] {
     return this.#statement(sql).all(...params) as unknown as SqlValue[][]
+  }
+
+  each(sql: string, ...params: SqlValue[]): Iterable<SqlValue[]> {
+    return this.#statement(sql).iterate(...params) as unknown as Iterable<SqlValue[]>
   }
 
   run(sql: string, ...params: SqlValue[]): number {

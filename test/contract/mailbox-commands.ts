@@ -153,13 +153,15 @@ const nack = steps(
   'nack',
   fc.record({ token, delay: seconds, failed: fc.boolean() }),
   ({ token: n, delay, failed }, model, real) => {
-    const delaySeconds = real.mailbox.powers.delay ? delay : 0
+    const { powers } = real.mailbox
+    const delaySeconds = powers.delay ? delay : 0
+    const counts = failed || !powers.remembers
     return use(
       'nack',
       n,
       { model, real },
       (message) => message.nack({ delaySeconds, failed }),
-      (message) => model.nack(message, { delayMs: delaySeconds * 1000, failed }),
+      (message) => model.nack(message, { delayMs: delaySeconds * 1000, failed, counts }),
     )
   },
 )

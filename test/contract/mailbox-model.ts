@@ -1,4 +1,4 @@
-/** A delivery, by what tells it from all others. */
+/** A delivery, by what tells it from all others that are not settled. */
 export interface Given {
   id: string
   deliveries: number
@@ -80,10 +80,13 @@ export class MailboxModel {
     this.items = this.items.filter((one) => one !== item)
   }
 
-  nack(given: Given, { delayMs, failed }: { delayMs: number; failed: boolean }): void {
+  /** `counts`: it stays a delivery. */
+  nack(given: Given, how: { delayMs: number; failed: boolean; counts: boolean }): void {
+    const { delayMs, failed, counts } = how
     const item = this.#item(given)!
     item.holder = undefined
     if (failed) item.failures += 1
+    if (!counts) item.deliveries -= 1
     if (delayMs > 0) this.#hide(item, delayMs)
     else item.earliestMs = item.latestMs = this.nowMs
   }

@@ -46,6 +46,35 @@ describe('Progress', () => {
     expect(again.markOf(9999)).toBe(0)
   })
 
+  it('knows the same however records are done and moved over', () => {
+    const step = fc.tuple(fc.nat(60), fc.constantFrom(done, done, 0, 1, 2), fc.nat(40))
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+        const progress = new Progress(0, '')
+        const known = new Map<number, number>()
+        const first = (): number => {
+          for (let at = 0; ; at++) if (known.get(at) !== done) return at
+        }
+        for (const [ahead, mark, jump] of steps) {
+          const offset = first() + ahead
+          progress.mark(offset, mark)
+          known.set(offset, mark)
+          if (jump > 0) continue
+          for (let at = 0; at < offset; at++) known.set(at, done)
+          progress.moveTo(offset)
+        }
+        expect(progress.base).toBe(first())
+        const again = new Progress(progress.base, progress.note())
+        let doneAhead = 0
+        for (const [offset, mark] of known) {
+          if (offset > first() && mark === done) doneAhead += 1
+          expect([progress.markOf(offset), again.markOf(offset)]).toEqual([mark, mark])
+        }
+        expect(progress.doneAhead).toBe(doneAhead)
+      }),
+    )
+  })
+
   it('skips what is not there', () => {
     const progress = new Progress(5, '')
     progress.skip(5, 8)

@@ -73,6 +73,60 @@ describe('where dead letters go', () => {
   })
 })
 
+describe('a message that workers gave back when they were stopped', () => {
+  it('is run in the end, however often that was', async () => {
+    const bench = aLoop()
+    const policy = new DLQPolicy({ maxDeliveryCount: 2 })
+    const parts = { ...bench.parts, dlq: { to: bench.dlq, policy } }
+    await bench.requests.send({ order: 1 })
+    for (let stopped = 0; stopped < 10; stopped++) {
+      const loop = new MainLoop({
+        ...parts,
+        process: (_, { signal }) =>
+          new Promise((_resolve, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason))
+          }),
+      })
+      const running = loop.run()
+      await bench.settle()
+      const stopping = loop.shutdown({ timeoutMs: 1000 })
+      await bench.clock.advance(1000)
+      await Promise.all([stopping, running])
+    }
+    expect(bench.heard('message-released')).toHaveLength(10)
+    const attempts: number[] = []
+    const loop = new MainLoop({
+      ...parts,
+      process: (_, { attempt }) => void attempts.push(attempt),
+    })
+    const running = loop.run()
+    await bench.settle()
+    await loop.shutdown()
+    await running
+    expect(attempts).toEqual([1])
+    expect(bench.heard('dead-lettered')).toEqual([])
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('is dead all the same once it has ended its workers too often', async () => {
+    const bench = aLoop()
+    const policy = new DLQPolicy({ maxDeliveryCount: 2 })
+    await bench.requests.send({ order: 1 })
+    for (let ended = 0; ended < 2; ended++) {
+      const [released] = await bench.requests.receive()
+      await released!.nack({ failed: false })
+      await bench.requests.receive()
+      await bench.clock.advance(30_000)
+    }
+    const loop = new MainLoop({ ...bench.parts, process: () => 1, dlq: { to: bench.dlq, policy } })
+    const running = loop.run()
+    await bench.settle()
+    await loop.shutdown()
+    await running
+    expect(bench.heard('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
+  })
+})
+
 describe('a policy that throws at receive', () => {
   it('counts as the plain threshold', async () => {
     const bench = aLoop()
@@ -86,7 +140,7 @@ describe('a policy that throws at receive', () => {
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
     expect(office.overDelivered(message!)).toBe(false)
-    await message!.nack({ failed: false })
+    await bench.clock.advance(30_000)
     const [again] = await bench.requests.receive()
     expect(office.overDelivered(again!)).toBe(true)
     expect(bench.heard('trouble')).toHaveLength(2)

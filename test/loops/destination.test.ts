@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Door } from '../../src/capture/capture.ts'
 import { resolve } from '../../src/letter/moves.ts'
-import { decodePayload } from '../../src/letter/payload.ts'
+import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
+import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import { letterDestination, mailboxDestination } from '../../src/loops/destination.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { ObserverHub } from '../../src/observer.ts'
@@ -26,6 +27,27 @@ function aDoor(clock: FakeClock = fakeClock()): { door: Door; store: Store } {
   })
   return { door, store }
 }
+
+describe('a mailbox as the place for dead messages', () => {
+  it('takes a body nearly as large as it takes at all, with what it failed of in short', async () => {
+    const { dlq } = aLoop()
+    const size = dlq.powers.maxBodyBytes - 4096
+    const bytes = new Uint8Array(size).map((_, at) => at % 251)
+    const stack = 'at work\n'.repeat(100_000)
+    const { failure } = aDeadMessage()
+    const dead = aDeadMessage({
+      body: encodePayload(bytes, 'application/octet-stream'),
+      failure: { ...failure, stack },
+    })
+    await mailboxDestination(dlq).keep(dead, undefined)
+    const [message] = await dlq.receive()
+    const read = readDeadMessage(message!, dlq.name)
+    expect(read).toMatchObject({ messageId: dead.messageId, sourceMailbox: dead.sourceMailbox })
+    expect(read.failure).toMatchObject({ name: failure.name, message: failure.message, causes: [] })
+    expect(read.body.contentType).toBe('application/octet-stream')
+    expect(Buffer.compare(read.body.bytes, bytes)).toBe(0)
+  })
+})
 
 describe('letters as the place for dead messages', () => {
   it('say where the message came from and hold its very bytes', async () => {

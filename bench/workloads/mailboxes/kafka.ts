@@ -30,7 +30,8 @@ export async function open(): Promise<Pair> {
 
 /**
  * A topic of one partition. As many messages as are in hand are written by one request that all replicas answer to, read by a group of
- * one, and the last one's offset is committed.
+ * one, and the last one's offset is committed. That is less than a mailbox does, which also commits that messages are out before
+ * anybody has them: four requests for a batch, and here three.
  */
 async function rawOn(producer: Producer, consumer: Consumer, topic: string): Promise<Raw> {
   const stream = await consumer.consume({

@@ -28,7 +28,8 @@ export async function open(): Promise<Pair> {
 /**
  * A table with an index of what is visible, and a pool of as many connections as the mailbox has. What is in hand is shared out to the connections; each inserts its
  * messages by one statement, claims as many past the locks of others by a second, and deletes them by a third, and each statement is
- * a commit.
+ * a commit. It does less than a mailbox must: no id that is known when it is sent twice, no retention, no notice to others, and a delete
+ * that an old receipt would do too.
  */
 async function rawOn(pool: Pool, schema: string): Promise<Raw> {
   await pool.query(`CREATE SCHEMA ${schema}`)

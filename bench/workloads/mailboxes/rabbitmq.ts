@@ -31,7 +31,8 @@ export async function open(): Promise<Pair> {
 
 /**
  * A quorum queue. One channel publishes and waits for each confirm; another consumes, with as much prefetched as is in hand, and
- * acknowledges each message. The server does not answer to that.
+ * acknowledges each message. The server does not answer to that, so this does less than a mailbox, which waits until the server has heard of it: one
+ * more round trip for each message when they come one by one. It also has one connection for both, and a mailbox two, so that a server without room still lets it acknowledge.
  */
 async function rawOn(connection: ChannelModel, queue: string): Promise<Raw> {
   const sending = await connection.createConfirmChannel()

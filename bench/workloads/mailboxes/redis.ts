@@ -32,7 +32,8 @@ async function connected(url: string) {
 
 /**
  * The two lists of a reliable queue, on one connection: a message is pushed, moved to the list of those in work, and removed from there
- * by its value. The client sends what is asked for in one turn together. Nothing would bring back what a dead worker had.
+ * by its value. The client sends what is asked for in one turn together. It does less than a mailbox must: nothing
+ * would bring back what a dead worker had, and there are no ids, delays, counts, retention or receipts.
  */
 function rawOn(client: Awaited<ReturnType<typeof connected>>, prefix: string): Raw {
   const [waiting, working] = [`${prefix}:raw`, `${prefix}:raw:working`]

@@ -23,7 +23,8 @@ export async function open(): Promise<Pair> {
 
 /**
  * A table with an index of what is visible, in WAL with synchronous=FULL, in this thread. As many messages as are in hand are inserted in one transaction, the oldest
- * visible ones are hidden and read in a second, and deleted in a third.
+ * visible ones are hidden and read in a second, and deleted in a third. It does less than a mailbox must: each flush stops the event loop, and
+ * there is no id that is known when it is sent twice, no retention, and no fence against an old receipt.
  */
 function rawOn(db: DatabaseSync): Raw {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')

@@ -1,20 +1,17 @@
 import type { Clock } from '../../clock.ts'
-import type { Progress } from '../../kafka/progress.ts'
+import type { Part as OurPart } from '../../kafka/parts.ts'
+import { Alarm } from '../../alarm.ts'
 import type { Opened } from './packing.ts'
 import type { Stored } from '../../kafka/record.ts'
-import type { Reading } from '../../kafka/fetcher.ts'
 
-/** A partition that is ours, for as long as it is. When it comes back to us later, it is another one. */
-export interface Part extends Reading {
-  readonly progress: Progress
+/** A partition that is ours, and what we have of it. */
+export interface Part extends OurPart {
   /** Records in memory that are not done. */
   readonly entries: Set<Entry>
   /** That they have together. */
   bytes: number
   /** Deliveries that are out. */
   held: number
-  /** No longer given out from: somebody else will have it soon. */
-  isLeaving: boolean
   /** Called when nothing is out any more. */
   onIdle: () => void
 }
@@ -27,6 +24,7 @@ export interface Entry {
   firstReceivedMs: number | undefined
   /** It waits for its time. */
   isDelayed: boolean
+  /** Waits for its time no longer. */
   cancel: () => void
 }
 
@@ -45,12 +43,14 @@ export class Holding {
   readonly #clock: Clock
   readonly #onLapse: (held: Held) => void
   readonly #held = new Map<string, Held>()
+  readonly #alarm: Alarm
   readonly #session: string
   #count = 0
 
   constructor(clock: Clock, onLapse: (held: Held) => void) {
     this.#clock = clock
     this.#onLapse = onLapse
+    this.#alarm = new Alarm(clock, () => this.#lapse())
     this.#session = clock.id()
   }
 
@@ -71,7 +71,6 @@ export class Holding {
   take(receipt: string): Held | undefined {
     const held = this.#held.get(receipt)
     if (!held || held.lapsesMs <= this.#clock.mono()) return undefined
-    held.entry.cancel()
     this.#held.delete(receipt)
     return held
   }
@@ -79,7 +78,7 @@ export class Holding {
   /** Puts it back, since nothing came of it. */
   restore(held: Held): void {
     this.#held.set(held.receipt, held)
-    this.#setAlarm(held)
+    this.#alarm.by(held.lapsesMs)
   }
 
   /** At least so long from now. */
@@ -93,12 +92,7 @@ export class Holding {
 
   /** All receipts of these are stale. */
   drop(isGone: (entry: Entry) => boolean): void {
-    for (const [receipt, { entry }] of this.#held) {
-      if (!isGone(entry)) continue
-      entry.cancel()
-      this.#held.delete(receipt)
-      this.release(entry.part)
-    }
+    for (const held of this.#held.values()) if (isGone(held.entry)) this.#end(held)
   }
 
   /** A delivery has ended. */
@@ -107,11 +101,24 @@ export class Holding {
     if (part.held === 0) part.onIdle()
   }
 
-  #setAlarm(held: Held): void {
-    held.entry.cancel = this.#clock.timer(held.lapsesMs - this.#clock.mono(), () => {
-      this.#held.delete(held.receipt)
-      this.release(held.entry.part)
-      this.#onLapse(held)
-    })
+  close(): void {
+    this.#alarm.off()
+  }
+
+  #end(held: Held): void {
+    this.#held.delete(held.receipt)
+    this.release(held.entry.part)
+  }
+
+  #lapse(): number {
+    const nowMs = this.#clock.mono()
+    let nextMs = Infinity
+    for (const held of this.#held.values())
+      if (held.lapsesMs > nowMs) nextMs = Math.min(nextMs, held.lapsesMs)
+      else {
+        this.#end(held)
+        this.#onLapse(held)
+      }
+    return nextMs
   }
 }

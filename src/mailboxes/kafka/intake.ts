@@ -1,16 +1,14 @@
 import { nextTurn, sleep } from '../../clock.ts'
-import type { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
-import { Fetcher } from '../../kafka/fetcher.ts'
-import { Group, keyOf, type Place } from '../../kafka/group.ts'
-import { Holding, type Entry, type Held, type Part } from './holding.ts'
+import type { Group } from '../../kafka/group.ts'
+import { Parts } from '../../kafka/parts.ts'
+import { done } from '../../kafka/progress.ts'
 import type { Stored } from '../../kafka/record.ts'
+import type { Ask, Delivery } from '../../mailbox.ts'
+import { Alarm } from '../../alarm.ts'
+import { Holding, type Entry, type Held, type Part } from './holding.ts'
 import { deliveryOf, openedOf } from './packing.ts'
-import { done, Progress } from '../../kafka/progress.ts'
-import { isRefusal } from '../../kafka/trouble.ts'
-import { Waiting } from './waiting.ts'
+import { Waiting, type Waiter } from './waiting.ts'
 
 export interface IntakeOptions {
   cluster: Cluster
@@ -35,60 +33,59 @@ const momentMs = 100
 /** Who takes nothing for so long leaves its partitions to others. */
 const idleMs = 60_000
 
+/** Records on their way to somebody. */
+interface Served {
+  waiter: Waiter
+  entries: Entry[]
+}
+
+const nothing = (): void => {}
+
 /** Receives from topics, as a member of a group. It joins when somebody comes for the first time. */
 export class Intake {
   readonly holding: Holding
   readonly group: Group
   readonly #options: IntakeOptions
-  readonly #fetcher: Fetcher
-  readonly #parts = new Map<string, Part>()
-  readonly #commits: Gatherer<Part, boolean>
+  readonly #parts: Parts<Part>
   #ready: Entry[] = []
   readonly #waiting: Waiting
-  #cancelIdle = (): void => {}
-  #isClosed = false
+  readonly #rest: Alarm
+  #isServing = false
 
   constructor(options: IntakeOptions) {
     this.#options = options
-    const { cluster, groupId, topics, sessionMs } = options
+    const { cluster, groupId, topics, sessionMs, passed } = options
     this.holding = new Holding(cluster.clock, (held) => this.#lapse(held))
-    this.#commits = gatherer({ maxBatches: 1, maxWeight: Infinity }, (all) => this.#commitAll(all))
     this.#waiting = new Waiting(cluster.clock)
-    const trouble = (error: RedriveError): void => this.#waiting.fail(error)
-    const well = (): void => this.#waiting.well()
-    this.#fetcher = new Fetcher({ cluster, groupId, trouble, well })
-    this.group = new Group({
+    this.#rest = new Alarm(cluster.clock, () => this.#restIfIdle())
+    this.#parts = new Parts<Part>({
       cluster,
       groupId,
       topics,
       sessionMs,
-      assigned: (places) => {
-        well()
-        void this.#begin(places)
-      },
-      revoked: (places) => this.#letGo(places),
-      lost: (places) => this.#lose(places),
-      trouble,
+      begin: (part) =>
+        Object.assign(part, { entries: new Set<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
+      hasRoom: ({ entries, bytes }) => entries.size < maxEntries && bytes < maxBytes,
+      arrived: (part, records) => this.#arrive(part, records),
+      cut: (part, offset) => this.#drop(part, (entry) => entry.stored.offset < offset),
+      leaving: (part) => this.#leave(part),
+      gone: (part) => this.#drop(part, () => true),
+      committed: (parts) => parts.forEach(passed),
+      trouble: (error) => this.#waiting.fail(error),
+      well: () => this.#waiting.well(),
     })
+    this.group = this.#parts.group
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
-    const { clock } = this.#options.cluster
-    this.#cancelIdle()
+  receive(ask: Ask): Promise<Delivery[]> {
+    const nowMs = this.#options.cluster.clock.mono()
     this.group.join()
-    const endMs = clock.mono() + Math.max(ask.waitMs, momentMs)
-    try {
-      while (!ask.signal.aborted) {
-        const entries = this.#take(ask.max)
-        const found = entries.length > 0 ? await this.#handOut(entries, ask) : []
-        const leftMs = endMs - clock.mono()
-        if (found.length > 0 || leftMs <= 0) return found
-        if (entries.length === 0) await this.#waiting.news(leftMs, ask.signal)
-      }
-      return []
-    } finally {
-      this.#restLater()
-    }
+    this.#rest.by(nowMs + idleMs)
+    const endMs = nowMs + Math.max(ask.waitMs, momentMs)
+    return new Promise((resolve, reject) => {
+      this.#waiting.add({ ask, endMs, resolve, reject })
+      this.#serveSoon()
+    })
   }
 
   /** True once the broker has heard that this is done. False: it is not ours any more. */
@@ -97,9 +94,9 @@ export class Intake {
     if (!held.isDone) this.#forget(held.entry)
     held.isDone = true
     part.progress.mark(stored.offset, done)
-    const isHeard = await this.commit(part)
+    await this.#parts.commit([part])
     this.holding.release(part)
-    return isHeard
+    return !part.isLost
   }
 
   /** Nothing came of this delivery: it goes to the end of those that wait here. */
@@ -109,89 +106,26 @@ export class Intake {
   }
 
   /** Tells the broker how far this partition is. False: it is not ours any more. */
-  commit(part: Part): Promise<boolean> {
-    return this.#commits.call(part)
+  async commit(part: Part): Promise<boolean> {
+    await this.#parts.commit([part])
+    return !part.isLost
   }
 
   /** There is nothing before these offsets any more. */
-  async forgetBefore(offsets: ReadonlyMap<number, number>): Promise<void> {
-    const parts = [...this.#parts.values()]
-    for (const part of parts) this.#cut(part, offsets.get(part.partition) ?? 0)
-    await Promise.all(parts.map((part) => this.commit(part)))
+  forgetBefore(offsets: ReadonlyMap<number, number>): Promise<void> {
+    return this.#parts.forgetBefore(offsets)
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#cancelIdle()
-    this.#waiting.wake()
-    await this.#commits.idle()
-    this.#lose([...this.#parts.values()])
-    await Promise.all([this.group.close(), this.#fetcher.close()])
+    this.#rest.off()
+    this.#waiting.close()
+    await this.#parts.close()
+    this.holding.close()
   }
 
-  async #begin(places: Place[]): Promise<void> {
-    if (places.length === 0) return
-    const { cluster } = this.#options
-    const { generationId } = this.group.consumer
-    for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 2000))
-      try {
-        const bounds = await this.#fetcher.bounds(places)
-        const positions = await this.group.positions(places)
-        // Another round of joining may have taken them away meanwhile, or has begun with them anew.
-        if (this.#isClosed || generationId !== this.group.consumer.generationId)
-          return this.#beginAgain(places)
-        for (const { offset, note, ...place } of positions) {
-          const first = bounds[places.findIndex((one) => keyOf(one) === keyOf(place))]?.first ?? 0
-          // What is known of records counts from the offset that it was kept with.
-          const progress = new Progress(Math.max(offset, 0), note)
-          progress.moveTo(first)
-          this.#start(place, progress)
-        }
-        this.#waiting.well()
-        return
-      } catch (error) {
-        this.#waiting.fail(cluster.trouble(error))
-        await sleep(cluster.clock, waitMs)
-        if (this.#isClosed) return
-      }
-  }
-
-  #beginAgain(places: Place[]): void {
-    if (this.#isClosed) return
-    const still = places.filter((place) => this.group.owns(place))
-    void this.#begin(still)
-  }
-
-  #start(place: Place, progress: Progress): void {
-    if (this.#parts.has(keyOf(place))) return
-    const entries = new Set<Entry>()
-    const part: Part = {
-      ...place,
-      position: progress.base,
-      progress,
-      entries,
-      bytes: 0,
-      held: 0,
-      isLeaving: false,
-      onIdle: () => {},
-      hasRoom: () => !part.isLeaving && entries.size < maxEntries && part.bytes < maxBytes,
-      arrived: (records, from, to, first) => {
-        if (this.#parts.get(keyOf(place)) !== part) return
-        this.#cut(part, first)
-        this.#arrive(part, records, from, to)
-      },
-    }
-    this.#parts.set(keyOf(place), part)
-    this.#fetcher.add(part)
-  }
-
-  #arrive(part: Part, records: Stored[], from: number, to: number): void {
-    const { clock } = this.#options.cluster
-    let next = from
+  #arrive(part: Part, records: Stored[]): void {
+    const nowMs = this.#options.cluster.clock.now()
     for (const stored of records) {
-      part.progress.skip(next, stored.offset)
-      next = stored.offset + 1
-      if (part.progress.markOf(stored.offset) === done) continue
       const opened = openedOf(stored)
       const { firstReceivedMs } = opened
       const entry: Entry = {
@@ -200,19 +134,17 @@ export class Intake {
         opened,
         firstReceivedMs,
         isDelayed: false,
-        cancel: () => {},
+        cancel: nothing,
       }
       part.entries.add(entry)
       part.bytes += stored.value.byteLength
-      part.progress.mark(stored.offset, part.progress.markOf(stored.offset))
-      const leftMs = opened.notBeforeMs - clock.now()
+      const leftMs = opened.notBeforeMs - nowMs
       if (leftMs > 0) this.#delay(entry, leftMs)
       else this.#ready.push(entry)
     }
-    part.progress.skip(next, to)
     this.#moveOn(part)
     // What else has come by then goes along.
-    void nextTurn().then(() => this.#waiting.wake())
+    void nextTurn().then(() => this.#serveSoon())
   }
 
   #delay(entry: Entry, ms: number): void {
@@ -220,7 +152,7 @@ export class Intake {
     entry.cancel = this.#options.cluster.clock.timer(ms, () => {
       entry.isDelayed = false
       this.#ready.push(entry)
-      this.#waiting.wake()
+      this.#serveSoon()
     })
   }
 
@@ -249,122 +181,93 @@ export class Intake {
     this.#moveOn(part)
   }
 
-  #take(max: number): Entry[] {
-    return this.#ready.splice(0, max)
+  /** All who ask in the same turn are served together. */
+  #serveSoon(): void {
+    if (this.#isServing || this.#ready.length === 0 || this.#waiting.size === 0) return
+    this.#isServing = true
+    queueMicrotask(() => this.#serve())
   }
 
-  /** The broker hears of a delivery before anybody has the message: one that kills its process is counted all the same. */
-  async #handOut(entries: Entry[], { visibilityMs, signal }: Ask): Promise<Delivery[]> {
-    const { clock } = this.#options.cluster
-    const count = ({ part, stored }: Entry, more: number): void =>
-      part.progress.mark(stored.offset, part.progress.markOf(stored.offset) + more)
-    for (const entry of entries) count(entry, 1)
-    const parts = [...new Set(entries.map(({ part }) => part))]
-    const giveBack = (): void => {
-      const back = entries.filter((entry) => this.#isOurs(entry))
-      for (const entry of back) count(entry, -1)
-      this.#ready.unshift(...back)
-      this.#waiting.wake()
+  #serve(): void {
+    this.#isServing = false
+    const served: Served[] = []
+    let at = 0
+    while (at < this.#ready.length) {
+      const waiter = this.#waiting.next()
+      if (!waiter) break
+      served.push({ waiter, entries: this.#ready.slice(at, at + waiter.ask.max) })
+      at += waiter.ask.max
     }
+    this.#ready.splice(0, at)
+    if (served.length > 0) void this.#handOut(served)
+  }
+
+  /** The broker hears of deliveries before anybody has the messages: one that kills its process is counted all the same. */
+  async #handOut(served: Served[]): Promise<void> {
+    const parts = new Set<Part>()
+    for (const { entries } of served)
+      for (const entry of entries) {
+        count(entry, 1)
+        parts.add(entry.part)
+      }
     try {
-      await Promise.all(parts.map((part) => this.commit(part)))
+      await this.#parts.commit(parts)
     } catch (error) {
-      giveBack()
-      throw error
+      this.#putBack(served.flatMap(({ entries }) => entries))
+      for (const { waiter } of served) waiter.reject(error)
+      return
     }
-    if (signal.aborted) {
-      giveBack()
-      return []
+    const unwanted: Entry[] = []
+    for (const { waiter, entries } of served) {
+      const { ask, resolve } = waiter
+      const ours = entries.filter((entry) => isOurs(entry))
+      if (ask.signal.aborted) {
+        unwanted.push(...ours)
+        resolve([])
+      } else if (ours.length > 0) resolve(ours.map((entry) => this.#deliver(entry, ask)))
+      else this.#waiting.add(waiter)
     }
-    const ours = entries.filter((entry) => this.#isOurs(entry))
-    return ours.map((entry) => {
-      const { part, stored, opened } = entry
-      const deliveries = opened.deliveries + part.progress.markOf(stored.offset)
-      const firstReceivedMs = (entry.firstReceivedMs ??= Math.floor(clock.now()))
-      const { receipt } = this.holding.add(entry, deliveries, visibilityMs)
-      return deliveryOf(opened, { receipt, deliveries, firstReceivedMs })
-    })
+    this.#putBack(unwanted)
   }
 
-  #isOurs(entry: Entry): boolean {
-    return entry.part.entries.has(entry) && this.#parts.get(keyOf(entry.part)) === entry.part
+  /** They were counted, but nobody got them. */
+  #putBack(entries: Entry[]): void {
+    const back = entries.filter((entry) => isOurs(entry))
+    for (const entry of back) count(entry, -1)
+    this.#ready.unshift(...back.filter(({ part }) => !part.isLeaving))
+    this.#serveSoon()
+  }
+
+  #deliver(entry: Entry, { visibilityMs }: Ask): Delivery {
+    const { part, stored, opened } = entry
+    const deliveries = opened.deliveries + part.progress.markOf(stored.offset)
+    const firstReceivedMs = (entry.firstReceivedMs ??= Math.floor(
+      this.#options.cluster.clock.now(),
+    ))
+    const { receipt } = this.holding.add(entry, deliveries, visibilityMs)
+    return deliveryOf(opened, { receipt, deliveries, firstReceivedMs })
   }
 
   /** It is here still, and goes to the end of those that wait here. */
   #lapse({ entry, isDone }: Held): void {
-    if (isDone || !this.#isOurs(entry) || entry.part.isLeaving) return
+    if (isDone || !isOurs(entry) || entry.part.isLeaving) return
     this.#ready.push(entry)
-    this.#waiting.wake()
+    this.#serveSoon()
   }
 
   #forget(entry: Entry): void {
     const { part, stored } = entry
     const wasFull = !part.hasRoom()
     if (part.entries.delete(entry)) part.bytes -= stored.value.byteLength
-    if (wasFull) this.#fetcher.wake()
+    if (wasFull) this.#parts.wake()
   }
 
-  /** One commit at a time for all partitions, with what is true when it goes. */
-  async #commitAll(asked: Part[]): Promise<Outcome<boolean>[]> {
-    const { cluster, passed } = this.#options
-    const isOurs = (part: Part): boolean => this.#parts.get(keyOf(part)) === part
-    const endMs = cluster.clock.mono() + cluster.timeoutMs
-    for (;;) {
-      const parts = [...new Set(asked)].filter(isOurs)
-      const positions = parts.map(({ topic, partition, progress }) => ({
-        topic,
-        partition,
-        offset: progress.base,
-        note: progress.note(),
-      }))
-      try {
-        if (parts.length > 0) await cluster.call(() => this.group.commit(positions))
-        for (const part of parts) passed(part)
-        return asked.map((part) => ({ value: isOurs(part) }))
-      } catch (error) {
-        const { cause } = error as Error
-        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose([...this.#parts.values()])
-        else if (!isPassing(cause) || cluster.clock.mono() > endMs) throw error
-        else await sleep(cluster.clock, 50)
-      }
-    }
-  }
-
-  /** Those who have messages may settle them, for a moment; what they did is told to whoever comes next. */
-  async #letGo(places: Place[]): Promise<void> {
-    const { clock } = this.#options.cluster
-    const parts = places.flatMap((place) => this.#parts.get(keyOf(place)) ?? [])
-    for (const part of parts) {
-      part.isLeaving = true
-      this.#fetcher.remove(part)
-    }
-    this.#ready = this.#ready.filter(({ part }) => !part.isLeaving)
-    await Promise.all(
-      parts.map(async (part) => {
-        const drained = new AbortController()
-        part.onIdle = () => drained.abort()
-        if (part.held > 0) await sleep(clock, drainMs, drained.signal)
-        await this.commit(part).catch(() => {})
-      }),
-    )
-    this.#lose(parts)
-  }
-
-  #lose(places: readonly Place[]): void {
-    for (const place of places) {
-      const part = this.#parts.get(keyOf(place))
-      if (!part) continue
-      this.#parts.delete(keyOf(place))
-      this.#fetcher.remove(part)
-      this.#drop(part, () => true)
-    }
-  }
-
-  /** All before the offset is gone. */
-  #cut(part: Part, offset: number): void {
-    if (offset <= part.progress.base) return
-    this.#drop(part, (entry) => entry.stored.offset < offset)
-    part.progress.moveTo(offset)
+  /** Those who have messages may settle them, for a moment. */
+  async #leave(part: Part): Promise<void> {
+    this.#ready = this.#ready.filter((entry) => entry.part !== part)
+    const drained = new AbortController()
+    part.onIdle = () => drained.abort()
+    if (part.held > 0) await sleep(this.#options.cluster.clock, drainMs, drained.signal)
   }
 
   #drop(part: Part, isGone: (entry: Entry) => boolean): void {
@@ -379,19 +282,22 @@ export class Intake {
   }
 
   /** A member that takes nothing would keep its partitions from others. */
-  #restLater(): void {
-    if (this.#isClosed) return
-    this.#cancelIdle()
-    this.#cancelIdle = this.#options.cluster.clock.timer(idleMs, () => {
-      if (this.#waiting.size === 0 && this.holding.size === 0) void this.group.leave()
-      else this.#restLater()
-    })
+  #restIfIdle(): number {
+    const nowMs = this.#options.cluster.clock.mono()
+    if (this.#waiting.size > 0 || this.holding.size > 0) return nowMs + idleMs
+    const restMs = this.#waiting.lastMs + idleMs
+    if (restMs > nowMs) return restMs
+    void this.group.leave()
+    return Infinity
   }
 }
 
-/** The group is being arranged anew, or its coordinator moves. */
-function isPassing(error: unknown): boolean {
-  return ['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'NOT_COORDINATOR'].some((id) =>
-    isRefusal(error, id),
-  )
+/** One delivery more, or less. */
+function count({ part, stored }: Entry, more: number): void {
+  part.progress.mark(stored.offset, part.progress.markOf(stored.offset) + more)
+}
+
+/** It is not done, and nobody else has it. */
+function isOurs(entry: Entry): boolean {
+  return entry.part.entries.has(entry)
 }

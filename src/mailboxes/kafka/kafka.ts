@@ -1,5 +1,5 @@
 import type { Admin, BaseOptions } from '@platformatic/kafka'
-import { sleep, systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type {
   Ask,
@@ -14,6 +14,7 @@ import type {
 import { mailbox } from '../mailbox.ts'
 import { sizeOf } from '../../kafka/record.ts'
 import { settingsIn } from '../../kafka/address.ts'
+import { createTopic, partitionsOf } from '../../kafka/topics.ts'
 import { Cluster } from '../../kafka/cluster.ts'
 import { Fetcher } from '../../kafka/fetcher.ts'
 import { keyOf, type Place } from '../../kafka/group.ts'
@@ -23,7 +24,6 @@ import { topicOf } from './naming.ts'
 import { copyOf, deliveryOf, openedOf, writtenOf, type Memory } from './packing.ts'
 import { done, Progress } from '../../kafka/progress.ts'
 import { Sender } from '../../kafka/sender.ts'
-import { isRefusal } from '../../kafka/trouble.ts'
 
 export interface KafkaMailboxOptions {
   name: string
@@ -115,7 +115,7 @@ class KafkaMailbox implements MailboxDriver {
 
   async open(): Promise<void> {
     await this.#create()
-    const count = await this.#partitions()
+    const count = await partitionsOf(this.#cluster, this.#admin, this.#topic)
     this.#places = Array.from({ length: count }, (_, partition) => ({
       topic: this.#topic,
       partition,
@@ -172,7 +172,8 @@ class KafkaMailbox implements MailboxDriver {
         return false
       }
       const memory: Memory = {
-        deliveries,
+        // What was not tried was no delivery.
+        deliveries: deliveries - Number(!how.failed),
         failures: opened.failures + Number(how.failed),
         enqueuedMs: opened.enqueuedMs,
         notBeforeMs: how.delayMs > 0 ? Math.ceil(this.#clock.now() + how.delayMs) : 0,
@@ -258,35 +259,13 @@ class KafkaMailbox implements MailboxDriver {
     const topics = await this.#cluster.call(() => this.#admin.listTopics())
     if (topics.includes(this.#topic)) return
     const retentionMs = retentionHours === undefined ? -1 : retentionHours * 3_600_000
-    try {
-      await this.#cluster.call(() =>
-        this.#admin.createTopics({
-          topics: [this.#topic],
-          partitions,
-          replicas,
-          configs: [{ name: 'retention.ms', value: String(retentionMs) }],
-        }),
-      )
-    } catch (error) {
-      // Somebody else made it first.
-      if (!isRefusal((error as Error).cause, 'TOPIC_ALREADY_EXISTS')) throw error
-    }
-  }
-
-  /** A topic that was just created is not known to all brokers at once. */
-  async #partitions(): Promise<number> {
-    const asked = { topics: [this.#topic], forceUpdate: true }
-    const endMs = this.#clock.mono() + this.#cluster.timeoutMs
-    for (;;)
-      try {
-        const { topics } = await this.#cluster.call(() => this.#admin.metadata(asked))
-        const count = topics.get(this.#topic)?.partitionsCount ?? 0
-        if (count > 0) return count
-        throw new Error('the topic has no partitions')
-      } catch (error) {
-        if (this.#clock.mono() > endMs) throw this.#cluster.trouble(error)
-        await sleep(this.#clock, 100)
-      }
+    const configs = { 'retention.ms': String(retentionMs) }
+    await createTopic(this.#cluster, this.#admin, {
+      topic: this.#topic,
+      partitions,
+      replicas,
+      configs,
+    })
   }
 
   /** How far each partition is, by what the broker has. */

@@ -3,6 +3,7 @@ import type { Delivery, Parcel } from '../../mailbox.ts'
 
 /** The header that only our messages have: what Kafka has no place for, as JSON. */
 const ours = 'redrive'
+const oursBytes = Buffer.from(ours)
 
 /** What a message remembers from one copy to the next. */
 export interface Memory {
@@ -33,8 +34,9 @@ export function writtenOf(parcel: Parcel, notBeforeMs: number): Written {
     if (name === ours) meta.same = value
     else headers.set(Buffer.from(name), Buffer.from(value))
   }
-  headers.set(Buffer.from(ours), Buffer.from(JSON.stringify(meta)))
-  return { value: asBuffer(parcel.bytes), headers }
+  headers.set(oursBytes, Buffer.from(JSON.stringify(meta)))
+  const { buffer, byteOffset, byteLength } = parcel.bytes
+  return { value: Buffer.from(buffer, byteOffset, byteLength), headers }
 }
 
 /** The same record once more, with what it should remember. Its key and all other headers stay as they are. */
@@ -44,11 +46,10 @@ export function copyOf(stored: Stored, opened: Opened, memory: Memory): Written 
   const same = opened.headers[ours]
   if (same !== undefined) meta.same = same
   const headers = new Map<Buffer, Buffer>()
-  for (const [name, value] of stored.headers)
-    if (name.toString() !== ours) headers.set(Buffer.from(name), Buffer.from(value))
-  headers.set(Buffer.from(ours), Buffer.from(JSON.stringify(meta)))
-  const written = { value: Buffer.from(stored.value), headers }
-  return stored.key ? { ...written, key: Buffer.from(stored.key) } : written
+  for (const [name, value] of stored.headers) if (!oursBytes.equals(name)) headers.set(name, value)
+  headers.set(oursBytes, Buffer.from(JSON.stringify(meta)))
+  const { value, key } = stored
+  return key ? { value, headers, key } : { value, headers }
 }
 
 /** A message of anybody. One that is not ours is known by its place. */
@@ -57,21 +58,19 @@ export function openedOf(stored: Stored): Opened {
   const meta = metaIn(texts)
   texts.delete(ours)
   if (meta?.same !== undefined) texts.set(ours, meta.same)
-  const parcel: Parcel = {
+  const opened: Opened = {
     id: meta?.id ?? `${stored.topic}:${stored.partition}:${stored.offset}`,
     bytes: stored.value,
     contentType: meta?.type ?? texts.get('content-type') ?? 'application/octet-stream',
     headers: Object.fromEntries(texts),
-  }
-  if (meta?.replyTo !== undefined) parcel.replyTo = meta.replyTo
-  const memory: Memory = {
     deliveries: meta?.deliveries ?? 0,
     failures: meta?.failures ?? 0,
     enqueuedMs: meta?.enqueuedMs ?? stored.timestampMs,
     notBeforeMs: meta?.notBeforeMs ?? 0,
   }
-  if (meta?.firstReceivedMs !== undefined) memory.firstReceivedMs = meta.firstReceivedMs
-  return { ...parcel, ...memory }
+  if (meta?.replyTo !== undefined) opened.replyTo = meta.replyTo
+  if (meta?.firstReceivedMs !== undefined) opened.firstReceivedMs = meta.firstReceivedMs
+  return opened
 }
 
 /** The receiver has bytes and headers of its own. */
@@ -79,8 +78,21 @@ export function deliveryOf(
   opened: Opened,
   told: { receipt: string; deliveries: number; firstReceivedMs: number },
 ): Delivery {
-  const { notBeforeMs: _, ...rest } = opened
-  return { ...rest, ...told, bytes: Uint8Array.from(opened.bytes), headers: { ...opened.headers } }
+  const { id, bytes, contentType, headers, failures, enqueuedMs, replyTo } = opened
+  const { receipt, deliveries, firstReceivedMs } = told
+  const delivery: Delivery = {
+    id,
+    bytes: Buffer.from(bytes),
+    contentType,
+    headers: { ...headers },
+    receipt,
+    deliveries,
+    failures,
+    enqueuedMs,
+    firstReceivedMs,
+  }
+  if (replyTo !== undefined) delivery.replyTo = replyTo
+  return delivery
 }
 
 function textsIn({ headers }: Stored): Map<string, string> {
@@ -104,17 +116,17 @@ function metaIn(texts: ReadonlyMap<string, string>): Meta | undefined {
 
 function isMeta(value: unknown): value is Meta {
   if (typeof value !== 'object' || value === null) return false
-  const { id, type, replyTo, same, ...memory } = value as Record<string, unknown>
+  const meta = value as Record<keyof Meta, unknown>
   return (
-    typeof id === 'string' &&
-    typeof type === 'string' &&
-    isTextIfAny(replyTo) &&
-    isTextIfAny(same) &&
-    isCountIfAny(memory['deliveries']) &&
-    isCountIfAny(memory['failures']) &&
-    isCountIfAny(memory['enqueuedMs']) &&
-    isCountIfAny(memory['firstReceivedMs']) &&
-    isCountIfAny(memory['notBeforeMs'])
+    typeof meta.id === 'string' &&
+    typeof meta.type === 'string' &&
+    isTextIfAny(meta.replyTo) &&
+    isTextIfAny(meta.same) &&
+    isCountIfAny(meta.deliveries) &&
+    isCountIfAny(meta.failures) &&
+    isCountIfAny(meta.enqueuedMs) &&
+    isCountIfAny(meta.firstReceivedMs) &&
+    isCountIfAny(meta.notBeforeMs)
   )
 }
 
@@ -123,7 +135,3 @@ const isTextIfAny = (value: unknown): boolean => value === undefined || typeof v
 /** Moments too: no date is later than this. */
 const isCountIfAny = (value: unknown): boolean =>
   value === undefined || (typeof value === 'number' && value >= 0 && value <= 8.64e15)
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes)
-}

@@ -136,6 +136,7 @@ class MemoryMailbox implements MailboxDriver {
     if (!kept) return false
     this.#release(kept)
     if (how.failed) kept.failures++
+    else kept.deliveries--
     this.#enter(kept, how.delayMs)
     return true
   }

@@ -1,8 +1,16 @@
-import { Client, type ClientConfig, type Pool } from 'pg'
+import { Client, type ClientConfig, type Pool, type PoolClient } from 'pg'
 import { sleep, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Address } from '../../postgres/address.ts'
-import { begin, configOf, durably, poolOf, types } from '../../postgres/connection.ts'
+import {
+  begin,
+  configOf,
+  durably,
+  locally,
+  poolOf,
+  settings,
+  types,
+} from '../../postgres/connection.ts'
 import type { Read } from '../../postgres/inspect.ts'
 import type { Tenant } from '../../postgres/tenant.ts'
 import { isBug, isCollision, isLost, troubleOf } from '../../postgres/trouble.ts'
@@ -60,11 +68,21 @@ const quickMs = 1000
  * A table of messages is empty one moment and full the next, and what the server believes about it is often old. It is kept from what would
  * be quick on an empty table alone: every statement finds its rows by an index.
  */
-const byIndex = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']
-  .map((way) => `SET LOCAL enable_${way} = off;`)
-  .join(' ')
+const byIndex = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'].map(
+  (way) => `enable_${way} = off`,
+)
 
-const beginning = `${begin} ${byIndex}`
+const beginning = `${begin} ${locally(byIndex)}`
+
+/** The same for all that is done on a connection, and that the server plans each statement once. */
+const forGood = [
+  `default_transaction_isolation = 'read committed'`,
+  'plan_cache_mode = force_generic_plan',
+  ...settings,
+  ...byIndex,
+]
+  .map((one) => `SET ${one};`)
+  .join(' ')
 
 export function openLink(address: Address, clock: Clock): Link {
   return new PostgresLink(address, clock)
@@ -76,7 +94,12 @@ class PostgresLink implements Link {
   readonly #config: ClientConfig
   readonly #clock: Clock
   readonly #pool: Pool
+  /** Connections that are ours alone, with our settings. */
+  readonly #own = new WeakSet<PoolClient>()
+  /** What the server knows there by a name, by the statement as it is written here. */
+  readonly #prepared = new Map<string, { name: string; text: string }>()
   #begin = beginning
+  #lazy = false
 
   constructor(address: Address, clock: Clock) {
     this.place = address.place
@@ -84,6 +107,7 @@ class PostgresLink implements Link {
     this.#clock = clock
     this.#config = configOf(address.url)
     this.#pool = poolOf(this.#config, address.poolSize)
+    this.#pool.on('connect', (client) => void this.#moveInto(client))
   }
 
   client(): Client {
@@ -92,6 +116,7 @@ class PostgresLink implements Link {
 
   commitDurably(): void {
     this.#begin = beginning + durably
+    this.#lazy = true
   }
 
   /** What collides with another transaction is begun afresh, a few times. */
@@ -114,22 +139,32 @@ class PostgresLink implements Link {
     }
   }
 
+  /**
+   * Settles in on a connection that is ours alone. Behind a pooler it is not: the server knows it by another number than the one that we
+   * were given. What is done before this is through goes the way that is right everywhere.
+   */
+  async #moveInto(client: PoolClient): Promise<void> {
+    try {
+      const { rows } = await client.query<Cells>({
+        text: 'SELECT pg_backend_pid()',
+        rowMode: 'array',
+      })
+      if (rows[0]![0] !== numberOf(client)) return
+      await client.query(forGood)
+      this.#own.add(client)
+    } catch {
+      // Whoever uses the connection hears of it.
+    }
+  }
+
   async #attempt(statements: readonly Statement[]): Promise<Cells[][]> {
     const client = await this.#pool.connect()
     let broken = false
     try {
-      const begun = client.query(this.#begin)
-      const sent = statements.map(([sql, values = []]) => {
-        const text = sql.replaceAll('@', `"${this.schema}".`)
-        return client.query<Cells>({ text, values: [...values], rowMode: 'array', types })
-      })
-      const committed = client.query('COMMIT')
-      // All answers, so that the connection is free; the first that failed says why.
-      const answers = await Promise.allSettled([begun, ...sent, committed])
-      const failed = answers.find((answer) => answer.status === 'rejected')
-      if (failed) throw failed.reason
-      if ((await committed).command !== 'COMMIT') throw new Error('the server rolled back')
-      return (await Promise.all(sent)).map(({ rows }) => rows)
+      const [[sql, values], ...others] = statements as [Statement, ...Statement[]]
+      const alone = others.length === 0 && !this.#lazy && this.#own.has(client)
+      if (alone) return [await this.#send(client, this.#prepare(sql), values)]
+      return await this.#transact(client, statements)
     } catch (error) {
       const lost = isLost(error)
       // After a bug of ours the transaction may still be open.
@@ -138,6 +173,43 @@ class PostgresLink implements Link {
     } finally {
       client.release(broken)
     }
+  }
+
+  async #transact(client: PoolClient, statements: readonly Statement[]): Promise<Cells[][]> {
+    const begun = client.query(this.#begin)
+    const sent = statements.map(([sql, values]) =>
+      this.#send(client, { text: this.#textOf(sql) }, values),
+    )
+    const committed = client.query('COMMIT')
+    // All answers, so that the connection is free; the first that failed says why.
+    const answers = await Promise.allSettled([begun, ...sent, committed])
+    const failed = answers.find((answer) => answer.status === 'rejected')
+    if (failed) throw failed.reason
+    if ((await committed).command !== 'COMMIT') throw new Error('the server rolled back')
+    return Promise.all(sent)
+  }
+
+  async #send(
+    client: PoolClient,
+    statement: { text: string; name?: string },
+    values: readonly unknown[] = [],
+  ): Promise<Cells[]> {
+    const query = { ...statement, values: [...values], rowMode: 'array' as const, types }
+    const { rows } = await client.query<Cells>(query)
+    return rows
+  }
+
+  /** With a name it is parsed and planned once for each connection. */
+  #prepare(sql: string): { name: string; text: string } {
+    const known = this.#prepared.get(sql)
+    if (known) return known
+    const made = { name: `redrive_${this.#prepared.size}`, text: this.#textOf(sql) }
+    this.#prepared.set(sql, made)
+    return made
+  }
+
+  #textOf(sql: string): string {
+    return sql.replaceAll('@', `"${this.schema}".`)
   }
 
   #unknown(cause: LostAnswer): RedriveError {
@@ -151,4 +223,9 @@ class PostgresLink implements Link {
   close(): Promise<void> {
     return this.#pool.end()
   }
+}
+
+/** By which the server said to know the connection. `pg` has this, and its types do not say so. */
+function numberOf(client: PoolClient): unknown {
+  return (client as unknown as { processID: unknown }).processID
 }

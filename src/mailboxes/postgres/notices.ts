@@ -1,5 +1,4 @@
 import type { Clock } from '../../clock.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import { listen, type Listener } from '../../postgres/listener.ts'
 import type { Link } from './link.ts'
 
@@ -24,6 +23,12 @@ export function notices(options: {
   return new ChannelNotices(options)
 }
 
+/** The setting is for its transaction only. */
+const notify = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
+
+/** Commits with a notice queue up on the server, and wake everybody: after one, the next waits so long and stands for all between. */
+const pauseMs = 5
+
 type Options = Parameters<typeof notices>[0]
 
 class ChannelNotices implements Notices {
@@ -33,7 +38,10 @@ class ChannelNotices implements Notices {
   readonly #about: string
   /** What is put into our own notices, which we need not hear. */
   readonly #self: string
-  readonly #telling: Gatherer<null, null>
+  #saying: Promise<unknown> | undefined
+  /** When the last notice was said, and the end of the pause after which the next one is. */
+  #lastMs = -Infinity
+  #cancel: (() => void) | undefined
   #listener: Listener | undefined
 
   constructor(options: Options) {
@@ -41,11 +49,6 @@ class ChannelNotices implements Notices {
     this.#channel = `redrive_mail_${options.link.schema}`
     this.#about = `${options.mailbox} `
     this.#self = this.#about + options.clock.id()
-    // One at a time: commits with a notice queue up on the server, so that many make one.
-    this.#telling = gatherer({ maxBatches: 1, maxWeight: 1_000_000 }, async (asks) => {
-      await this.#say(this.#self).catch(() => {})
-      return asks.map(() => ({ value: null }))
-    })
   }
 
   get state(): string {
@@ -72,19 +75,35 @@ class ChannelNotices implements Notices {
   }
 
   tell(): void {
-    void this.#telling.call(null)
+    if (this.#cancel) return
+    const { clock } = this.#options
+    const leftMs = this.#lastMs + pauseMs - clock.mono()
+    if (leftMs <= 0 && !this.#saying) this.#tellNow()
+    else this.#cancel = clock.timer(Math.max(1, leftMs), () => this.#tellNow())
+  }
+
+  #tellNow(): void {
+    this.#cancel = undefined
+    this.#lastMs = this.#options.clock.mono()
+    const saying = this.#say(this.#self)
+      .catch(() => {})
+      .finally(() => {
+        if (this.#saying === saying) this.#saying = undefined
+      })
+    this.#saying = saying
   }
 
   async stop(): Promise<void> {
     await this.#listener?.stop()
-    await this.#telling.idle()
+    if (this.#cancel) {
+      this.#cancel()
+      this.#tellNow()
+    }
+    await this.#saying
   }
 
   /** A notice need not survive a crash, and so does not wait for the disk. */
   #say(what: string): Promise<unknown> {
-    return this.#options.link.do([
-      ['SET LOCAL synchronous_commit = off'],
-      ['SELECT pg_notify($1, $2)', [this.#channel, what]],
-    ])
+    return this.#options.link.do([[notify, [this.#channel, what]]])
   }
 }

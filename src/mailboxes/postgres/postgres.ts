@@ -142,7 +142,12 @@ class PostgresMailbox implements MailboxDriver {
     return {
       link,
       number,
-      sending: sending(link, number, (count) => sweep.add(count)),
+      sending: sending({
+        link,
+        mailbox: number,
+        retentionMs: this.#retentionMs,
+        expired: (count) => sweep.add(count),
+      }),
       receiving: line,
       acknowledging: settling(link, number, statements.acknowledge, []),
       nacking,
@@ -168,7 +173,7 @@ class PostgresMailbox implements MailboxDriver {
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
     const opened = this.#use()
-    await opened.sending.call({ parcel, delayMs, retentionMs: this.#retentionMs })
+    await opened.sending.call({ parcel, delayMs })
     this.#tell(opened)
     opened.sweeping.nudge()
   }

@@ -1,12 +1,13 @@
 /** What stands in `meta` under "mail". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 1
+export const schemaVersion = 2
 
 /**
  * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
  * through these very statements: append, and never edit.
  *
  * A message without `hidden_until` waits, and is delivered in the order of `place`. One with it is held by a receiver (`held`) or delayed.
- * The receipt of a delivery is `seq` and `deliveries`: the latter only grows. Moments are in milliseconds by the server's clock.
+ * The receipt of a delivery is `seq` and `deliveries`: the latter only grows. `released` are the deliveries that were given back untried:
+ * nobody is shown those. Moments are in milliseconds by the server's clock.
  */
 export const migrations: readonly string[] = [
   `
@@ -35,5 +36,12 @@ export const migrations: readonly string[] = [
   CREATE INDEX messages_waiting ON @messages (mailbox, place) WHERE hidden_until IS NULL;
   CREATE INDEX messages_hidden ON @messages (mailbox, hidden_until, place) WHERE hidden_until IS NOT NULL;
   CREATE INDEX messages_expiring ON @messages (mailbox, expires_at) WHERE expires_at IS NOT NULL;
+  `,
+  // Every delivery writes to every index: one finds the messages of a mailbox by their numbers where there were two. What is given back
+  // untried is counted apart.
+  `
+  DROP INDEX @messages_list;
+  ALTER TABLE @messages DROP CONSTRAINT messages_pkey, ADD PRIMARY KEY (mailbox, seq);
+  ALTER TABLE @messages ADD COLUMN released integer NOT NULL DEFAULT 0;
   `,
 ]

@@ -7,7 +7,6 @@ import { expireIds, send } from './statements.ts'
 interface Sent {
   parcel: Parcel
   delayMs: number
-  retentionMs: number
 }
 
 /** One at a time, so that messages stand in the order in which they were given. */
@@ -21,15 +20,26 @@ export interface Sending {
   idle(): Promise<void>
 }
 
-export function sending(link: Link, mailbox: number, expired: (count: number) => void): Sending {
+export function sending(options: {
+  link: Link
+  mailbox: number
+  /** How long a message is kept; 0: for ever. */
+  retentionMs: number
+  expired: (count: number) => void
+}): Sending {
+  const { link, mailbox, retentionMs, expired } = options
   const add = async (some: Sent[]): Promise<number> => {
+    let start = 1
     const values = [
       mailbox,
       some.map(({ parcel }) => parcel.id),
       some.map(({ parcel }) => aboutOf(parcel)),
-      some.map(({ parcel }) => parcel.bytes),
+      // As one: an array of them would go as text, twice as long.
+      Buffer.concat(some.map(({ parcel }) => parcel.bytes)),
+      some.map(({ parcel }) => (start += parcel.bytes.byteLength) - parcel.bytes.byteLength),
+      some.map(({ parcel }) => parcel.bytes.byteLength),
       some.map(({ delayMs }) => Math.ceil(delayMs)),
-      some.map(({ retentionMs }) => retentionMs),
+      retentionMs,
     ]
     const [added] = await link.do([[send, values]], { repeatable: true })
     return added!.length
@@ -48,11 +58,8 @@ export function sending(link: Link, mailbox: number, expired: (count: number) =>
     return some.map(() => ({ value: null }))
   })
   return {
-    async call({ parcel, ...rest }) {
-      // A copy: what the caller does to his bytes from now on is his own affair.
-      const bytes = Buffer.from(parcel.bytes)
-      const weight = 1 + bytes.byteLength / bytesOfWeight
-      await calls.call({ parcel: { ...parcel, bytes }, ...rest }, weight)
+    async call(sent) {
+      await calls.call(sent, 1 + sent.parcel.bytes.byteLength / bytesOfWeight)
     },
     idle: () => calls.idle(),
   }

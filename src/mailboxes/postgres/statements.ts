@@ -12,21 +12,24 @@ const maxTakenBytes = 32 * 2 ** 20
 /** $1 mailbox, $2 ids. */
 export const expireIds = `DELETE FROM @messages WHERE mailbox = $1 AND id = ANY ($2::text[]) AND ${overdue} RETURNING id`
 
-/** $1 mailbox, $2 ids, $3 about, $4 bytes, $5 delays, $6 retentions. In the order given; rows are locked in the order of their ids. */
+/**
+ * $1 mailbox, $2 ids, $3 about, $4 all bytes, $5 where those of each begin, $6 how many they are, $7 delays, $8 how long they are kept.
+ * In the order given; rows are locked in the order of their ids.
+ */
 export const send = `
   WITH given AS MATERIALIZED (
     SELECT nextval('@places') AS seq, parcel.* FROM (
-      SELECT * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[])
-        WITH ORDINALITY AS parcels (id, about, bytes, delay_ms, retention_ms, n) ORDER BY n) AS parcel)
+      SELECT * FROM unnest($2::text[], $3::text[], $5::integer[], $6::integer[], $7::bigint[])
+        WITH ORDINALITY AS parcels (id, about, start, size, delay_ms, n) ORDER BY n) AS parcel)
   INSERT INTO @messages
     (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, expires_at, about, bytes)
   SELECT seq, $1, id, seq, CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, false, 0, 0, ${now},
-    CASE WHEN retention_ms > 0 THEN ${now} + retention_ms END, about, bytes
+    CASE WHEN $8::bigint > 0 THEN ${now} + $8 END, about, substr($4::bytea, start, size)
   FROM given ORDER BY id, seq
   ON CONFLICT (mailbox, id) DO NOTHING RETURNING 1`
 
 const fields =
-  'seq, deliveries, id, about, bytes, failures, enqueued_at, first_at, hidden_until' as const
+  'seq, deliveries, released, id, about, bytes, failures, enqueued_at, first_at, hidden_until' as const
 const ours = fields.replaceAll(/\w+/g, (name) => `m.${name}`)
 
 /** $1 mailbox, $2 for each slot how long its message is hidden. */
@@ -41,7 +44,7 @@ export const take = `
   taken AS (
     UPDATE @messages AS m
     SET held = true, hidden_until = ${now} + ($2::bigint[])[slot], deliveries = m.deliveries + 1, first_at = coalesce(m.first_at, ${now})
-    FROM slots WHERE m.seq = slots.seq AND before < ${maxTakenBytes}
+    FROM slots WHERE m.mailbox = $1 AND m.seq = slots.seq AND before < ${maxTakenBytes}
     RETURNING ${ours}, slots.slot)
   SELECT ${fields} FROM taken ORDER BY slot`
 
@@ -53,48 +56,38 @@ export const putBack = `
       ORDER BY hidden_until, place LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED) AS first),
   moved AS (
     UPDATE @messages AS m SET held = false, hidden_until = NULL, place = lapsed.place
-    FROM lapsed WHERE m.seq = lapsed.seq RETURNING 1)
+    FROM lapsed WHERE m.mailbox = $1 AND m.seq = lapsed.seq RETURNING 1)
   SELECT (SELECT count(*)::int FROM moved),
     (SELECT hidden_until FROM @messages WHERE mailbox = $1 AND hidden_until > ${now} ORDER BY hidden_until LIMIT 1) - ${now}`
 
-/** $1 mailbox, $2 seqs, $3 deliveries: the messages whose receipts hold, locked in order. */
-const holding = (also: string, values: string): string => `
-  holding AS MATERIALIZED (
-    SELECT m.seq${also} FROM @messages AS m
-    JOIN unnest($2::bigint[], $3::integer[]${values}) AS asked (seq, deliveries${also}) ON asked.seq = m.seq AND asked.deliveries = m.deliveries
-    WHERE m.mailbox = $1 AND m.held AND m.hidden_until > ${now} ORDER BY m.seq FOR UPDATE OF m)`
+/** $1 mailbox, $2 seqs, $3 deliveries, and what else was asked: in the order of the messages, so that they are locked in it. */
+const asked = (also: string, values: string): string => `
+  (SELECT * FROM unnest($2::bigint[], $3::integer[]${values}) AS receipts (seq, deliveries${also}) ORDER BY seq) AS asked`
+const holds = `m.mailbox = $1 AND m.seq = asked.seq AND m.deliveries = asked.deliveries AND m.held AND m.hidden_until > ${now}`
 
 /** The number of each message that it was done to, and the time. */
-const told = `SELECT (SELECT coalesce(array_agg(seq), '{}') FROM done), ${now}`
+const telling = (deed: string): string => `
+  WITH done AS (${deed} WHERE ${holds} RETURNING m.seq)
+  SELECT (SELECT coalesce(array_agg(seq), '{}') FROM done), ${now}`
 
-export const acknowledge = `
-  WITH ${holding('', '')},
-  done AS (DELETE FROM @messages AS m USING holding WHERE m.seq = holding.seq RETURNING m.seq)
-  ${told}`
+export const acknowledge = telling(`DELETE FROM @messages AS m USING ${asked('', '')}`)
 
-/** $4 delays, $5 whether it failed, $6 whether it goes behind what waits or back to where it was. */
-export const nack = `
-  WITH ${holding(', delay_ms, failed, tail', ', $4::bigint[], $5::boolean[], $6::boolean[]')},
-  done AS (
-    UPDATE @messages AS m
-    SET held = false, hidden_until = CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, failures = m.failures + failed::int,
-      place = CASE WHEN tail THEN nextval('@places') ELSE m.place END
-    FROM holding WHERE m.seq = holding.seq RETURNING m.seq)
-  ${told}`
+/** $4 delays, $5 whether it failed or was no delivery, $6 whether it goes behind what waits or back to where it was. */
+export const nack = telling(`
+  UPDATE @messages AS m
+  SET held = false, hidden_until = CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, failures = m.failures + failed::int,
+    released = m.released + (NOT failed)::int, place = CASE WHEN tail THEN nextval('@places') ELSE m.place END
+  FROM ${asked(', delay_ms, failed, tail', ', $4::bigint[], $5::boolean[], $6::boolean[]')}`)
 
 /** $4 for how long from now at least. */
-export const extend = `
-  WITH ${holding(', ms', ', $4::bigint[]')},
-  done AS (
-    UPDATE @messages AS m SET hidden_until = greatest(m.hidden_until, ${now} + ms)
-    FROM holding WHERE m.seq = holding.seq RETURNING m.seq)
-  ${told}`
+export const extend = telling(`
+  UPDATE @messages AS m SET hidden_until = greatest(m.hidden_until, ${now} + ms) FROM ${asked(', ms', ', $4::bigint[]')}`)
 
 /** $1 mailbox. */
 export const expire = `
   WITH old AS MATERIALIZED (
     SELECT seq FROM @messages WHERE mailbox = $1 AND ${overdue} LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED)
-  DELETE FROM @messages AS m USING old WHERE m.seq = old.seq RETURNING 1`
+  DELETE FROM @messages AS m USING old WHERE m.mailbox = $1 AND m.seq = old.seq RETURNING 1`
 
 /** $1 mailbox, $2 after, $3 limit. */
 export const browse = `SELECT ${fields} FROM @messages
@@ -109,5 +102,5 @@ export const newest = 'SELECT max(seq) FROM @messages WHERE mailbox = $1'
 export const purge = `
   WITH chosen AS MATERIALIZED (
     SELECT seq FROM @messages WHERE mailbox = $1 AND seq <= $2 ORDER BY seq LIMIT $3 FOR UPDATE),
-  gone AS (DELETE FROM @messages AS m USING chosen WHERE m.seq = chosen.seq RETURNING 1)
+  gone AS (DELETE FROM @messages AS m USING chosen WHERE m.mailbox = $1 AND m.seq = chosen.seq RETURNING 1)
   SELECT count(*) FROM gone`

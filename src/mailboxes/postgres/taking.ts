@@ -36,21 +36,23 @@ export function taker(
 }
 
 export function deliveryOf(row: Cells): Delivery {
-  const [seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs, untilMs] = row as [
-    number,
-    number,
-    string,
-    string,
-    Uint8Array,
-    number,
-    number,
-    number | null,
-    number | null,
-  ]
+  const [seq, deliveries, released, id, about, bytes, failures, enqueuedMs, firstMs, untilMs] =
+    row as [
+      number,
+      number,
+      number,
+      string,
+      string,
+      Uint8Array,
+      number,
+      number,
+      number | null,
+      number | null,
+    ]
   return {
     ...parcelOf(id, about, bytes),
     receipt: writeReceipt({ seq, deliveries, untilMs: untilMs ?? 0 }),
-    deliveries,
+    deliveries: deliveries - released,
     failures,
     enqueuedMs,
     firstReceivedMs: firstMs ?? enqueuedMs,

@@ -57,11 +57,15 @@ export function publishingOf(parcel: Parcel, memory: Memory): Options.Publish {
   return publishing
 }
 
+/** How a delivery ended: what was not tried does not count as one, and what lapsed counts, but not as a failure. */
+export type Ending = 'failed' | 'untried' | 'lapsed'
+
 /** A copy of a message, to be sent in its place, that remembers. Others' properties stay as they were. */
-export function copyOf(message: Message, delivery: Delivery, failed: boolean): Options.Publish {
+export function copyOf(message: Message, delivery: Delivery, ending: Ending): Options.Publish {
   const { properties } = message
-  const { id, enqueuedMs, firstReceivedMs, deliveries } = delivery
-  const failures = delivery.failures + (failed ? 1 : 0)
+  const { id, enqueuedMs, firstReceivedMs } = delivery
+  const deliveries = delivery.deliveries - Number(ending === 'untried')
+  const failures = delivery.failures + Number(ending === 'failed')
   const memory = { enqueuedMs, firstReceivedMs, deliveries, failures }
   const note: Note = { ...noteIn(message), ...memory }
   if (noteIn(message) === undefined) note.foreign = true

@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { Delivery } from '../../mailbox.ts'
+import { Alarm } from '../../alarm.ts'
 import type { Arrived, Session } from './session.ts'
 
 /** A message that somebody has. */
@@ -7,19 +8,19 @@ export interface Held extends Arrived {
   delivery: Delivery
   /** On the monotonic clock. */
   lapsesMs: number
-  /** Stops its timer. */
-  stop: () => void
 }
 
 /** What is out, by receipt. RabbitMQ hides a message for as long as its channel lives; that it lapses before is up to us. */
 export class Holding {
   readonly #clock: Clock
   readonly #onLapse: (held: Held) => void
+  readonly #alarm: Alarm
   readonly #held = new Map<string, Held>()
 
   constructor(clock: Clock, onLapse: (held: Held) => void) {
     this.#clock = clock
     this.#onLapse = onLapse
+    this.#alarm = new Alarm(clock, (nowMs) => this.#lapse(nowMs))
   }
 
   get size(): number {
@@ -28,14 +29,14 @@ export class Holding {
 
   add(arrived: Arrived, delivery: Delivery, visibilityMs: number): void {
     const lapsesMs = this.#clock.mono() + visibilityMs
-    this.#keep({ ...arrived, delivery, lapsesMs, stop: () => {} })
+    this.#keep({ ...arrived, delivery, lapsesMs })
   }
 
   /** Ends the hold. Whoever gets the message here is the one who settles it; undefined: the receipt is stale. */
   take(receipt: string): Held | undefined {
     const held = this.#held.get(receipt)
     if (!held || held.lapsesMs <= this.#clock.mono()) return undefined
-    this.#release(held)
+    this.#held.delete(receipt)
     return held
   }
 
@@ -54,24 +55,29 @@ export class Holding {
 
   takeAll(): Held[] {
     const all = [...this.#held.values()]
-    for (const held of all) this.#release(held)
+    this.#held.clear()
+    this.#alarm.off()
     return all
   }
 
   lose(session: Session): void {
-    for (const held of this.#held.values()) if (held.session === session) this.#release(held)
+    for (const [receipt, held] of this.#held)
+      if (held.session === session) this.#held.delete(receipt)
   }
 
   #keep(held: Held): void {
     this.#held.set(held.delivery.receipt, held)
-    held.stop = this.#clock.timer(held.lapsesMs - this.#clock.mono(), () => {
-      this.#release(held)
-      this.#onLapse(held)
-    })
+    this.#alarm.by(held.lapsesMs)
   }
 
-  #release(held: Held): void {
-    held.stop()
-    this.#held.delete(held.delivery.receipt)
+  #lapse(nowMs: number): number {
+    let nextMs = Infinity
+    for (const [receipt, held] of this.#held)
+      if (held.lapsesMs > nowMs) nextMs = Math.min(nextMs, held.lapsesMs)
+      else {
+        this.#held.delete(receipt)
+        this.#onLapse(held)
+      }
+    return nextMs
   }
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
+import { Alarm } from '../../alarm.ts'
 import { deliveryOf } from './form.ts'
 import { Holding, type Held } from './holding.ts'
 import { ignore, linkTo, within, type Link } from './link.ts'
@@ -24,6 +25,8 @@ export interface IntakeOptions {
 
 interface Waiter {
   ask: Ask
+  /** On the monotonic clock. */
+  endMs: number
   resolve: (found: Delivery[]) => void
   reject: (error: unknown) => void
 }
@@ -36,11 +39,15 @@ export class Intake {
   readonly #heard: Gatherer<Session, boolean>
   readonly #ready: Arrived[] = []
   readonly #waiting = new Set<Waiter>()
+  readonly #alarm: Alarm
+  /** What those who wait would take. */
+  #asked = 0
   #isHandingOut = false
 
   constructor(options: IntakeOptions) {
     this.#options = options
     this.holding = new Holding(options.clock, options.onLapse)
+    this.#alarm = new Alarm(options.clock, (nowMs) => this.#giveUp(nowMs))
     this.#heard = gatherer({ maxBatches: 1, maxWeight: Infinity }, (all) => this.#hear(all))
     this.#link = linkTo<Session>({ ...options, setup: (model) => this.#begin(model) })
   }
@@ -62,17 +69,21 @@ export class Intake {
     return this.#link.get()
   }
 
-  /** Gives back what nobody has. What is held goes back by itself when the channel ends. */
-  async close(): Promise<void> {
+  /** Gives back what nobody has, and waits for what is being settled. */
+  async end(): Promise<void> {
     for (const waiter of this.#waiting) waiter.resolve([])
-    await this.#link.current?.supply.end()
-    await this.#heard.idle()
+    await Promise.all([this.#link.current?.supply.end(), this.#heard.idle()])
+  }
+
+  /** What is held goes back by itself when the channel ends. */
+  async close(): Promise<void> {
+    this.#alarm.off()
     this.holding.takeAll()
     await this.#link.close()
   }
 
   async receive(ask: Ask): Promise<Delivery[]> {
-    const session = await unlessAborted(ask.signal, this.#link.get())
+    const session = this.#link.current ?? (await unlessAborted(ask.signal, this.#link.get()))
     if (!session || ask.signal.aborted) return []
     if (session.isLost) throw this.#lost()
     // What is being handed out is for those who came before.
@@ -182,13 +193,14 @@ export class Intake {
   #wait(session: Session, ask: Ask): Promise<Delivery[]> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        cancel()
+        this.#asked -= ask.max
         ask.signal.removeEventListener('abort', abort)
         this.#waiting.delete(waiter)
         if (this.#waiting.size === 0) session.supply.rest()
       }
       const waiter: Waiter = {
         ask,
+        endMs: this.#options.clock.mono() + ask.waitMs,
         resolve: (found) => (leave(), resolve(found)),
         reject: (error) => (leave(), reject(error)),
       }
@@ -196,11 +208,20 @@ export class Intake {
         waiter.resolve([])
         if (this.#waiting.size === 0) void session.supply.end()
       }
-      const cancel = this.#options.clock.timer(ask.waitMs, () => waiter.resolve([]))
       ask.signal.addEventListener('abort', abort)
       this.#waiting.add(waiter)
+      this.#asked += ask.max
+      this.#alarm.by(waiter.endMs)
       session.supply.ask()
     })
+  }
+
+  #giveUp(nowMs: number): number {
+    let nextMs = Infinity
+    for (const waiter of this.#waiting)
+      if (waiter.endMs > nowMs) nextMs = Math.min(nextMs, waiter.endMs)
+      else waiter.resolve([])
+    return nextMs
   }
 
   #takeReady(session: Session, ask: Ask): Delivery[] {
@@ -230,16 +251,20 @@ export class Intake {
   #arrive(arrived: Arrived): void {
     this.#ready.push(arrived)
     if (this.#isHandingOut || this.#waiting.size === 0) return
+    const { supply } = arrived.session
+    const [first] = this.#waiting
+    if (supply.isHot && first && first.ask.max <= this.#ready.length) return this.#handOut(supply)
     this.#isHandingOut = true
     // What else has come by then goes along.
-    const { supply } = arrived.session
     void supply.collect().then(() => this.#handOut(supply))
   }
 
   #handOut(supply: Supply): void {
     this.#isHandingOut = false
-    for (const waiter of this.#waiting)
-      if (this.#ready.length > 0) waiter.resolve(this.#take(waiter.ask))
+    for (const waiter of this.#waiting) {
+      if (this.#ready.length === 0) break
+      waiter.resolve(this.#take(waiter.ask))
+    }
     supply.handedOut()
   }
 
@@ -265,9 +290,7 @@ export class Intake {
 
   /** What those who wait would take, less what is there for them already. */
   #wanted(): number {
-    let wanted = -this.#ready.length
-    for (const { ask } of this.#waiting) wanted += ask.max
-    return Math.max(wanted, 0)
+    return Math.max(this.#asked - this.#ready.length, 0)
   }
 }
 

@@ -43,6 +43,9 @@ const maxDelayMs = 5000
 /** A silent server is noticed after two of these. */
 const heartbeatSeconds = 10
 
+/** How long a proper end may take. */
+export const closingMs = 2000
+
 /** The client throws what listeners throw, and what nobody listens to. */
 export const ignore = (): void => {}
 
@@ -126,7 +129,12 @@ class RecoveringLink<T> implements Link<T> {
     if (!connection) return
     const { clock, timeoutMs } = this.#options
     const closing = connection.close()
-    await within(clock, timeoutMs, closing, 'the connection did not close').catch(() => {
+    await within(
+      clock,
+      Math.min(timeoutMs, closingMs),
+      closing,
+      'the connection did not close',
+    ).catch(() => {
       if (this.#model) destroy(this.#model)
     })
   }
@@ -156,6 +164,7 @@ class RecoveringLink<T> implements Link<T> {
     const { clock, timeoutMs, setup } = this.#options
     let built: T | undefined
     let isLost = false
+    writeTogether(model)
     model.on('error', ignore)
     model.on('blocked', (reason) => (this.#blocked = reason || 'no reason given'))
     model.on('unblocked', () => (this.#blocked = undefined))
@@ -189,10 +198,27 @@ class RecoveringLink<T> implements Link<T> {
   }
 }
 
-/** Ends a connection without asking. The client has no way to, so its socket is taken. */
+/** What the client has no way to do is done to its socket. */
+function socketOf(model: ChannelModel): Socket {
+  return (model.connection as unknown as { stream: Socket }).stream
+}
+
+/** The client writes each frame by itself. All of one turn go out together: in one call of the system, and as few packets as there can be. */
+function writeTogether(model: ChannelModel): void {
+  const socket = socketOf(model)
+  const write = socket.write.bind(socket)
+  socket.write = (frame: Uint8Array | string) => {
+    if (socket.writableCorked === 0) {
+      socket.cork()
+      queueMicrotask(() => socket.uncork())
+    }
+    return write(frame)
+  }
+}
+
+/** Ends a connection without asking. */
 function destroy(model: ChannelModel): void {
-  const { stream } = model.connection as unknown as { stream?: Socket }
-  stream?.destroy(new Error('the connection was given up'))
+  socketOf(model).destroy(new Error('the connection was given up'))
 }
 
 function destroyed(model: ChannelModel): Promise<void> {

@@ -1,6 +1,7 @@
 import type { ConfirmChannel, Options } from 'amqplib'
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { Alarm } from '../../alarm.ts'
 import { ignore, linkTo, type Link } from './link.ts'
 import { troubleOf } from './trouble.ts'
 
@@ -37,12 +38,23 @@ interface Desk {
   returned: Map<string, number>
 }
 
+/** A message that is not confirmed yet. */
+interface Sent {
+  /** On the monotonic clock. */
+  lapsesMs: number
+  reject: (error: unknown) => void
+}
+
 class ConfirmedPublisher implements Publisher {
   readonly #options: PublisherOptions
   readonly #link: Link<Desk>
+  readonly #alarm: Alarm
+  /** The first one lapses first. */
+  readonly #sent = new Set<Sent>()
 
   constructor(options: PublisherOptions) {
     this.#options = options
+    this.#alarm = new Alarm(options.clock, (nowMs) => this.#lapse(nowMs))
     this.#link = linkTo<Desk>({
       ...options,
       setup: async (model) => {
@@ -68,8 +80,10 @@ class ConfirmedPublisher implements Publisher {
     return this.#link.open()
   }
 
-  close(): Promise<void> {
-    return this.#link.close()
+  async close(): Promise<void> {
+    await this.#link.close()
+    this.#lapse(Infinity)
+    this.#alarm.off()
   }
 
   async publish(
@@ -78,17 +92,15 @@ class ConfirmedPublisher implements Publisher {
     body: Uint8Array,
     options: Options.Publish,
   ): Promise<boolean> {
-    const { channel, returned } = await this.#link.get()
+    const { channel, returned } = this.#link.current ?? (await this.#link.get())
     const { blocked } = this.#link
     if (blocked !== undefined) throw this.#refused(`the server takes no messages now: ${blocked}`)
     const content = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
     const { clock, timeoutMs } = this.#options
     return new Promise((resolve, reject) => {
-      const cancel = clock.timer(timeoutMs, () =>
-        reject(this.#refused(`the server did not confirm a message within ${timeoutMs} ms`)),
-      )
+      const sent = { lapsesMs: clock.mono() + timeoutMs, reject }
       const confirmed = (error: unknown): void => {
-        cancel()
+        this.#sent.delete(sent)
         const cameBack =
           returned.size > 0 && takeOne(returned, keyOf(exchange, routingKey, options.messageId))
         if (error) reject(troubleOf(error, this.#link.place))
@@ -97,11 +109,23 @@ class ConfirmedPublisher implements Publisher {
       try {
         const sure = { ...options, mandatory: true, persistent: true }
         channel.publish(exchange, routingKey, content, sure, confirmed)
+        this.#sent.add(sent)
+        this.#alarm.by(sent.lapsesMs)
       } catch (error) {
-        cancel()
         reject(troubleOf(error, this.#link.place))
       }
     })
+  }
+
+  #lapse(nowMs: number): number {
+    for (const sent of this.#sent) {
+      if (sent.lapsesMs > nowMs) return sent.lapsesMs
+      this.#sent.delete(sent)
+      sent.reject(
+        this.#refused(`the server did not confirm a message within ${this.#options.timeoutMs} ms`),
+      )
+    }
+    return Infinity
   }
 
   #refused(why: string): RedriveError {

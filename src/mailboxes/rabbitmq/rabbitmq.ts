@@ -12,10 +12,10 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { copyOf, publishingOf } from './form.ts'
+import { copyOf, publishingOf, type Ending } from './form.ts'
 import type { Held } from './holding.ts'
 import { Intake } from './intake.ts'
-import { ignore, within } from './link.ts'
+import { closingMs, ignore, within } from './link.ts'
 import { delayQueueOf, delayQueuesOf, queueOf, type DelayQueue } from './names.ts'
 import { publisherTo, type Publisher } from './publisher.ts'
 import { requeue } from './session.ts'
@@ -112,10 +112,12 @@ class RabbitMQMailbox implements MailboxDriver {
     }
   }
 
+  /** What the server does not do in time it does when the connections are gone: all that is not settled goes back. */
   async close(): Promise<void> {
-    await Promise.all(this.#lapsing)
-    await this.#intake.close()
-    await this.#publisher.close()
+    const ended = Promise.all([this.#intake.end(), ...this.#lapsing])
+    const patienceMs = Math.min(this.#timeoutMs, closingMs)
+    await within(this.#clock, patienceMs, ended, 'the server did not answer').catch(ignore)
+    await Promise.all([this.#intake.close(), this.#publisher.close()])
   }
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
@@ -136,7 +138,7 @@ class RabbitMQMailbox implements MailboxDriver {
     const held = this.#intake.holding.take(receipt)
     if (!held) return false
     try {
-      await this.#putBack(held, how.failed, how.delayMs)
+      await this.#putBack(held, how.failed ? 'failed' : 'untried', how.delayMs)
     } catch (error) {
       this.#intake.holding.restore(held)
       throw error
@@ -193,15 +195,15 @@ class RabbitMQMailbox implements MailboxDriver {
   }
 
   /** Sends a copy that remembers, and then deletes the message. Whatever ends us in between leaves both, and never none. */
-  async #putBack(held: Held, failed: boolean, delayMs: number): Promise<void> {
+  async #putBack(held: Held, ending: Ending, delayMs: number): Promise<void> {
     const { message, delivery } = held
-    await this.#put(message.content, copyOf(message, delivery, failed), delayMs)
+    await this.#put(message.content, copyOf(message, delivery, ending), delayMs)
     // The copy is there, whatever becomes of this.
     await this.#intake.settle(held).catch(ignore)
   }
 
   #lapse(held: Held): void {
-    const lapse = this.#putBack(held, false, 0)
+    const lapse = this.#putBack(held, 'lapsed', 0)
       .catch(() => requeue(held))
       .finally(() => this.#lapsing.delete(lapse))
     this.#lapsing.add(lapse)

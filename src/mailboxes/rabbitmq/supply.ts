@@ -1,5 +1,6 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { nextTurn, sleep, type Clock } from '../../clock.ts'
+import { Alarm } from '../../alarm.ts'
 import { within } from './link.ts'
 
 /** What makes the server send messages by itself, as long as there is credit. */
@@ -49,27 +50,30 @@ export class Supply {
   #tending: Promise<void> = Promise.resolve()
   #isCollecting = false
   #isOver = false
-  #stopLingering = (): void => {}
+  readonly #lingering: Alarm
+  /** Since when nobody waits. */
+  #restingMs = Infinity
   #handedOutMs = -Infinity
   #arrivals = 0
   #streak = 0
 
   constructor(options: SupplyOptions) {
     this.#options = options
+    this.#lingering = new Alarm(options.clock, (nowMs) => this.#linger(nowMs))
   }
 
   /** Somebody has come. */
   ask(): void {
     const isSoon = this.#options.clock.mono() - this.#handedOutMs <= soonMs
     this.#streak = isSoon ? this.#streak + 1 : 0
-    this.#stopLingering()
+    this.#restingMs = Infinity
     this.#isOver = false
     this.#tend()
   }
 
   /** Resolves when what has come can be handed out: all there was, unless there is no time for that. */
   async collect(): Promise<void> {
-    if (this.#isHot) return nextTurn()
+    if (this.isHot) return nextTurn()
     for (let before = -1; before !== this.#arrivals && this.#credit > 0;) {
       before = this.#arrivals
       await sleep(this.#options.clock, quietMs)
@@ -88,17 +92,24 @@ export class Supply {
 
   /** Nobody waits any more. */
   rest(): void {
-    if (!this.#isHot && this.#out === 0) return void this.end()
-    this.#stopLingering()
-    this.#stopLingering = this.#options.clock.timer(soonMs, () => void this.end())
+    if (!this.isHot && this.#out === 0) return void this.end()
+    this.#restingMs = this.#options.clock.mono()
+    this.#lingering.by(this.#restingMs + soonMs)
   }
 
   /** Ends the consumer now, and has what is left over given back. */
   end(): Promise<void> {
-    this.#stopLingering()
+    this.#lingering.off()
     this.#isOver = true
     this.#tend()
     return this.#tending
+  }
+
+  #linger(nowMs: number): number {
+    if (this.#restingMs === Infinity) return Infinity
+    if (this.#restingMs + soonMs > nowMs) return this.#restingMs + soonMs
+    void this.end()
+    return Infinity
   }
 
   /** Fits the consumer to what is wanted, one step after the other. */
@@ -123,7 +134,8 @@ export class Supply {
     }
   }
 
-  get #isHot(): boolean {
+  /** Those who wait go round and round. */
+  get isHot(): boolean {
     return this.#streak >= hotStreak
   }
 
@@ -146,7 +158,7 @@ export class Supply {
     if (this.#consumers.size === 0) return false
     const wanted = this.#options.wanted()
     if (this.#isCollecting || wanted === 0) return this.#isCollecting || this.#isOver
-    return this.#credit > 2 * wanted && !this.#isHot && this.#out === 0
+    return this.#credit > 2 * wanted && !this.isHot && this.#out === 0
   }
 
   /** Half of what is wanted is enough to go on with. */

@@ -66,7 +66,7 @@ const maxConnectMs = 2000
 /** Three days. */
 const defaultRetentionSeconds = 259_200
 
-/** What becomes of a receipt: a acknowledge, f give back as failed, n give back, u give back unseen, e extend. */
+/** What becomes of a receipt: a acknowledge, f give back as failed, n give back untried, u give back unseen, e extend. */
 type Deed = 'a' | 'f' | 'n' | 'u' | 'e'
 
 interface Taken {

@@ -31,7 +31,6 @@ local call, pack, read = redis.call, struct.pack, struct.unpack
 local time = call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local nowMs = math.floor(micros / 1000)
-local wasEmpty = call('EXISTS', pending) == 0
 
 -- Numbers as text, made once each: that takes as long as keeping them.
 local text = setmetatable({}, {
@@ -58,8 +57,9 @@ local function changed(raw, receipt, deliveries, failures, first)
 end
 
 local gone, expired = {}, 0
-local function removeGone()
-  for _, key in ipairs({ pending, hidden, order, expiry }) do all('ZREM', key, gone) end
+local everywhere = { pending, hidden, order, expiry }
+local function removeGone(keys)
+  for _, key in ipairs(keys) do all('ZREM', key, gone) end
   for _, key in ipairs({ state, body }) do all('HDEL', key, gone) end
   gone = {}
 end
@@ -76,13 +76,18 @@ local function sweep()
     local received = lapses > nowMs and read('>d', sound(call('HGET', state, id) or '', id)) > 0
     if received then call('ZADD', expiry, text[lapses], id) else expire(id) end
   end
-  removeGone()
+  removeGone(everywhere)
 end
 
 -- Counts what went without being acknowledged, and tells whoever waits. Nothing hangs on their hearing it.
 local function finish(news)
   if expired > 0 then call('HINCRBY', meta, 'expired', expired) end
-  if news or (wasEmpty and call('EXISTS', pending) == 1) then redis.pcall('PUBLISH', P .. 'wake', '') end
+  if news then redis.pcall('PUBLISH', P .. 'wake', '') end
+end
+
+-- Whether nothing else can be received than what was put there just now. Whoever waits has looked at the rest already.
+local function alone(count)
+  return count > 0 and call('ZCARD', pending) == count
 end
 `
 
@@ -142,7 +147,7 @@ all('ZADD', expiry, expiries)
 all('ZADD', pending, waiting)
 all('ZADD', hidden, delayed)
 answers[1] = expired
-finish(#delayed > 0)
+finish(#delayed > 0 or alone(#waiting / 2))
 return answers
 `
 
@@ -156,6 +161,7 @@ const receive = String.raw`
 ${evenWhenFull}
 sweep()
 local lapsed = call('ZRANGEBYSCORE', hidden, '-inf', text[nowMs], 'LIMIT', '0', '${maxStep}')
+local news = false
 if #lapsed > 0 then
   local place = call('HINCRBY', meta, 'seq', #lapsed) - #lapsed
   local back = {}
@@ -165,6 +171,7 @@ if #lapsed > 0 then
   end
   all('ZADD', pending, back)
   all('ZREM', hidden, lapsed)
+  news = alone(#lapsed)
 end
 
 local wanted = 0
@@ -221,7 +228,8 @@ for n, id in ipairs(taken) do
   if not sent[n] then stray(id)
   else
     local _, deliveries, failures, first, enqueued = read('>ddddd', olds[n])
-    if first == 0 then first = nowMs end
+    -- To the microsecond, so that it says which delivery was the first.
+    if first == 0 then first = receipt / 1000 end
     states[#states + 1] = id
     states[#states + 1] = changed(olds[n], receipt, deliveries + 1, failures, first)
     local list = lists[n]
@@ -234,20 +242,20 @@ all('ZREM', pending, taken)
 all('ZADD', hidden, hides)
 all('HSET', state, states)
 if receipt then call('HSET', meta, 'receipt', text[receipt]) end
-removeGone()
+removeGone(everywhere)
 if more then answers[2] = 0
-else
+elseif #taken < wanted then
   local soonest = call('ZRANGE', hidden, 0, 0, 'WITHSCORES')[2]
   if soonest then answers[2] = math.max(0, soonest - nowMs) end
 end
 answers[1] = expired
-finish()
+finish(news and call('EXISTS', pending) == 1)
 return answers
 `
 
 /**
- * ARGV: for each receipt what to do (a acknowledge, f give back as failed, n give back, u give back unseen, e extend), the id, the
- * receipt's number and ms. Answers 1 for each that held, else 0.
+ * ARGV: for each receipt what to do (a acknowledge, f give back as failed, n give back untried, u give back unseen to the front, e
+ * extend), the id, the receipt's number and ms. Answers 1 for each that held, else 0.
  */
 const settle = String.raw`
 ${evenWhenFull}
@@ -260,24 +268,23 @@ for n, id in ipairs(ids) do
   lapses[id] = tonumber(scores[n] or 0)
 end
 
-local later = false
+local news = false
 local function giveBack(what, id, ms)
-  local _, deliveries, failures, first, _, _, seq = read('>ddddddd', known[id])
-  if what == 'f' then failures = failures + 1 end
-  if what == 'u' then
-    -- Nobody has seen it: it is the next again, and this was no delivery.
-    deliveries = deliveries - 1
-    if deliveries == 0 then first = 0 end
-  end
+  local receipt, deliveries, failures, first, _, _, seq = read('>ddddddd', known[id])
+  -- What was not tried was no delivery.
+  if what == 'f' then failures = failures + 1 else deliveries = deliveries - 1 end
+  -- Nobody has seen it, so that another one will be the first.
+  if what == 'u' and first == receipt / 1000 then first = 0 end
   known[id] = changed(known[id], 0, deliveries, failures, first)
   call('HSET', state, id, known[id])
   if ms > 0 then
     call('ZADD', hidden, text[nowMs + ms], id)
-    later = true
+    news = true
     return
   end
   call('ZADD', pending, what == 'u' and text[seq] or call('HINCRBY', meta, 'seq', 1), id)
   call('ZREM', hidden, id)
+  news = news or alone(1)
 end
 local function settle(what, id, receipt, ms)
   local holds = known[id] and read('>d', known[id]) == receipt and lapses[id] > nowMs
@@ -296,8 +303,9 @@ local answers = {}
 for at = 1, #ARGV, 4 do
   answers[#answers + 1] = settle(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
 end
-removeGone()
-finish(later)
+-- What somebody has is not among what can be received.
+removeGone({ hidden, order, expiry })
+finish(news)
 return answers
 `
 

@@ -16,12 +16,12 @@ export interface Books {
   readonly db: Database
   /** The time of the batch. */
   nowMs: number
-  /** The last number that was given out. */
-  n: number
+  /** The last number that was given out. Undefined: it was not looked up yet in this batch. */
+  n: number | undefined
   /** How many messages this batch removed because they were kept too long, by mailbox. */
   readonly expired: Map<number, number>
 }
 
 export function openBooks(path: string): Books {
-  return { path, db: openDatabase({ path, ...form }), nowMs: 0, n: 0, expired: new Map() }
+  return { path, db: openDatabase({ path, ...form }), nowMs: 0, n: undefined, expired: new Map() }
 }

@@ -62,12 +62,12 @@ export class Clerk {
     transaction(books.db, () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
-      books.n = Number(books.db.get('SELECT n FROM counter')![0])
-      const before = books.n
+      books.n = undefined
       sweep(books, calls)
       for (const [at, { verb, ask }] of calls.entries())
         if (writes[verb]) answers[at] = writes[verb](books, ask as never)
-      if (books.n > before) books.db.run('UPDATE counter SET n = ?', books.n)
+      if (books.n !== undefined)
+        books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
   }
 }

@@ -4,6 +4,7 @@ import { nextTurn, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { packBatch, unpackReport, type Crossing } from './crossing.ts'
 import type { Batch, Call, Report, Verb, Verbs } from './protocol.ts'
 
 /** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
@@ -40,7 +41,7 @@ export function useFile(path: string, clock: Clock): MailFile {
 
 interface Listening {
   worker: Worker
-  waiting: ((report: Report) => void)[]
+  waiting: { calls: Call[]; done: (report: Report) => void }[]
 }
 
 class ThreadFile implements MailFile {
@@ -109,9 +110,10 @@ class ThreadFile implements MailFile {
     // While calls are out the process must not end; when none is, the thread must not keep it.
     if (thread.waiting.length === 0) thread.worker.ref()
     return new Promise((done) => {
-      thread.waiting.push(done)
+      const crossing = packBatch(batch)
+      thread.waiting.push({ calls: batch.calls, done })
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin
-      thread.worker.postMessage(batch)
+      thread.worker.postMessage(crossing, [crossing.bytes.buffer])
     })
   }
 
@@ -123,10 +125,10 @@ class ThreadFile implements MailFile {
       name: 'redrive-mailboxes',
     })
     const thread: Listening = { worker, waiting: [] }
-    worker.on('message', (report: Report) => {
-      const done = thread.waiting.shift()
+    worker.on('message', (crossing: Crossing) => {
+      const first = thread.waiting.shift()
       if (thread.waiting.length === 0) worker.unref()
-      done?.(report)
+      first?.done(unpackReport(crossing, first.calls))
     })
     let why = ''
     worker.on('error', (error) => (why = ` (${error instanceof Error ? error.message : 'error'})`))
@@ -138,7 +140,7 @@ class ThreadFile implements MailFile {
   #lost(thread: Listening, why: string): void {
     if (this.#thread === thread) this.#thread = undefined
     const message = `sqlite ${this.#path}: the thread that keeps the file died; what was on its way may or may not be done${why}`
-    for (const done of thread.waiting.splice(0))
+    for (const { done } of thread.waiting.splice(0))
       done({ answers: { code: 'MAILBOX_UNAVAILABLE', message }, expired: [] })
   }
 }

@@ -12,6 +12,8 @@ export interface Kept extends Receipt {
   id: string
   about: string
   bytes: Uint8Array
+  /** Deliveries that were given back untried. */
+  released: number
   failures: number
   enqueuedMs: number
   firstMs: number | null
@@ -43,7 +45,7 @@ export interface Verbs {
   take: { ask: { mailbox: number; slots: number[] }; answer: Taken }
   acknowledge: { ask: Receipt & { mailbox: number }; answer: boolean }
   nack: {
-    /** `tail`: behind all that waits. Otherwise it goes back to where it was. */
+    /** Without `failed` it was no delivery. `tail`: behind all that waits. Otherwise it goes back to where it was. */
     ask: Receipt & { mailbox: number; delayMs: number; failed: boolean; tail: boolean }
     answer: boolean
   }

@@ -133,8 +133,7 @@ class SqliteMailbox implements MailboxDriver {
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
     const { file, number } = this.#use()
-    // A copy: what the caller does to his bytes from now on is his own affair.
-    const bytes = new Uint8Array(parcel.bytes)
+    const { bytes } = parcel
     const ask = {
       mailbox: number,
       id: parcel.id,
@@ -224,11 +223,12 @@ class SqliteMailbox implements MailboxDriver {
     throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
   }
 
-  #delivery({ seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs }: Kept): Delivery {
+  #delivery(kept: Kept): Delivery {
+    const { seq, deliveries, released, id, about, bytes, failures, enqueuedMs, firstMs } = kept
     return {
       ...parcelOf(id, about, bytes),
       receipt: `${seq}.${deliveries}`,
-      deliveries,
+      deliveries: deliveries - released,
       failures,
       enqueuedMs,
       firstReceivedMs: firstMs ?? this.#clock.now(),

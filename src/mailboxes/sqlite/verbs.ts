@@ -14,7 +14,7 @@ const maxTakenBytes = 32 * 2 ** 20
 /** A message that somebody works on is his until his receipt lapses, however old it is. */
 const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
 const fresh = '(expires_at IS NULL OR expires_at > ?)'
-const holds = 'seq = ? AND mailbox = ? AND held = 1 AND deliveries = ? AND hidden_until > ?'
+const holds = 'mailbox = ? AND seq = ? AND held = 1 AND deliveries = ? AND hidden_until > ?'
 
 /** What changes the file. Each runs inside the transaction of its batch. */
 export const writes: Works = {
@@ -25,11 +25,11 @@ export const writes: Works = {
 
   send(books, { mailbox, id, about, bytes, delayMs, retentionMs }) {
     const { db, nowMs } = books
-    const seq = books.n + 1
+    const seq = lastOf(books) + 1
     const add = (): number =>
       db.run(
-        `INSERT INTO messages (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`,
+        `INSERT INTO messages (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at, expires_at)
+         VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`,
         seq,
         mailbox,
         id,
@@ -48,28 +48,14 @@ export const writes: Works = {
 
   take(books, { mailbox, slots }) {
     putBackLapsed(books, mailbox)
-    const { db, nowMs } = books
-    const found: Kept[] = []
-    let bytes = 0
-    const waiting = db.all(
-      `SELECT seq FROM messages WHERE mailbox = ? AND hidden_until IS NULL AND ${fresh} ORDER BY place LIMIT ?`,
-      mailbox,
-      nowMs,
-      slots.length,
-    )
-    for (const [at, [seq]] of waiting.entries()) {
-      if (bytes >= maxTakenBytes) break
-      db.run(
-        'UPDATE messages SET held = 1, hidden_until = ?, deliveries = deliveries + 1, first_at = ifnull(first_at, ?) WHERE seq = ?',
-        nowMs + slots[at]!,
-        nowMs,
-        seq!,
-      )
-      const kept = keptOf(db.get(`${full} WHERE m.seq = ?`, seq!)!)
-      bytes += kept.bytes.byteLength
-      found.push(kept)
+    const found = firstOf(books, mailbox, slots.length)
+    for (let from = 0, end = 0; from < found.length; from = end) {
+      while (end < found.length && slots[end] === slots[from]) end += 1
+      hide(books, mailbox, found.slice(from, end), books.nowMs + slots[from]!)
     }
-    return { found, ...nextOf(books, mailbox) }
+    return found.length > 0
+      ? { found: found.map(({ kept }) => kept) }
+      : { found: [], ...nextOf(books, mailbox) }
   },
 
   acknowledge({ db, nowMs }, receipt) {
@@ -82,14 +68,16 @@ export const writes: Works = {
   nack(books, { delayMs, failed, tail, ...receipt }) {
     const { db, nowMs } = books
     const given = db.run(
-      `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, place = ifnull(?, place) WHERE ${holds}`,
+      `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, released = released + ?, place = ifnull(?, place)
+       WHERE ${holds}`,
       delayMs > 0 ? nowMs + delayMs : null,
       failed ? 1 : 0,
-      tail ? books.n + 1 : null,
+      failed ? 0 : 1,
+      tail ? lastOf(books) + 1 : null,
       ...valuesOf(receipt),
       nowMs,
     )
-    if (given > 0 && tail) books.n += 1
+    if (given > 0 && tail) books.n = lastOf(books) + 1
     return given > 0
   },
 
@@ -143,11 +131,13 @@ export const reads: Works = {
   },
 }
 
-const full = `SELECT m.seq, m.deliveries, m.id, b.about, b.bytes, m.failures, m.enqueued_at, m.first_at
+const waits = `m.mailbox = ? AND m.hidden_until IS NULL AND ${fresh}`
+
+const full = `SELECT m.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at
   FROM messages m JOIN bodies b ON b.seq = m.seq`
 
 function keptOf(row: SqlValue[]): Kept {
-  const [seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs] = row as [
+  const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = row as [
     number,
     number,
     string,
@@ -155,13 +145,61 @@ function keptOf(row: SqlValue[]): Kept {
     Uint8Array,
     number,
     number,
+    number,
     number | null,
   ]
-  return { seq, deliveries, id, about, bytes, failures, enqueuedMs, firstMs }
+  return { seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs }
 }
 
 function valuesOf({ seq, mailbox, deliveries }: Receipt & { mailbox: number }): number[] {
-  return [seq, mailbox, deliveries]
+  return [mailbox, seq, deliveries]
+}
+
+interface First {
+  kept: Kept
+  place: number
+}
+
+/** The first that wait, as they will be delivered. They are read before they are hidden, since what is read stops at a weight. */
+function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
+  // SQLite would prepare a statement with a bare value for its limit anew each time.
+  const rows = db.each(
+    `${full.replace('SELECT', 'SELECT m.place,')} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`,
+    mailbox,
+    nowMs,
+    most,
+  )
+  const found: First[] = []
+  let bytes = 0
+  for (const [place, ...row] of rows) {
+    const kept = keptOf(row)
+    found.push({
+      place: place as number,
+      kept: { ...kept, deliveries: kept.deliveries + 1, firstMs: kept.firstMs ?? nowMs },
+    })
+    bytes += kept.bytes.byteLength
+    if (bytes >= maxTakenBytes) break
+  }
+  return found
+}
+
+/** Hides messages that stand one behind the other. */
+function hide({ db, nowMs }: Books, mailbox: number, found: First[], untilMs: number): void {
+  db.run(
+    `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1, first_at = ifnull(first_at, ?)
+     WHERE ${waits} AND place BETWEEN ? AND ?`,
+    untilMs,
+    nowMs,
+    mailbox,
+    nowMs,
+    found[0]!.place,
+    found.at(-1)!.place,
+  )
+}
+
+/** The last number that was given out. */
+function lastOf(books: Books): number {
+  return (books.n ??= Number(books.db.get('SELECT n FROM counter')![0]))
 }
 
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
@@ -191,13 +229,16 @@ export function sweep(books: Books, calls: Call[]): void {
 function expire(books: Books, mailbox: number, which: string, ...values: SqlValue[]): number {
   const { db, nowMs, expired } = books
   const gone = db.all(
-    `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE ${overdue} AND ${which} LIMIT ${maxSwept}) RETURNING seq`,
+    `SELECT seq FROM messages WHERE ${overdue} AND ${which} LIMIT ${maxSwept}`,
     mailbox,
     nowMs,
     nowMs,
     ...values,
   )
-  for (const [seq] of gone) db.run('DELETE FROM bodies WHERE seq = ?', seq!)
+  for (const [seq] of gone) {
+    db.run('DELETE FROM messages WHERE mailbox = ? AND seq = ?', mailbox, seq!)
+    db.run('DELETE FROM bodies WHERE seq = ?', seq!)
+  }
   if (gone.length > 0) expired.set(mailbox, (expired.get(mailbox) ?? 0) + gone.length)
   return gone.length
 }
@@ -212,8 +253,9 @@ function putBackLapsed(books: Books, mailbox: number): void {
   )
   for (const [seq] of lapsed)
     db.run(
-      'UPDATE messages SET held = 0, hidden_until = NULL, place = ? WHERE seq = ?',
-      ++books.n,
+      'UPDATE messages SET held = 0, hidden_until = NULL, place = ? WHERE mailbox = ? AND seq = ?',
+      (books.n = lastOf(books) + 1),
+      mailbox,
       seq!,
     )
 }

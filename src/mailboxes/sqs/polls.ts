@@ -1,75 +1,44 @@
 import type { Message } from '@aws-sdk/client-sqs'
 import type { Ask } from '../../mailbox.ts'
+import { Line, type LineOptions, type PollAsk } from './line.ts'
 
-/** What one call of ReceiveMessage asks. Numbers are whole. */
-export interface PollAsk {
-  max: number
-  visibilitySeconds: number
-  waitSeconds: number
-}
+export type PollsOptions = Pick<LineOptions, 'clock' | 'shared' | 'start' | 'giveBack'>
 
-interface Poll extends PollAsk {
-  /** Whoever waits for the answer. Undefined: they gave up. */
-  deliver?: (answer: Promise<Message[]>) => void
-}
-
-/**
- * Long polls that outlive those who asked. Cutting one off could leave a message hidden that SQS had just put into the answer; so it goes
- * on, serves the next one who asks for the same, and what comes for nobody is given back.
- */
+/** Those who wait for messages, in one line for each kind of asking: what a poll brings can then go to anybody in it. */
 export class Polls {
-  readonly #start: (ask: PollAsk) => Promise<Message[]>
-  readonly #giveBack: (messages: Message[]) => void
-  readonly #running = new Map<Poll, Promise<void>>()
+  readonly #options: PollsOptions
+  readonly #lines = new Map<string, Line>()
+  readonly #running = new Set<Promise<void>>()
 
-  constructor(
-    start: (ask: PollAsk) => Promise<Message[]>,
-    giveBack: (messages: Message[]) => void,
-  ) {
-    this.#start = start
-    this.#giveBack = giveBack
+  constructor(options: PollsOptions) {
+    this.#options = options
   }
 
   take(ask: PollAsk, signal: Ask['signal']): Promise<Message[]> {
-    const poll = this.#left(ask) ?? this.#begin(ask)
-    return new Promise((resolve) => {
-      const leave = (): void => {
-        delete poll.deliver
-        resolve([])
-      }
-      poll.deliver = (answer) => {
-        signal.removeEventListener('abort', leave)
-        resolve(answer)
-      }
-      signal.addEventListener('abort', leave, { once: true })
-    })
+    // Whoever does not wait wants to know what is there now, and a poll that runs may have looked before.
+    const line = ask.waitSeconds === 0 ? this.#newLine(ask, () => {}) : this.#lineOf(ask)
+    return line.wait(ask.waitSeconds * 1000, signal)
   }
 
   /** Resolves once all that run have ended, and what they brought for nobody is on its way back. */
   async idle(): Promise<void> {
-    await Promise.all(this.#running.values())
+    await Promise.all(this.#running)
   }
 
-  /** One that nobody waits for any more, and that would bring what is asked. Those who do not wait want an answer now. */
-  #left({ max, visibilitySeconds, waitSeconds }: PollAsk): Poll | undefined {
-    if (waitSeconds === 0) return undefined
-    for (const poll of this.#running.keys())
-      if (!poll.deliver && poll.max <= max && poll.visibilitySeconds === visibilitySeconds)
-        return poll
-    return undefined
+  #lineOf(ask: PollAsk): Line {
+    const key = `${ask.max} for ${ask.visibilitySeconds}`
+    const line = this.#lines.get(key) ?? this.#newLine(ask, () => this.#lines.delete(key))
+    this.#lines.set(key, line)
+    return line
   }
 
-  #begin(ask: PollAsk): Poll {
-    const poll: Poll = { ...ask }
-    this.#running.set(poll, this.#run(poll))
-    return poll
+  #newLine({ max, visibilitySeconds }: PollAsk, onIdle: () => void): Line {
+    const onPoll = (poll: Promise<void>): void => this.#watch(poll)
+    return new Line({ ...this.#options, max, visibilitySeconds, onPoll, onIdle })
   }
 
-  async #run(poll: Poll): Promise<void> {
-    const answer = this.#start(poll)
-    const messages = await answer.catch(() => [])
-    this.#running.delete(poll)
-    if (poll.deliver) poll.deliver(answer)
-    else if (messages.length > 0) this.#giveBack(messages)
+  #watch(poll: Promise<void>): void {
+    this.#running.add(poll)
+    void poll.then(() => this.#running.delete(poll))
   }
 }

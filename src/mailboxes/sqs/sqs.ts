@@ -16,7 +16,7 @@ import type {
 import { mailbox } from '../mailbox.ts'
 import { addressOf, queueNameOf, type Address } from './address.ts'
 import { pack, unpack, type Packed } from './packing.ts'
-import { Polls, type PollAsk } from './polls.ts'
+import { Polls } from './polls.ts'
 import { Receipts } from './receipts.ts'
 import { isMissingQueue, isStale, isTakenQueue } from './trouble.ts'
 import { wireTo, type Wire } from './wire.ts'
@@ -46,7 +46,6 @@ const retentionSeconds = 14 * 24 * 3600
 /** A receipt lasts no longer than this, however often it is extended. */
 const longestSeconds = 43_200
 const longestDelayMs = 900_000
-const longestPollSeconds = 20
 
 /** One call carries so many entries, and so many calls of a kind are on their way at once. */
 const together = { maxBatches: 8, maxWeight: 10 }
@@ -94,10 +93,13 @@ class SqsMailbox implements MailboxDriver {
     this.#isFifo = this.#queue.endsWith('.fifo')
     this.#wire = wireTo(this.#address, connection, this.#queue, clock)
     this.#receipts = new Receipts(clock)
-    this.#polls = new Polls(
-      (ask) => this.#poll(ask),
-      (messages) => this.#giveBack(messages),
-    )
+    this.#polls = new Polls({
+      clock,
+      // What comes together from a FIFO queue may be of one group, and its order is lost when several work on it.
+      shared: !this.#isFifo,
+      start: (ask) => this.#wire.receive(this.#url(), ask),
+      giveBack: (messages) => this.#giveBack(messages),
+    })
     this.#sends = gatherer(together, (sendings) => this.#sendAll(sendings))
     this.#deletes = gatherer(together, (receipts) => this.#deleteAll(receipts))
     this.#changes = gatherer(together, (changes) => this.#changeAll(changes))
@@ -156,19 +158,14 @@ class SqsMailbox implements MailboxDriver {
 
   async receive({ max, visibilityMs, waitMs, signal }: Ask): Promise<Delivery[]> {
     this.#url()
-    const endMs = this.#clock.mono() + waitMs
-    for (let leftMs = waitMs; !signal.aborted; leftMs = endMs - this.#clock.mono()) {
-      const ask = {
-        max,
-        visibilitySeconds: wholeSeconds(visibilityMs),
-        waitSeconds: Math.min(wholeSeconds(leftMs), longestPollSeconds),
-      }
-      const found = await this.#polls.take(ask, signal)
-      for (const { ReceiptHandle = '' } of found) this.#receipts.add(ReceiptHandle, visibilityMs)
-      if (found.length > 0) return found.map((one) => unpack(one, this.#clock.now()))
-      if (endMs <= this.#clock.mono()) break
+    const ask = {
+      max,
+      visibilitySeconds: wholeSeconds(visibilityMs),
+      waitSeconds: wholeSeconds(waitMs),
     }
-    return []
+    const found = await this.#polls.take(ask, signal)
+    for (const { ReceiptHandle = '' } of found) this.#receipts.add(ReceiptHandle, visibilityMs)
+    return found.map((one) => unpack(one, this.#clock.now()))
   }
 
   async acknowledge(receipt: string): Promise<boolean> {
@@ -234,10 +231,6 @@ class SqsMailbox implements MailboxDriver {
       if (isTakenQueue((error as Error).cause)) return this.#wire.queueUrl(name)
       throw error
     }
-  }
-
-  #poll(ask: PollAsk): Promise<Message[]> {
-    return this.#wire.receive(this.#url(), ask)
   }
 
   /** When this fails, they come back when their visibility lapses. */

@@ -19,7 +19,7 @@ import {
 import type { Clock } from '../../clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
-import type { PollAsk } from './polls.ts'
+import type { PollAsk } from './line.ts'
 import { troubleOf } from './trouble.ts'
 
 /** How long anything may take that is not meant to wait, retries of the SDK included. */

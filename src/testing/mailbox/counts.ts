@@ -18,12 +18,12 @@ import {
 const check = checkOn('count')
 
 export const countChecks = [
-  check('counts every delivery of a message, and of each message apart', async (bench) => {
+  check('counts the deliveries of a message, and of each message apart', async (bench) => {
     await bench.mailbox.send('counted')
     for (let deliveries = 1; deliveries <= 4; deliveries++) {
       const message = await takeOne(bench)
       assert.equal(message.deliveries, deliveries)
-      await message.nack({ failed: deliveries % 2 === 0 })
+      await message.nack()
     }
     await (await takeOne(bench)).acknowledge()
     await bench.mailbox.send('another')
@@ -56,6 +56,27 @@ export const countChecks = [
       }
       failures.push((await takeOne(bench)).failures)
       assert.deepEqual(failures, [0, 1, 1, 2, 2])
+    },
+    needs('remembers'),
+  ),
+
+  check(
+    'does not count as a delivery what was given back untried',
+    async (bench) => {
+      await bench.mailbox.send('released')
+      const counts: number[] = []
+      const firsts = new Set<string>()
+      for (const failed of [false, false, true, false, false, true, false]) {
+        const message = await takeOne(bench)
+        counts.push(message.deliveries)
+        firsts.add(message.firstReceivedAt)
+        await message.nack({ failed })
+      }
+      const last = await takeOne(bench)
+      assert.deepEqual([...counts, last.deliveries], [1, 1, 1, 2, 2, 2, 3, 3])
+      assert.equal(last.failures, 2)
+      assert.deepEqual([...firsts], [last.firstReceivedAt], 'the first one is remembered')
+      await last.acknowledge()
     },
     needs('remembers'),
   ),

@@ -274,5 +274,7 @@ async function abortAsItComes(bench: MailboxBench, mailbox: Mailbox, round: numb
   const [answer] = await Promise.all([within(bench, 2000, asked), sending])
   const taken = answer.length > 0 ? answer : await take(bench, 1)
   assert.deepEqual(values(taken), [round])
+  const { exactDeliveries, remembers } = mailbox.powers
+  if (exactDeliveries && remembers) assert.equal(taken[0]!.deliveries, 1)
   await acknowledgeAll(taken)
 }

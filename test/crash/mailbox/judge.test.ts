@@ -17,13 +17,14 @@ function sent(kind?: MessageKind, replies?: boolean): Fact[] {
   ]
 }
 
-function times(n: number, fact: (deliveries: number) => Fact): Fact[] {
+function times<T>(n: number, fact: (deliveries: number) => T): T[] {
   return Array.from({ length: n }, (_, index) => fact(index + 1))
 }
 
 const received = (deliveries: number): Fact => ({ e: 'received', id, deliveries, failures: 0 })
 const started = (deliveries: number): Fact => ({ e: 'started', id, deliveries, failures: 0 })
 const failed = (deliveries: number): Fact => ({ e: 'failed', id, deliveries })
+const released = (deliveries: number): Fact => ({ e: 'release.try', id, deliveries })
 const processed = { e: 'processed', id, deliveries: 1, sha } as const
 const acked: Fact = { e: 'acked', id, deliveries: 1 }
 
@@ -44,6 +45,17 @@ describe('judge', () => {
   it.each<[string, Fact[], Partial<Evidence>]>([
     ['processed', [...sent(), received(1), started(1), processed, acked], {}],
     ['processed twice', [...sent(), received(1), processed, received(2), processed], {}],
+    [
+      'given back untried again and again',
+      [
+        ...sent(),
+        ...times(maxDeliveries + 1, () => [received(1), started(1), released(1)]).flat(),
+        received(1),
+        processed,
+        acked,
+      ],
+      {},
+    ],
     ['dead of its failures', [...sent('doomed'), ...enough], { dead: [dead('Error')] }],
     ['dead of its bytes', sent('garbled'), { dead: [dead('UNDECODABLE')] }],
     [
@@ -86,6 +98,7 @@ describe('judge', () => {
     ['over_limit', [...sent(), started(maxDeliveries + 1), processed], { exact: false }],
     ['revived', [...sent(), received(1), processed, acked, received(2)], {}],
     ['revived', [...sent(), received(1), received(1), processed], {}],
+    ['revived', [...sent(), received(1), released(1), received(1), received(1), processed], {}],
     [
       'unfenced',
       [...sent('doomed'), ...enough, received(5), { e: 'keep.try', id, deliveries: 4 }],

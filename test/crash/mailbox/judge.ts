@@ -17,7 +17,7 @@ export const violationKinds = [
   'over_limit',
   /** Dead-lettered from a delivery after which somebody else had received the message already. */
   'unfenced',
-  /** Delivered again after its acknowledgement, or two deliveries with one number. */
+  /** Delivered again after its acknowledgement, or two deliveries with one number, of which none was given back untried. */
   'revived',
   /** A reply that says done or dead before it was. */
   'early_reply',
@@ -94,6 +94,8 @@ interface Life {
   failed: number
   keeps: { deliveries: number; since: number }[]
   acked: number[]
+  /** Perhaps given back untried. */
+  released: number[]
   dead: DeadFact[]
   replies: ReplyFact[]
 }
@@ -131,19 +133,24 @@ const rules: Partial<Record<ViolationKind, Rule>> = {
   twice_dead: ({ dead }, exact) =>
     dead.filter(({ place }) => exact || place === 'letters').length > 1,
   early_dead: (life) => life.dead.some((dead) => !isDue(life, dead)),
-  over_limit: ({ started }, exact) =>
+  over_limit: ({ started, released }, exact) =>
     started.some(isTooMuch) ||
     (exact &&
-      started.length - Math.max(0, ...started.map(({ failures }) => failures)) > maxDeliveries),
+      started.length - released.length - Math.max(0, ...started.map(({ failures }) => failures)) >
+        maxDeliveries),
   unfenced: ({ keeps, received }, exact) =>
     exact &&
     keeps.some((keep) =>
       received.some((later) => later.deliveries > keep.deliveries && later.t < keep.since),
     ),
-  revived: ({ received, acked }, exact) =>
+  revived: ({ received, acked, released }, exact) =>
     exact &&
-    (new Set(received.map(({ deliveries }) => deliveries)).size < received.length ||
-      received.some(({ deliveries }) => deliveries > Math.min(...acked))),
+    received.some(
+      ({ deliveries }) =>
+        deliveries > Math.min(...acked) ||
+        received.filter((other) => other.deliveries === deliveries).length >
+          1 + released.filter((other) => other === deliveries).length,
+    ),
   early_reply: ({ replies, processed, dead }) =>
     replies.some(({ ok }) => (ok ? processed.length === 0 : dead.length === 0)),
   unreplied: ({ plan, sent, processed, dead, replies }) =>
@@ -186,6 +193,7 @@ function emptyLife(id: string): Life {
     failed: 0,
     keeps: [],
     acked: [],
+    released: [],
     dead: [],
     replies: [],
   }
@@ -216,6 +224,9 @@ function tell(line: Line, of: (id: string) => Life): void {
       return
     case 'acked':
       of(line.id).acked.push(line.deliveries)
+      return
+    case 'release.try':
+      of(line.id).released.push(line.deliveries)
       return
     default:
   }
@@ -261,7 +272,8 @@ function done(lines: readonly Line[]): Pick<Judgement, Done> {
   }
 }
 
-function told({ id, plan, received, started, failed, acked, dead, replies }: Life): string {
+function told(life: Life): string {
+  const { id, plan, received, started, failed, acked, released, dead, replies } = life
   const short = (all: readonly Seen[]): string[] =>
     all.map(({ deliveries, failures }) => `${deliveries}/${failures}`)
   const facts = {
@@ -269,6 +281,7 @@ function told({ id, plan, received, started, failed, acked, dead, replies }: Lif
     started: short(started),
     failed,
     acked,
+    released,
     dead,
     replies,
     plan,

@@ -25,6 +25,8 @@ export type Fact =
   | ({ e: 'keep.ok' } & OfDelivery)
   | ({ e: 'keep.fail'; code: string } & OfDelivery)
   | ({ e: 'acked' } & OfDelivery)
+  /** Given back untried, so that the next delivery may have its number. */
+  | ({ e: 'release.try' } & OfDelivery)
   | ({ e: 'fault' } & Failpoint & { id: string })
   | { e: 'trouble'; during: string; code: string }
   | { e: 'open.fail'; code: string }

@@ -23,6 +23,10 @@ export function witnessed(world: World, ledger: Ledger): World {
         await message.acknowledge()
         ledger.write({ e: 'acked', id, deliveries })
       },
+      async nack(options = {}) {
+        if (options.failed === false) ledger.write({ e: 'release.try', id, deliveries })
+        await message.nack(options)
+      },
       async extend(seconds) {
         const since = moment().t
         await message.extend(Math.min(seconds, longestExtensionSeconds))

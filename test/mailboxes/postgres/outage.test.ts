@@ -139,7 +139,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   it.each(['before', 'after'] as const)(
     'keeps a message once when it is cut off %s the commit',
     async (when) => {
-      proxy.cutAt('COMMIT', when)
+      proxy.cutAt('INSERT', when)
       await mailbox.send('once', { id: 'mine' })
       await proxy.seen('cut')
       expect(await direct.approximateCount()).toBe(1)
@@ -153,7 +153,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     async (when) => {
       await direct.send('work')
       const [message] = await mailbox.receive()
-      proxy.cutAt('COMMIT', when)
+      proxy.cutAt('SELECT', when)
       await expect(message!.acknowledge()).rejects.toMatchObject(unavailable)
       expect(await direct.approximateCount()).toBe(when === 'before' ? 1 : 0)
       await message!.acknowledge()
@@ -165,7 +165,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   it('gives a message back once when it is asked to again', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
-    proxy.cutAt('COMMIT', 'after')
+    proxy.cutAt('SELECT', 'after')
     await expect(message!.nack()).rejects.toMatchObject(unavailable)
     const [again] = await direct.receive()
     expect(again).toMatchObject({ deliveries: 2, failures: 1 })
@@ -173,10 +173,21 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     await again!.acknowledge()
   })
 
+  it('does not give back the next delivery, though that has the same number', async () => {
+    await direct.send('work')
+    const [message] = await mailbox.receive()
+    proxy.cutAt('SELECT', 'after')
+    await expect(message!.nack({ failed: false })).rejects.toMatchObject(unavailable)
+    const [again] = await direct.receive()
+    expect(again).toMatchObject({ deliveries: 1, failures: 0 })
+    await message!.nack({ failed: false })
+    await again!.acknowledge()
+  })
+
   it('does not take an acknowledge for a nack that nobody knows of', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
-    proxy.cutAt('COMMIT', 'after')
+    proxy.cutAt('SELECT', 'after')
     await expect(message!.nack()).rejects.toMatchObject(unavailable)
     await expect(message!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
     expect(await direct.approximateCount()).toBe(1)
@@ -191,7 +202,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
 
   it('has a message again when the answer to a receive was lost', async () => {
     await direct.send('work')
-    proxy.cutAt('COMMIT', 'after')
+    await proxy.set('truncate')
     await expect(mailbox.receive({ visibilitySeconds: 1 })).rejects.toMatchObject(unavailable)
     const [message] = await direct.receive({ waitSeconds: 20 })
     expect(message).toMatchObject({ deliveries: 2, failures: 0 })

@@ -5,6 +5,7 @@ import {
   postgresMailbox,
   type PostgresMailboxOptions,
 } from '../../../src/mailboxes/postgres/postgres.ts'
+import { migrations } from '../../../src/mailboxes/postgres/schema.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
 
@@ -81,6 +82,33 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
+  it('takes along what is in a schema of the first version', async () => {
+    const { name } = place
+    await ask(
+      `CREATE SCHEMA "${name}" CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL)`,
+      migrations[0]!.replaceAll('@', `"${name}".`),
+      `INSERT INTO "${name}".meta VALUES ('mail', '1')`,
+      `INSERT INTO "${name}".mailboxes (name) VALUES ('work')`,
+      `INSERT INTO "${name}".messages (seq, mailbox, id, place, held, deliveries, failures, enqueued_at, about, bytes)
+         SELECT nextval('"${name}".places'), id, 'old', 1, false, 2, 1, 5, '{"contentType":"text/plain","headers":{}}', 'old' FROM "${name}".mailboxes`,
+    )
+    const mailbox = await open()
+    await mailbox.send('new')
+    const found = await mailbox.receive({ max: 10 })
+    expect(found.map((message) => message.value())).toEqual(['old', 'new'])
+    expect(found[0]).toMatchObject({ id: 'old', deliveries: 3, failures: 1 })
+    await found[0]!.nack({ failed: false })
+    expect(await mailbox.receive()).toMatchObject([{ id: 'old', deliveries: 3 }])
+  })
+
+  it('asks in one statement on a connection that is its own', async () => {
+    const mailbox = await open({ poolSize: 1 })
+    const last = `SELECT query FROM pg_stat_activity WHERE query LIKE '%"${place.name}".messages%' AND pid <> pg_backend_pid()`
+    // In a transaction of several statements the last one would be the commit.
+    for (let queries: unknown[] = []; queries.length === 0; queries = await ask(last))
+      expect(await mailbox.approximateCount()).toBe(0)
+  })
+
   it('says that a database is not there', async () => {
     const url = new URL(postgres.url)
     url.pathname = '/nowhere'
@@ -110,6 +138,8 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
   it('sweeps what has ended while somebody waits', async () => {
     const first = await open()
     await Promise.all([first.send('a'), first.send('b')])
+    // Or it could be the first to find them.
+    await first.close()
     await age(259_200_000)
     const swept = new Promise<number>((resolve) => {
       void open({ onExpired: resolve }).then((mailbox) => mailbox.receive())
@@ -184,6 +214,23 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     const [again] = await pooled.receive({ waitSeconds: 60 })
     await again!.acknowledge()
     expect(await direct.approximateCount()).toBe(0)
+  })
+
+  it.skipIf(bouncer.missing)('leaves nothing behind on what a pooler lends it', async () => {
+    const pooled = await open({ url: bouncer.url, poolSize: 1 })
+    for (let n = 0; n < 5; n++) await pooled.send(n)
+    for (let n = 0; n < 5; n++) await (await pooled.receive())[0]!.acknowledge()
+    const client = new Client({ connectionString: bouncer.url })
+    await client.connect()
+    try {
+      const prepared = await client.query(
+        `SELECT 1 FROM pg_prepared_statements WHERE statement LIKE '%"${place.name}"%'`,
+      )
+      expect(prepared.rows).toEqual([])
+      expect((await client.query('SHOW enable_seqscan')).rows).toEqual([{ enable_seqscan: 'on' }])
+    } finally {
+      await client.end()
+    }
   })
 
   it('is woken by a notice', async () => {

@@ -104,6 +104,23 @@ describe.skipIf(missing)(
       expect(await asked).toEqual([])
     })
 
+    it('closes soon while the server says nothing, however patient its calls are', async () => {
+      const patient = rabbitmqMailbox({
+        url: proxy.through(url),
+        name: mailbox.name,
+        timeoutMs: 600_000,
+      })
+      await patient.open()
+      await patient.send('held')
+      const [held] = await take(patient, 1)
+      const asked = patient.receive({ waitSeconds: 600 })
+      await proxy.set('blackhole')
+      const settled = Promise.allSettled([held!.acknowledge(), patient.send('unknown')])
+      await patient.close()
+      expect(await asked).toEqual([])
+      expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    })
+
     it('never loses what is given back as the connection breaks', async () => {
       const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => mailbox.send(n)))
       const held = await take(mailbox, 20)

@@ -67,12 +67,14 @@ describe('copyOf', () => {
     const first = message(publishingOf(parcel(), memory))
     const one = delivered(first)
     expect(one).toMatchObject({ deliveries: 1, failures: 0, firstReceivedMs: nowMs })
-    const second = message(copyOf(first, one, true))
+    const second = message(copyOf(first, one, 'failed'))
     const two = deliveryOf(second, { ...about, nowMs: nowMs + 1000 })
     expect(two).toMatchObject({ deliveries: 2, failures: 1, enqueuedMs: 5000 })
     expect(two.firstReceivedMs).toBe(nowMs)
-    const three = delivered(message(copyOf(second, two, false)))
-    expect(three).toMatchObject({ deliveries: 3, failures: 1 })
+    const lapsed = delivered(message(copyOf(second, two, 'lapsed')))
+    expect(lapsed).toMatchObject({ deliveries: 3, failures: 1 })
+    const untried = delivered(message(copyOf(second, two, 'untried')))
+    expect(untried).toMatchObject({ deliveries: 2, failures: 1, firstReceivedMs: nowMs })
   })
 
   it('counts what the server counts on top, and starts that anew', () => {
@@ -80,7 +82,7 @@ describe('copyOf', () => {
     const again = message({ ...sent, headers: { ...sent.headers, 'x-delivery-count': 2 } }, true)
     const third = delivered(again)
     expect(third.deliveries).toBe(3)
-    const copy = copyOf(again, third, false)
+    const copy = copyOf(again, third, 'lapsed')
     expect(copy.headers).not.toHaveProperty('x-delivery-count')
     expect(delivered(message(copy)).deliveries).toBe(4)
   })
@@ -90,7 +92,7 @@ describe('copyOf', () => {
     const kept = { correlationId: 'c', type: 't', appId: 'app', contentEncoding: 'gzip' }
     const foreign = message({ ...kept, headers, userId: 'somebody', expiration: '1000' })
     const one = delivered(foreign)
-    const copy = copyOf(foreign, one, true)
+    const copy = copyOf(foreign, one, 'failed')
     expect(copy).toMatchObject({ ...kept, headers })
     expect(copy).not.toHaveProperty('userId')
     expect(copy).not.toHaveProperty('expiration')
@@ -108,7 +110,7 @@ describe('copyOf', () => {
       'x-last-death-reason': 'expired',
     }
     const foreign = message({ headers: ours })
-    const { headers } = copyOf(foreign, delivered(foreign), true)
+    const { headers } = copyOf(foreign, delivered(foreign), 'failed')
     expect(headers).toMatchObject({ 'x-death': [death('theirs')], 'x-first-death-queue': 'theirs' })
     expect(headers).not.toHaveProperty('x-last-death-queue')
     expect(headers).not.toHaveProperty('x-last-death-reason')

@@ -52,6 +52,24 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message!.deliveries).toBe(1)
   })
 
+  it('and leaves too early takes nothing from what somebody else has seen before', async () => {
+    const mailbox = await open(proxy.through(server.url))
+    const other = await open()
+    await other.send('a')
+    const [first] = await other.receive()
+    await first!.nack({ failed: false })
+    await proxy.set('hold replies')
+    const leaving = new AbortController()
+    const waiting = mailbox.receive({ signal: leaving.signal, visibilitySeconds: 600 })
+    await proxy.seen('reply held')
+    leaving.abort()
+    expect(await waiting).toEqual([])
+    await proxy.set('pass')
+    while ((await other.health()).checks['hidden'] !== '0');
+    const [message] = await other.receive()
+    expect(message).toMatchObject({ deliveries: 1, firstReceivedAt: first!.firstReceivedAt })
+  })
+
   it('gets nothing when it closes, and what was on its way is given back', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Mailbox } from '../../../src/mailbox.ts'
+import { migrations } from '../../../src/mailboxes/sqlite/schema.ts'
 import { sqliteMailbox, type SqliteMailboxOptions } from '../../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
@@ -29,6 +30,43 @@ describe('sqliteMailbox', () => {
     await mailbox.open()
     return mailbox
   }
+
+  it('takes along what is in a file of the first version', async () => {
+    const db = new DatabaseSync(path)
+    db.exec(migrations[0]!)
+    db.exec(`CREATE TABLE mail_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+      INSERT INTO mail_meta VALUES ('schema', '1');
+      INSERT INTO mailboxes VALUES (1, 'other'), (2, 'work');
+      UPDATE counter SET n = 3;
+      INSERT INTO messages VALUES (1, 2, 'held', 1, ${clock.now() + 1000}, 1, 4, 2, 5, 6, NULL),
+        (2, 2, 'waits', 2, NULL, 0, 0, 0, 5, NULL, NULL), (3, 1, 'not ours', 3, NULL, 0, 0, 0, 5, NULL, NULL);
+      INSERT INTO bodies SELECT seq, '{"contentType":"text/plain","headers":{}}', CAST(id AS BLOB) FROM messages`)
+    db.close()
+    const mailbox = await open()
+    await mailbox.send('new')
+    const first = await mailbox.receive({ max: 10 })
+    expect(first.map((message) => message.value())).toEqual(['waits', 'new'])
+    await Promise.all(first.map((message) => message.acknowledge()))
+    clock.set(clock.now() + 1000)
+    const [held] = await mailbox.receive({ max: 10 })
+    expect(held).toMatchObject({ id: 'held', deliveries: 5, failures: 2 })
+    await held!.nack({ failed: false })
+    expect(await mailbox.receive()).toMatchObject([{ id: 'held', deliveries: 5 }])
+  })
+
+  it('hides each message for as long as its receiver asked', async () => {
+    const mailbox = await open()
+    for (const body of ['a', 'b', 'c']) await mailbox.send(body)
+    const [short, long] = await Promise.all([
+      mailbox.receive({ max: 2, visibilitySeconds: 10 }),
+      mailbox.receive({ max: 2, visibilitySeconds: 20 }),
+    ])
+    expect([short.length, long.length]).toEqual([2, 1])
+    clock.set(clock.now() + 10_000)
+    const again = await mailbox.receive({ max: 10 })
+    expect(again.map((message) => message.value())).toEqual(['a', 'b'])
+    await long[0]!.acknowledge()
+  })
 
   describe('retention', () => {
     it('ends a message after three days unless said, and tells how many', async () => {
@@ -137,7 +175,9 @@ describe('sqliteMailbox', () => {
     stop.abort()
     const dropped = await asked
     const found = await mailbox.receive({ max: 10 })
-    expect([...dropped, ...found].map((message) => message.value())).toEqual(['a', 'b'])
+    const all = [...dropped, ...found]
+    expect(all.map((message) => message.value())).toEqual(['a', 'b'])
+    expect(all.map((message) => message.deliveries)).toEqual([1, 1])
   })
 
   it('does not make those who want it now wait for those who have time', async () => {

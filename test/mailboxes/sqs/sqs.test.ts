@@ -1,4 +1,9 @@
-import { ReceiveMessageCommand, SendMessageCommand, SQSClient } from '@aws-sdk/client-sqs'
+import {
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+  type SQSClientConfig,
+} from '@aws-sdk/client-sqs'
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Mailbox } from '../../../src/mailbox.ts'
@@ -149,6 +154,31 @@ describe('sqsMailbox', () => {
     })
   })
 
+  it('gives what it gets at once from a FIFO queue to one alone, since it may be of one group', async () => {
+    const asked: unknown[] = []
+    const mailbox = await opened({
+      name: `${freshName()}.fifo`,
+      connection: { credentials, logger: listening('ReceiveMessageCommand', asked) },
+    })
+    const waiting = [1, 2, 3].map(() => mailbox.receive({ waitSeconds: 20 }))
+    for (const n of [1, 2, 3]) await mailbox.send(n)
+    await Promise.all(waiting)
+    expect(asked.length).toBeGreaterThan(0)
+    for (const one of asked) expect(one).toMatchObject({ MaxNumberOfMessages: 1 })
+  })
+
+  it('has many who wait share what comes', async () => {
+    const mailbox = await opened()
+    const numbers = Array.from({ length: 40 }, (_, n) => n)
+    const asked = numbers.map(() => mailbox.receive({ waitSeconds: 20 }))
+    await Promise.all(numbers.map((n) => mailbox.send(n)))
+    const found = (await Promise.all(asked)).flat()
+    expect(found.map((message) => Number(message.value())).toSorted((a, b) => a - b)).toEqual(
+      numbers,
+    )
+    expect(found.every(({ deliveries }) => deliveries === 1)).toBe(true)
+  })
+
   it('keeps messages for as long as SQS can', async () => {
     const mailbox = await opened()
     const { checks } = await mailbox.health()
@@ -191,3 +221,12 @@ describe('an SQS that goes away', () => {
     await mailbox.close()
   })
 })
+
+/** A logger for the client that keeps what is asked by one of its commands. */
+function listening(command: string, asked: unknown[]): NonNullable<SQSClientConfig['logger']> {
+  const info = (entry: { commandName?: string; input?: unknown }): void => {
+    if (entry.commandName === command) asked.push(entry.input)
+  }
+  const ignore = (): void => {}
+  return { info, debug: ignore, warn: ignore, error: ignore }
+}

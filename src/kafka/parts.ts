@@ -1,0 +1,242 @@
+import { sleep } from '../clock.ts'
+import type { RedriveError } from '../errors.ts'
+import type { Cluster } from './cluster.ts'
+import { Commits } from './commits.ts'
+import { Fetcher, type Reading } from './fetcher.ts'
+import { Group, keyOf, type Place, type Position } from './group.ts'
+import { done, Progress } from './progress.ts'
+import type { Stored } from './record.ts'
+import { isRefusal } from './trouble.ts'
+
+/** A partition that is ours, for as long as it is. When it comes back to us later, it is another one. */
+export interface Part extends Reading {
+  readonly progress: Progress
+  /** Somebody else will have it soon. */
+  isLeaving: boolean
+  /** Somebody else may have it. */
+  isLost: boolean
+}
+
+export interface PartsOptions<P extends Part> {
+  cluster: Cluster
+  groupId: string
+  topics: readonly string[]
+  /** A member that says nothing for so long is given up. */
+  sessionMs: number
+  /** It is ours from now on: gives it what else is to be known of it. */
+  begin: (part: Part) => P
+  /** Whether more of it may be read. */
+  hasRoom: (part: P) => boolean
+  /** Records that are not done, in their order. */
+  arrived: (part: P, records: Stored[]) => void
+  /** There is nothing before the offset in the topic any more. */
+  cut: (part: P, offset: number) => void
+  /** Somebody else gets it as soon as this resolves. What was done until then is told to them. */
+  leaving: (part: P) => Promise<void>
+  /** It is not ours any more, and what comes of its records counts no longer. */
+  gone: (part: P) => void
+  /** The broker knows how far they are. */
+  committed?: (parts: readonly P[]) => void
+  /** The brokers do not answer, or refuse. It is tried again by itself. */
+  trouble: (error: RedriveError) => void
+  well: () => void
+  /** Called before it is looked how far the partitions are. The broker is told of these, too. */
+  closeBooks?: () => readonly P[]
+  /** Tells the broker, instead of the plain way. Bounds its own time. */
+  commit?: (positions: Position[]) => Promise<void>
+}
+
+/** The partitions that are ours as a member of a group: reads them, and keeps books on how far they are. */
+export class Parts<P extends Part> {
+  readonly group: Group
+  readonly #options: PartsOptions<P>
+  readonly #fetcher: Fetcher
+  readonly #parts = new Map<string, P>()
+  readonly #commits = new Commits<P>((asked) => this.#commitAll(asked))
+  #isClosed = false
+
+  constructor(options: PartsOptions<P>) {
+    this.#options = options
+    const { cluster, groupId, topics, sessionMs, trouble, well } = options
+    this.#fetcher = new Fetcher({ cluster, groupId, trouble, well })
+    this.group = new Group({
+      cluster,
+      groupId,
+      topics,
+      sessionMs,
+      assigned: (places) => {
+        well()
+        void this.#begin(places)
+      },
+      revoked: (places) => this.#letGo(places),
+      lost: (places) => this.#lose(places),
+      trouble,
+    })
+  }
+
+  all(): P[] {
+    return [...this.#parts.values()]
+  }
+
+  /** There may be room again. */
+  wake(): void {
+    this.#fetcher.wake()
+  }
+
+  /** Resolves when the broker has heard how far these are, at least as far as now. Those that are lost it does not hear of. */
+  commit(parts: Iterable<P>): Promise<void> {
+    return this.#commits.ask(parts)
+  }
+
+  /** There is nothing before these offsets of their partitions any more. */
+  async forgetBefore(offsets: ReadonlyMap<number, number>): Promise<void> {
+    for (const part of this.all()) this.#cut(part, offsets.get(part.partition) ?? 0)
+    await this.commit(this.all())
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#commits.idle()
+    this.#lose(this.all())
+    await Promise.all([this.group.close(), this.#fetcher.close()])
+  }
+
+  async #begin(places: Place[]): Promise<void> {
+    if (places.length === 0) return
+    const { cluster, trouble, well } = this.#options
+    const { generationId } = this.group.consumer
+    for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 2000))
+      try {
+        const bounds = await this.#fetcher.bounds(places)
+        const positions = await this.group.positions(places)
+        // Another round of joining may have taken them away meanwhile, or has begun with them anew.
+        if (this.#isClosed || generationId !== this.group.consumer.generationId)
+          return this.#beginAgain(places)
+        for (const { offset, note, ...place } of positions) {
+          const first = bounds[places.findIndex((one) => keyOf(one) === keyOf(place))]?.first ?? 0
+          // What is known of records counts from the offset that it was kept with.
+          const progress = new Progress(Math.max(offset, 0), note)
+          progress.moveTo(first)
+          this.#start(place, progress)
+        }
+        well()
+        return
+      } catch (error) {
+        trouble(cluster.trouble(error))
+        await sleep(cluster.clock, waitMs)
+        if (this.#isClosed) return
+      }
+  }
+
+  #beginAgain(places: Place[]): void {
+    if (this.#isClosed) return
+    void this.#begin(places.filter((place) => this.group.owns(place)))
+  }
+
+  #start(place: Place, progress: Progress): void {
+    if (this.#parts.has(keyOf(place))) return
+    const { begin, hasRoom } = this.#options
+    const part = begin({
+      ...place,
+      position: progress.base,
+      progress,
+      isLeaving: false,
+      isLost: false,
+      hasRoom: () => !part.isLeaving && hasRoom(part),
+      arrived: (records, from, to, first) => {
+        if (part.isLost) return
+        this.#cut(part, first)
+        this.#arrive(part, records, from, to)
+      },
+    })
+    this.#parts.set(keyOf(place), part)
+    this.#fetcher.add(part)
+  }
+
+  #arrive(part: P, records: Stored[], from: number, to: number): void {
+    const { progress } = part
+    const open: Stored[] = []
+    let next = from
+    for (const record of records) {
+      const { offset } = record
+      if (offset > next) progress.skip(next, offset)
+      next = offset + 1
+      const mark = progress.markOf(offset)
+      if (mark === done) continue
+      progress.mark(offset, mark)
+      open.push(record)
+    }
+    if (to > next) progress.skip(next, to)
+    this.#options.arrived(part, open)
+  }
+
+  /** All before the offset is gone. */
+  #cut(part: P, offset: number): void {
+    if (offset <= part.progress.base) return
+    this.#options.cut(part, offset)
+    part.progress.moveTo(offset)
+  }
+
+  /** Tells what is true when it goes. */
+  async #commitAll(asked: Set<P>): Promise<void> {
+    const { cluster, closeBooks, committed } = this.#options
+    const plainly = (all: Position[]): Promise<void> => cluster.call(() => this.group.commit(all))
+    const { commit = plainly } = this.#options
+    const endMs = cluster.clock.mono() + cluster.timeoutMs
+    for (;;) {
+      const owed = closeBooks?.() ?? []
+      const parts = [...new Set([...asked, ...owed])].filter(({ isLost }) => !isLost)
+      if (parts.length === 0) return
+      const positions = parts.map(({ topic, partition, progress }) => ({
+        topic,
+        partition,
+        offset: progress.base,
+        note: progress.note(),
+      }))
+      try {
+        await commit(positions)
+        committed?.(parts)
+        return
+      } catch (error) {
+        const { cause } = error as Error
+        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose(this.all())
+        else if (!isPassing(cause) || cluster.clock.mono() > endMs) throw error
+        else await sleep(cluster.clock, 50)
+      }
+    }
+  }
+
+  async #letGo(places: Place[]): Promise<void> {
+    const { leaving } = this.#options
+    const parts = places.flatMap((place) => this.#parts.get(keyOf(place)) ?? [])
+    for (const part of parts) {
+      part.isLeaving = true
+      this.#fetcher.remove(part)
+    }
+    await Promise.all(
+      parts.map(async (part) => {
+        await leaving(part)
+        await this.commit([part]).catch(() => {})
+      }),
+    )
+    this.#lose(parts)
+  }
+
+  #lose(places: readonly Place[]): void {
+    for (const place of places) {
+      const part = this.#parts.get(keyOf(place))
+      if (!part) continue
+      this.#parts.delete(keyOf(place))
+      part.isLost = true
+      this.#fetcher.remove(part)
+      this.#options.gone(part)
+    }
+  }
+}
+
+/** The group is being arranged anew, or its coordinator moves. */
+function isPassing(error: unknown): boolean {
+  return ['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'NOT_COORDINATOR'].some((id) =>
+    isRefusal(error, id),
+  )
+}

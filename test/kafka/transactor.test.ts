@@ -1,0 +1,248 @@
+import { Admin } from '@platformatic/kafka'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { Cluster } from '../../src/kafka/cluster.ts'
+import { Fetcher } from '../../src/kafka/fetcher.ts'
+import { Group } from '../../src/kafka/group.ts'
+import type { Outgoing } from '../../src/kafka/sender.ts'
+import { Transactor } from '../../src/kafka/transactor.ts'
+import { kafkaPlace } from '../servers/broker-places.ts'
+import type { Place } from '../servers/places.ts'
+import { backend } from '../servers/servers.ts'
+import { asks, lossyWay, type Lossy } from './lossy.ts'
+
+const { url, missing } = backend('kafka')
+const ignore = (): void => {}
+
+describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
+  let place: Place
+  let admin: Admin
+  let one: string
+  let two: string
+  const closing: (() => Promise<void> | void)[] = []
+
+  const clusterAt = (at: string, timeoutMs = 5000): Cluster =>
+    new Cluster({ url: at, clock: systemClock, timeoutMs, clientId: place.name })
+
+  const transactor = (at = url, timeoutMs?: number): Transactor => {
+    const made = new Transactor(clusterAt(at, timeoutMs), `${place.name}.tx`)
+    closing.unshift(() => made.close())
+    return made
+  }
+
+  const lossy = async (): Promise<Lossy> => {
+    const way = await lossyWay(url)
+    closing.push(() => way.close())
+    return way
+  }
+
+  const outgoing = (topic: string, text: string | null, partition?: number): Outgoing => {
+    const key = Buffer.from('k')
+    const headers = new Map<Buffer, Buffer>()
+    const written =
+      text === null ? { value: null, headers, key } : { value: Buffer.from(text), headers, key }
+    return { topic, written, ...(partition === undefined ? {} : { partition }) }
+  }
+
+  /** What a reader sees that waits for the end of transactions. */
+  const seen = async (topic: string, partition = 0): Promise<string[]> => {
+    const fetcher = new Fetcher({
+      cluster: clusterAt(url),
+      groupId: place.name,
+      trouble: ignore,
+      well: ignore,
+    })
+    try {
+      const texts: string[] = []
+      for (let from = 0; ;) {
+        const { records, to } = await fetcher.read({ topic, partition }, from)
+        texts.push(...records.map(({ value }) => value.toString()))
+        if (to === from) return texts
+        from = to
+      }
+    } finally {
+      await fetcher.close()
+    }
+  }
+
+  beforeEach(async () => {
+    place = kafkaPlace(url)
+    one = `${place.name}.one`
+    two = `${place.name}.two`
+    admin = new Admin({ clientId: place.name, bootstrapBrokers: [url] })
+    await admin.createTopics({ topics: [one, two], partitions: 2, replicas: 1 })
+    await expect.poll(() => admin.listTopics()).toEqual(expect.arrayContaining([one, two]))
+  })
+
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close()
+    await admin.close()
+    await place.clear()
+  })
+
+  it('sends records to several topics at once, one transaction after the other', async () => {
+    const tx = transactor()
+    await Promise.all([
+      tx.carry([outgoing(one, 'a', 0), outgoing(two, 'b', 1)]),
+      tx.carry([outgoing(one, 'c', 0)]),
+      tx.carry([]),
+    ])
+    expect(await seen(one)).toEqual(['a', 'c'])
+    expect(await seen(two, 1)).toEqual(['b'])
+  })
+
+  it('sends more than a topic takes as one', async () => {
+    const large = outgoing(one, 'x'.repeat(700_000), 0)
+    await transactor().carry([large, large])
+    expect((await seen(one)).map(({ length }) => length)).toEqual([700_000, 700_000])
+  })
+
+  it('sends tombstones', async () => {
+    await transactor().carry([outgoing(one, null, 0)])
+    const consumer = clusterAt(url).consumer({ groupId: place.name })
+    closing.push(() => consumer.close(true))
+    consumer.topics.track(one)
+    const { topics } = await consumer.metadata({ topics: [one] })
+    const { id, partitions } = topics.get(one)!
+    const part = { partition: 0, fetchOffset: 0n, partitionMaxBytes: 1000 }
+    const { responses } = await consumer.fetch({
+      node: partitions[0]!.leader,
+      topics: [
+        { topicId: id, partitions: [{ ...part, currentLeaderEpoch: -1, lastFetchedEpoch: -1 }] },
+      ],
+    })
+    const [record] = responses[0]?.partitions[0]?.records?.[0]?.records ?? []
+    expect([record?.key?.toString(), record?.value]).toEqual(['k', null])
+  })
+
+  it('sends nothing of what cannot be sent whole, and goes on with the next', async () => {
+    const tx = transactor()
+    await tx.carry([outgoing(one, 'before', 0)])
+    const tooLarge = outgoing(two, 'x'.repeat(2_000_000), 0)
+    await expect(tx.carry([outgoing(one, 'never', 0), tooLarge])).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    })
+    await expect(tx.carry([outgoing(one, 'never', 0), tooLarge])).rejects.toThrow()
+    await tx.carry([outgoing(one, 'after', 0)])
+    expect(await seen(one)).toEqual(['before', 'after'])
+  })
+
+  it('is taken over by whoever comes later with the same id', async () => {
+    const first = transactor()
+    await first.carry([outgoing(one, 'first', 0)])
+    const second = transactor()
+    await second.open()
+    const lost = { code: 'LEASE_LOST' }
+    await expect(first.carry([outgoing(one, 'late', 0)])).rejects.toMatchObject(lost)
+    await expect(first.carry([outgoing(one, 'later', 0)])).rejects.toMatchObject(lost)
+    await second.carry([outgoing(one, 'second', 0)])
+    expect(await seen(one)).toEqual(['first', 'second'])
+  })
+
+  it('sends once what was committed while the answer was lost', async () => {
+    const way = await lossy()
+    const tx = transactor(way.url, 1500)
+    await tx.open()
+    way.lose(asks.endTransaction)
+    const carried = tx.carry([outgoing(one, 'a', 0)])
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    await expect.poll(() => seen(one)).toEqual(['a'])
+    way.heal()
+    await carried
+    await tx.carry([outgoing(one, 'b', 0)])
+    expect(await seen(one)).toEqual(['a', 'b'])
+  })
+
+  it('knows what was committed when it is taken over in doubt', async () => {
+    const way = await lossy()
+    const [heard, unheard] = [transactor(way.url, 1500), transactor()]
+    await heard.open()
+    way.lose(asks.endTransaction)
+    const carried = heard.carry([outgoing(one, 'a', 0)])
+    await expect.poll(() => seen(one)).toEqual(['a'])
+    await unheard.open()
+    way.heal()
+    await carried
+    await expect(heard.carry([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'LEASE_LOST' })
+  })
+
+  it('knows what was not committed when it is taken over in doubt', async () => {
+    const way = await lossy()
+    const [first, second] = [transactor(way.url, 1500), transactor()]
+    await first.open()
+    way.stop(asks.endTransaction)
+    const carried = first.carry([outgoing(one, 'a', 0)])
+    const rejected = expect(carried).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    await second.carry([outgoing(one, 'b', 0)])
+    way.heal()
+    await rejected
+    expect(await seen(one)).toEqual(['b'])
+  })
+
+  it('stays in doubt when it is closed before the broker answers', async () => {
+    const way = await lossy()
+    const tx = transactor(way.url, 500)
+    await tx.open()
+    way.stop(asks.endTransaction)
+    const carried = tx.carry([outgoing(one, 'a', 0)])
+    const rejected = expect(carried).rejects.toThrow(/closed before the broker said/)
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    await tx.close()
+    await rejected
+    await expect(tx.carry([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  describe('with the offsets of a group', () => {
+    let group: Group
+
+    beforeEach(async () => {
+      let count = 0
+      group = new Group({
+        cluster: clusterAt(url),
+        groupId: `${place.name}.group`,
+        topics: [one],
+        sessionMs: 6000,
+        assigned: (places) => (count += places.length),
+        revoked: async () => {},
+        lost: ignore,
+        trouble: ignore,
+      })
+      closing.unshift(() => group.close())
+      group.join()
+      await expect.poll(() => count, { timeout: 20_000 }).toBe(2)
+    })
+
+    const at = (partition: number, offset: number, note: string) => ({
+      topic: one,
+      partition,
+      offset,
+      note,
+    })
+
+    it('commits several partitions with their notes', async () => {
+      const positions = [at(0, 5, 'x,2'), at(1, 7, '')]
+      await transactor().carry([outgoing(two, 'a', 0)], { group, positions })
+      await expect.poll(() => group.positions(positions)).toEqual(positions)
+      expect(await seen(two)).toEqual(['a'])
+      await transactor().carry([], { group, positions: [at(0, 6, 'x')] })
+      await expect.poll(() => group.positions([at(0, 0, '')])).toEqual([at(0, 6, 'x')])
+    })
+
+    it('sends nothing when the offsets are not ours any more', async () => {
+      const tx = transactor()
+      const { consumer } = group
+      const stranger = Object.create(group, {
+        consumer: { value: Object.create(consumer, { generationId: { value: 77 } }) },
+      }) as Group
+      const refused = tx.carry([outgoing(two, 'a', 0)], {
+        group: stranger,
+        positions: [at(0, 5, '')],
+      })
+      await expect(refused).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+      await tx.carry([outgoing(two, 'b', 0)], { group, positions: [at(0, 1, '')] })
+      expect(await seen(two)).toEqual(['b'])
+      await expect.poll(() => group.positions([at(0, 0, '')])).toEqual([at(0, 1, '')])
+    })
+  })
+})
