@@ -76,20 +76,20 @@ export function childrenOf(node: Node, key: PropertyKey): Node[] {
 }
 
 /** What the schema says about the value at a path. Undefined when it knows no such key. */
-export function nodeAt(path: readonly PropertyKey[]): Node | undefined {
-  let nodes = [configNode]
+export function nodeAt(path: readonly PropertyKey[], root = configNode): Node | undefined {
+  let nodes = [root]
   for (const key of path) nodes = nodes.flatMap((node) => childrenOf(node, key))
   return nodes.length > 1 ? { anyOf: nodes } : nodes[0]
 }
 
 /** Whether the value at a path may be shown to whoever reads an error or a log. */
-export function isSecret(path: readonly PropertyKey[]): boolean {
-  return path.some((_, index) => nodeAt(path.slice(0, index + 1))?.writeOnly === true)
+export function isSecret(path: readonly PropertyKey[], root = configNode): boolean {
+  return path.some((_, index) => nodeAt(path.slice(0, index + 1), root)?.writeOnly === true)
 }
 
 /** The keys that may stand below a path. */
-export function keysAt(path: readonly PropertyKey[]): string[] {
-  const node = nodeAt(path)
+export function keysAt(path: readonly PropertyKey[], root = configNode): string[] {
+  const node = nodeAt(path, root)
   const keys = node ? choices(node).flatMap(({ properties = {} }) => Object.keys(properties)) : []
   return [...new Set(keys)]
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { RedriveError } from '../errors.ts'
 import { nearest } from '../nearest.ts'
 import { fromSecretFile } from './environment.ts'
-import { inWords, isSecret, keysAt, nodeAt } from './json-schema.ts'
+import { configNode, inWords, isSecret, keysAt, nodeAt, type Node } from './json-schema.ts'
 import { originOf, problemAt, valueAt, type Layer, type Problem } from './layer.ts'
 
 type Issue = z.core.$ZodIssue
@@ -15,41 +15,47 @@ const elsewhere: Readonly<Record<string, string>> = {
 }
 
 /** What the schema found, in words: the key, where it comes from, what is allowed and what was got. */
-export function problemsOf(issues: readonly Issue[], layer: Layer): Problem[] {
-  return issues.flatMap((issue) => problemsOfOne(issue, [], layer))
+export function problemsOf(issues: readonly Issue[], layer: Layer, schema = configNode): Problem[] {
+  return issues.flatMap((issue) => problemsOfOne(issue, [], layer, schema))
 }
 
-function problemsOfOne(issue: Issue, above: readonly PropertyKey[], layer: Layer): Problem[] {
+function problemsOfOne(
+  issue: Issue,
+  above: readonly PropertyKey[],
+  layer: Layer,
+  schema: Node,
+): Problem[] {
   const path = [...above, ...issue.path]
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => problemAt([...path, key], layer, unknown(key, path)))
+    return issue.keys.map((key) => problemAt([...path, key], layer, unknown(key, path, schema)))
   if (issue.code === 'invalid_union') {
     // Of several forms the one is meant that the value has already, if it has one.
     const meant = issue.errors.find((errors) => errors.every((one) => one.path.length > 0))
-    if (meant) return meant.flatMap((one) => problemsOfOne(one, path, layer))
+    if (meant) return meant.flatMap((one) => problemsOfOne(one, path, layer, schema))
   }
   if (issue.code === 'custom') return [problemAt(path, layer, issue.message)]
   if (issue.code === 'invalid_key')
     return [problemAt(path, layer, 'is no name: 1 to 200 characters, none of them a control')]
-  return [problemAt(path, layer, wrong(path, layer))]
+  return [problemAt(path, layer, wrong(path, layer, schema))]
 }
 
-function unknown(key: string, path: readonly PropertyKey[]): string {
+function unknown(key: string, path: readonly PropertyKey[], schema: Node): string {
   if (Object.hasOwn(elsewhere, key)) return elsewhere[key]!
-  const known = keysAt(path)
+  const known = keysAt(path, schema)
   const near = nearest(key, known)
   return near === undefined
     ? `is not known: known are ${known.join(', ')}`
     : `is not known: did you mean "${near}"?`
 }
 
-function wrong(path: readonly PropertyKey[], layer: Layer): string {
-  const node = nodeAt(path)
+function wrong(path: readonly PropertyKey[], layer: Layer, schema: Node): string {
+  const node = nodeAt(path, schema)
   const allowed = node ? inWords(node) : 'something else'
   const got = valueAt(layer.value, path)
   if (got === undefined) return `is missing: it must be ${allowed}`
   if (got === null || got === '') return `is empty: it must be ${allowed}`
-  const hidden = isSecret(path) || node?.format === 'uri' || fromSecretFile(originOf(layer, path))
+  const hidden =
+    isSecret(path, schema) || node?.format === 'uri' || fromSecretFile(originOf(layer, path))
   return `must be ${allowed}, got ${hidden ? 'something that is not shown' : shown(got)}`
 }
 
