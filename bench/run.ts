@@ -15,6 +15,7 @@ import { executor } from './workloads/executor.ts'
 import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
 import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
+import { pipeline } from './workloads/pipeline.ts'
 import { standing } from './workloads/standing.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
@@ -30,6 +31,7 @@ const apart: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[
   executor,
   loops,
   mailboxes,
+  pipeline,
 }
 
 const flags = '[--quick] [--rounds N] [--json FILE]'

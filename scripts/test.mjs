@@ -79,7 +79,10 @@ if (!green && counts.numFailedTests === 0)
 const started = outcomes.filter((outcome) => outcome.started).map(({ name }) => name)
 if (started.length > 0) await stop(started)
 
-const openssl = findProgram('openssl')
+const tool = (name) => {
+  const where = findProgram(name)
+  return { name, where, missing: where ? undefined : 'it is not installed' }
+}
 
 /** What tests need beyond Node: where it was, or why it was missing. */
 const needs = [
@@ -89,7 +92,8 @@ const needs = [
     return { name, where: url, missing }
   }),
   { name: 'strace', where: findProgram('strace'), missing: lacksStrace() },
-  { name: 'openssl', where: openssl, missing: openssl ? undefined : 'it is not installed' },
+  tool('openssl'),
+  tool('promtool'),
 ]
 
 /** Where nobody reads the table, what is missing must be heard. */

@@ -155,6 +155,14 @@ export class Admin {
     return letter
   }
 
+  /** Removes it if it is there. One that is being run rejects with ILLEGAL_MOVE: it is to be asked again. */
+  async forget(id: string, by: string): Promise<boolean> {
+    const [letter] = await this.#options.store.get([id])
+    if (!letter) return false
+    await this.remove(id, by)
+    return true
+  }
+
   /** Removes all that match, once the caller has said how many that are. Leased letters stay. */
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
     const { store, hub } = this.#options

@@ -100,6 +100,13 @@ export const errorTable = {
     retry: false,
     means: 'The bytes of a body are not what their content type says. They are kept as they are.',
   },
+  DOCUMENT_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means:
+      'No document is kept at this place, or it is not the one that was put there. It may have been removed.',
+  },
   MAILBOX_FULL: {
     status: 429,
     exit: 7,

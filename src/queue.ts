@@ -6,6 +6,7 @@ import { Door } from './capture/capture.ts'
 import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
+import type { PipelineKeeper } from './capture/pipeline.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
 import { WorkflowGuard } from './capture/workflow.ts'
@@ -225,6 +226,15 @@ export class DeadLetterQueue {
   /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
   foreignLetters(options: ForeignLetterOptions = {}): Keep {
     return keepForeign(this.#door, options)
+  }
+
+  /** Where a pipeline keeps its dead records as letters: `pipeline.deadLetters(dlq)`. */
+  pipelineLetters(): PipelineKeeper {
+    return {
+      keep: (captured) => this.#door.capture(captured),
+      forget: (id) => this.#admin.forget(id, 'erasure'),
+      store: this.#store,
+    }
   }
 
   // back

@@ -1,15 +1,18 @@
 import { findProgram, isRoot, run } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** Programs that some tests use, and are skipped without: to see the order of system calls, and to make certificates. */
-const tools = ['strace', 'openssl']
+/**
+ * Programs that some tests use, and are skipped without, and the packages that have them: to see the order of system calls, to make
+ * certificates, to try alert rules.
+ */
+const tools = { strace: 'strace', openssl: 'openssl', promtool: 'prometheus' }
 
 /** Installs what the servers lack, where we may. Gives, for each that cannot be had, the reason and the cure. */
 export function install(chosen: readonly Server[]): Map<string, string> {
   const lacking = new Map<string, string>()
   const together = [
     ...chosen.filter((server) => server.lacks()).flatMap((server) => server.packages),
-    ...tools.filter((tool) => !findProgram(tool)),
+    ...Object.entries(tools).flatMap(([tool, name]) => (findProgram(tool) ? [] : [name])),
   ]
   const failed = together.length > 0 ? installPackages(together) : undefined
   for (const server of chosen) {
@@ -39,8 +42,8 @@ function installPackages(packages: readonly string[]): string | undefined {
   if (!findProgram('apt-get')) return `install it (on Debian: ${command})`
   if (!isRoot) return `as root: ${command}`
   console.log(`Installing ${names.join(', ')} …`)
-  // At runlevel 1, no package starts its own server.
-  const environment = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1']
+  // At runlevel 1, or where systemd is not to be talked to, no package starts its own server.
+  const environment = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1', 'SYSTEMD_OFFLINE=1']
   const apt = (...args: string[]): string =>
     run('env', [...environment, 'apt-get', '-qq', '-y', ...args])
   try {

@@ -1,6 +1,14 @@
 import { nextTurn, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
-import type { DeadLetter, Json, Payload, Priority, RetryPolicy, Source } from '../letter/letter.ts'
+import type {
+  DeadLetter,
+  Json,
+  Payload,
+  Priority,
+  Reason,
+  RetryPolicy,
+  Source,
+} from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
@@ -16,6 +24,8 @@ export interface Captured {
   payload: Payload
   thrown: unknown
   context: CaptureContext
+  /** Why it is parked, where whoever captures knows better than its failure tells. */
+  reason?: Reason
 }
 
 /** What the door needs to know about the queue it captures for. */
@@ -113,7 +123,7 @@ export class Door {
     throw trouble
   }
 
-  #letterOf({ queue, source, payload, thrown, context }: Captured): DeadLetter {
+  #letterOf({ queue, source, payload, thrown, context, ...captured }: Captured): DeadLetter {
     const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes } = this.#options
     if (payload.size > maxPayloadBytes)
       throw new RedriveError(
@@ -162,7 +172,12 @@ export class Door {
       replays: 0,
       ...(decided.state === 'pending'
         ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }
-        : { backoffMs: 0, reason: decided.reason, review: { neededSince: at }, settledAt: at }),
+        : {
+            backoffMs: 0,
+            reason: captured.reason ?? decided.reason,
+            review: { neededSince: at },
+            settledAt: at,
+          }),
       state,
       failedAt: context.failedAt ? toTimestamp(toMs(context.failedAt)) : at,
       deadLetteredAt: at,

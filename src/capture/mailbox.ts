@@ -102,7 +102,7 @@ export function messageKey(
 }
 
 /** A UUIDv7 by its form: the moment of sending, so that it sorts among others, and 74 bits of the key. */
-function letterId(key: string, sentAt: Timestamp = ''): string {
+export function letterId(key: string, sentAt: Timestamp = ''): string {
   const sentMs = toMs(sentAt)
   const time = (Number.isNaN(sentMs) ? 0 : sentMs).toString(16).padStart(12, '0').slice(-12)
   const variant = ((Number.parseInt(key.slice(3, 4), 16) & 0x3) | 0x8).toString(16)

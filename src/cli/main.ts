@@ -9,6 +9,7 @@ import { addDoctor } from './commands/doctor.ts'
 import { addExport } from './commands/export.ts'
 import { addImport } from './commands/import.ts'
 import { addList } from './commands/list.ts'
+import { addPipeline } from './commands/pipeline.ts'
 import { addRetry } from './commands/retry.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
@@ -53,6 +54,7 @@ function program(): Command {
     addExport,
     addCopy,
     addWork,
+    addPipeline,
     addConfig,
     addDemo,
   ])

@@ -44,6 +44,7 @@ export class Fetcher {
   readonly #readings = new Map<string, Reading>()
   readonly #busy = new Set<number>()
   readonly #closing = new AbortController()
+  #lastRead: Promise<unknown> = Promise.resolve()
   #isPlanning = false
   #failures = 0
 
@@ -84,8 +85,14 @@ export class Fetcher {
     }))
   }
 
-  /** What lies in a partition from there on, as much as comes at once. */
-  async read(
+  /** What lies in a partition from there on, as much as comes at once. In turn: a session with a broker bears one request at a time. */
+  read(place: Place, from: number): Promise<{ records: Stored[]; to: number }> {
+    const turn = this.#lastRead.then(() => this.#read(place, from))
+    this.#lastRead = turn.catch(() => {})
+    return turn
+  }
+
+  async #read(
     { topic, partition }: Place,
     from: number,
   ): Promise<{ records: Stored[]; to: number }> {

@@ -58,20 +58,6 @@ export class Progress {
     if (mark === done && ahead === 0) this.#advance()
   }
 
-  /**
-   * Whatever was delivered less often than others counts as not delivered: when a process dies, it is because of what it was trying most
-   * carefully.
-   */
-  pardon(): void {
-    let worst = 0
-    for (let at = this.#passed; at < this.#marks.length; at++)
-      worst = Math.max(worst, this.#marks[at]!)
-    for (let at = this.#passed; at < this.#marks.length; at++) {
-      const mark = this.#marks[at]!
-      if (mark > 0 && mark < worst) this.#marks[at] = 0
-    }
-  }
-
   /** There is nothing from one offset up to the other: it was compacted, deleted, or is of the broker's own. */
   skip(from: number, to: number): void {
     if (from <= this.#base) return this.moveTo(to)

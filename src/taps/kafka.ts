@@ -4,6 +4,7 @@ import { sleep, systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { Cluster } from '../kafka/cluster.ts'
 import { Intake } from '../mailboxes/kafka/intake.ts'
+import type { Stored } from '../kafka/record.ts'
 import { Sender } from '../kafka/sender.ts'
 import { sent } from './homeward.ts'
 import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
@@ -36,6 +37,17 @@ export interface KafkaTapOptions {
  * topics stay as they are, for others who read them.
  */
 export function kafkaTap(options: KafkaTapOptions): Tap {
+  const { keep } = options
+  return recordTap({ ...options, take: (record) => keep(foreignLetterOf(record)) })
+}
+
+export interface RecordTapOptions extends Omit<KafkaTapOptions, 'keep'> {
+  /** Resolves once the record is kept for good, or needs no keeping. A rejection brings it again. */
+  take: (record: Stored) => Promise<void>
+}
+
+/** The same for records that are no letters of others. */
+export function recordTap(options: RecordTapOptions): Tap {
   return new KafkaTap(options)
 }
 
@@ -45,7 +57,7 @@ const pollMs = 20_000
 const forLong = 12 * 3600 * 1000
 
 class KafkaTap implements Tap {
-  readonly #options: KafkaTapOptions
+  readonly #options: RecordTapOptions
   readonly #clock: Clock
   readonly #cluster: Cluster
   readonly #sender: Sender
@@ -55,7 +67,7 @@ class KafkaTap implements Tap {
   #intake: Intake | undefined
   #lookAtMs = 0
 
-  constructor(options: KafkaTapOptions) {
+  constructor(options: RecordTapOptions) {
     const { url, topics, connection, clock = systemClock, timeoutMs = 5000 } = options
     if (!(topics instanceof RegExp) && topics.length === 0)
       throw new RedriveError('INVALID_INPUT', 'name at least one dead letter topic, or a pattern')
@@ -110,7 +122,7 @@ class KafkaTap implements Tap {
     const held = intake.holding.take(receipt)
     if (!held) return
     try {
-      await this.#options.keep(foreignLetterOf(held.entry.stored))
+      await this.#options.take(held.entry.stored)
     } catch (error) {
       intake.giveBack(held)
       throw error

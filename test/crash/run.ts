@@ -4,6 +4,7 @@ import { lacksPrivate } from '../servers/private.ts'
 import { bugNames, type BugName } from './bugs.ts'
 import { crash, type CrashSettings } from './crash.ts'
 import { runMailbox, usage as mailboxUsage, UsageError } from './mailbox/run.ts'
+import { runPipeline, usage as pipelineUsage } from './pipeline/run.ts'
 import { found, inWords, verdictOf, type Demands, type Verdict } from './verdict.ts'
 
 const usage = `npm run crash -- [options]
@@ -25,7 +26,10 @@ const usage = `npm run crash -- [options]
 
 or of mailboxes and their loops:
 
-${mailboxUsage}`
+${mailboxUsage}
+or of nodes of a pipeline:
+
+${pipelineUsage}`
 
 interface Request {
   settings: CrashSettings
@@ -110,8 +114,8 @@ function bugNamed(name: string): BugName {
   return known
 }
 
-async function main(): Promise<number> {
-  const { settings, demands, json, everyBug } = read(process.argv.slice(2))
+async function main(args: string[]): Promise<number> {
+  const { settings, demands, json, everyBug } = read(args)
   const verdicts: Verdict[] = []
   for (const bug of everyBug ? bugNames : [settings.bug]) {
     const verdict = verdictOf(await crash({ ...settings, ...(bug ? { bug } : {}) }), demands)
@@ -128,10 +132,12 @@ function caughtLine(verdict: Verdict): string {
   return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${shown.join(', ')}\n`
 }
 
-const ofMailboxes = process.argv.some((arg) => /^--mailbox(=|$)/.test(arg))
+const args = process.argv.slice(2)
+const ofMailboxes = args.some((arg) => /^--mailbox(=|$)/.test(arg))
+const runs = args.includes('--pipeline') ? runPipeline : ofMailboxes ? runMailbox : main
 
 try {
-  process.exitCode = await (ofMailboxes ? runMailbox(process.argv.slice(2)) : main())
+  process.exitCode = await runs(args)
 } catch (error) {
   const known =
     error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')

@@ -136,7 +136,7 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     await expect(first.carry([outgoing(one, 'late', 0)])).rejects.toMatchObject(lost)
     await expect(first.carry([outgoing(one, 'later', 0)])).rejects.toMatchObject(lost)
     await second.carry([outgoing(one, 'second', 0)])
-    expect(await seen(one)).toEqual(['first', 'second'])
+    await expect.poll(() => seen(one)).toEqual(['first', 'second'])
   })
 
   it('sends once what was committed while the answer was lost', async () => {

@@ -148,39 +148,39 @@ export const rows: readonly Row[] = [
     'W12',
     'its future list: priority queues, web UI, automatic alerting on exhausted, task dependencies, custom backoff, templates for common failure patterns, incident-management integration',
   ),
-  later(
+  row(
     'P1',
     'one topic per node dlq.{cluster_id}.{node-uuid}, created when missing, override per node',
   ),
-  later(
+  row(
     'P2',
     'the trigger table: unreachable, timeout, refused, repeated transient, malformed, max hops → DLQ; success=false → not',
   ),
-  later(
+  row(
     'P3',
     'DlqMessage and DlqConfig in protobuf, wire-compatible with the seed’s fields; defaults applied explicitly',
   ),
-  later(
+  row(
     'P4',
     'in-place retries with linear backoff that do not block the consumer’s poll; DLQ publish awaited from the broker before the offset is committed; commits only over a contiguous prefix',
   ),
-  later(
+  row(
     'P5',
     'logical failure: history entry and routing to the next nodes with the original document',
   ),
-  later(
+  row(
     'P6',
     'replay by CLI and by POST /admin/dlq/{nodeId}/replay: unwraps, keeps key and headers, filter, limit, rate, dry run, checkpoint, reprocess count, quarantine at the limit, hop budget reset and recorded',
   ),
-  later(
+  row(
     'P7',
     'Prometheus metrics and the two alert rules of the seed, with node label, and they fire in a test',
   ),
-  later(
+  row(
     'P8',
     'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
   ),
-  later('P9', 'large documents by reference; payload removal by key (right to be forgotten)'),
+  row('P9', 'large documents by reference; payload removal by key (right to be forgotten)'),
 ]
 
 /** The title of the tests that hold a row: its id and its text. */

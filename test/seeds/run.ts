@@ -10,8 +10,8 @@ interface Report {
   testResults: { assertionResults: { ancestorTitles: string[]; title: string; status: string }[] }[]
 }
 
-// Two rows are about a server; while it cannot be had, the row is not held.
-await start(['opensearch', 'redis']).catch(() => {})
+// Some rows are about a server; while it cannot be had, the row is not held.
+await start(['opensearch', 'redis', 'kafka']).catch(() => {})
 
 const root = join(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'redrive-seeds-'))

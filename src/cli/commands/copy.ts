@@ -6,6 +6,7 @@ import { states } from '../../letter/letter.ts'
 import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, cut, json, line, lineWidth, table } from '../print.ts'
 import { progressLine } from '../progress-line.ts'
+import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 import { liveWorkers } from '../workers.ts'
 
 const examples = `
@@ -83,25 +84,6 @@ async function mustRest({ store, url, clock }: Opened): Promise<void> {
     'INVALID_INPUT',
     `${counted(workers.length, 'worker')} of ${nameOf(url)} were here within the last minute (${names.join(', ')}): stop them, and copy then`,
   )
-}
-
-/** As shells have it for a program that was interrupted. */
-const stoppedExit = 130
-
-/** The first signal asks the copy to stop between two batches; the second ends the process. */
-function stopOnSignal(): { signal: AbortSignal; end: () => void } {
-  const controller = new AbortController()
-  const stop = (): void => {
-    end()
-    controller.abort()
-  }
-  const end = (): void => {
-    process.removeListener('SIGINT', stop)
-    process.removeListener('SIGTERM', stop)
-  }
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
-  return { signal: controller.signal, end }
 }
 
 function inWords({ doing, letters, of }: CopyProgress): string {

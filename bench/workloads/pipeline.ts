@@ -1,0 +1,196 @@
+import { Consumer, Producer, type Message } from '@platformatic/kafka'
+import { PipelineNode } from '../../src/pipeline/node.ts'
+import { replayNode } from '../../src/pipeline/replay/replay.ts'
+import type { NodeInput } from '../../src/pipeline/graph/settings.ts'
+import { deadBench, type DeadBench } from '../../test/pipeline/dead-records.ts'
+import { pipelineBench, streamOf, type PipelineBench } from '../../test/pipeline/pipeline-bench.ts'
+import { backend } from '../../test/servers/servers.ts'
+import { median, result, type Result, type Sizes } from '../harness.ts'
+
+const partitions = 4
+const lotSize = 500
+/** Fewer are over before a client has begun to work. */
+const fewest = 50_000
+/** As much as other workloads have: a kilobyte. */
+const text = 'x'.repeat(1024)
+
+/** Records through a node that does nothing, and dead records back to where they came from; beside the client alone. */
+export async function pipeline(sizes: Sizes): Promise<Result[]> {
+  const { url, missing } = backend('kafka')
+  if (missing !== undefined) throw new Error(missing)
+  const bench = pipelineBench(url)
+  try {
+    return [...(await through(bench, url, sizes)), ...(await back(url, sizes))]
+  } finally {
+    await bench.close()
+  }
+}
+
+async function through(bench: PipelineBench, url: string, sizes: Sizes): Promise<Result[]> {
+  const records = Math.max(sizes.bulk, fewest)
+  const topic = await bench.topic('through', partitions)
+  for (let n = 0; n < records; n += lotSize)
+    await bench.put(
+      topic,
+      Array.from({ length: lotSize }, (_, more) => ({
+        key: `key-${(n + more) % 1000}`,
+        partition: (n + more) % partitions,
+        value: streamOf(`stream-${n + more}`, text),
+      })),
+    )
+  const raw: number[] = []
+  const ours: number[] = []
+  for (let round = 0; round <= sizes.rounds; round++) {
+    const [rawRate, rate] = [
+      await consumed(bench, url, topic, records, round),
+      await processed(bench, url, topic, records, round),
+    ]
+    // The first one is there to compile code and fill caches.
+    if (round === 0) continue
+    raw.push(rawRate)
+    ours.push(rate)
+    say(`  round ${round}: node ${rate.toFixed(0)}/s, client ${rawRate.toFixed(0)}/s`)
+  }
+  const ratios = ours.map((rate, at) => rate / raw[at]!)
+  return [
+    result('kafka', 'client alone: consume + commit', median(raw), '/s'),
+    result('kafka', 'node that does nothing', median(ours), '/s'),
+    result('kafka', 'node / client alone', median(ratios), 'x', { atLeast: 0.6 }),
+  ]
+}
+
+/** From the first record to the commit behind the last. Offsets are committed after every 500 records. */
+async function consumed(
+  bench: PipelineBench,
+  url: string,
+  topic: string,
+  records: number,
+  round: number,
+): Promise<number> {
+  const settings = { clientId: bench.name, bootstrapBrokers: url.split(',') }
+  const consumer = new Consumer({ ...settings, groupId: `${bench.name}.raw.${round}` })
+  const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: false })
+  const last = new Map<number, Message>()
+  const commit = async (): Promise<void> => {
+    await Promise.all([...last.values()].map(async (message) => message.commit()))
+    last.clear()
+  }
+  let startMs = 0
+  let count = 0
+  for await (const message of stream) {
+    if (count === 0) startMs = performance.now()
+    last.set(message.partition, message)
+    if (++count % lotSize === 0) await commit()
+    if (count === records) break
+  }
+  await commit()
+  const tookMs = performance.now() - startMs
+  await stream.close()
+  await consumer.close(true)
+  return records / (tookMs / 1000)
+}
+
+async function processed(
+  bench: PipelineBench,
+  url: string,
+  topic: string,
+  records: number,
+  round: number,
+): Promise<number> {
+  const over = Promise.withResolvers<void>()
+  let startMs = 0
+  let count = 0
+  const node = new PipelineNode({
+    url,
+    groupId: `${bench.name}.node.${round}`,
+    node: { ...nodeInput(bench, topic), concurrency: 64 },
+    module: () => {
+      if (startMs === 0) startMs = performance.now()
+      return undefined
+    },
+    onEvent: ({ type }) => {
+      if (type === 'routed' && ++count === records) over.resolve()
+    },
+  })
+  await node.start()
+  await over.promise
+  await node.stop()
+  return records / ((performance.now() - startMs) / 1000)
+}
+
+function nodeInput(bench: PipelineBench, inputTopic: string): NodeInput {
+  return {
+    cluster: bench.name,
+    node: 'bench',
+    inputTopic,
+    partitions,
+    dlq: { topic: `${bench.name}.dead`, quarantineTopic: `${bench.name}.quarantine` },
+  }
+}
+
+/** Each round has dead records of its own: what was replayed once is not replayed again. */
+async function back(url: string, sizes: Sizes): Promise<Result[]> {
+  const records = Math.max(sizes.bulk, fewest)
+  const raw: number[] = []
+  const ours: number[] = []
+  for (let round = 0; round <= sizes.rounds; round++) {
+    const bench = await deadBench(url)
+    try {
+      const rawRate = await produced(bench, url, records)
+      const rate = await replayed(bench, records)
+      if (round === 0) continue
+      raw.push(rawRate)
+      ours.push(rate)
+      say(`  round ${round}: replay ${rate.toFixed(0)}/s, client ${rawRate.toFixed(0)}/s`)
+    } finally {
+      await bench.close()
+    }
+  }
+  const ratios = ours.map((rate, at) => rate / raw[at]!)
+  return [
+    result('kafka', 'client alone: produce', median(raw), '/s'),
+    result('kafka', 'replay', median(ours), '/s'),
+    result('kafka', 'replay / client alone', median(ratios), 'x', { atLeast: 0.5 }),
+  ]
+}
+
+/** Writes as many records of the same size, 500 with each request. */
+async function produced(bench: DeadBench, url: string, records: number): Promise<number> {
+  const settings = { clientId: bench.name, bootstrapBrokers: url.split(',') }
+  const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
+  const topic = await bench.topic('raw', 2)
+  const value = streamOf('stream', text)
+  const startMs = performance.now()
+  for (let n = 0; n < records; n += lotSize) {
+    const messages = Array.from({ length: lotSize }, (_, more) => ({
+      topic,
+      key: Buffer.from(`key-${n + more}`),
+      value,
+    }))
+    await producer.send({ messages, acks: -1 })
+  }
+  const tookMs = performance.now() - startMs
+  await producer.close()
+  return records / (tookMs / 1000)
+}
+
+async function replayed(bench: DeadBench, records: number): Promise<number> {
+  for (let n = 0; n < records; n += lotSize)
+    await bench.dies(
+      Array.from({ length: lotSize }, (_, more) => ({
+        id: `stream-${n + more}`,
+        value: streamOf(`stream-${n + more}`, text),
+        key: `key-${n + more}`,
+        offset: n + more,
+      })),
+      (n / lotSize) % 2,
+    )
+  const startMs = performance.now()
+  const { sent } = await replayNode({ cluster: bench.cluster, settings: bench.settings })
+  if (sent !== records) throw new Error(`${sent} of ${records} were replayed`)
+  return records / ((performance.now() - startMs) / 1000)
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

@@ -1,0 +1,271 @@
+import type { Command } from 'commander'
+import { readText } from '../../config/read-text.ts'
+import { systemClock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Cluster } from '../../kafka/cluster.ts'
+import { nearest } from '../../nearest.ts'
+import type { Graphs } from '../../pipeline/graph/graph.ts'
+import type { ReplayReport } from '../../pipeline/replay/replay.ts'
+import type { NodeSettings } from '../../pipeline/graph/settings.ts'
+import type { DeadPlace, NodeStanding } from '../../pipeline/metrics/standing.ts'
+import type { GlobalOptions } from '../open.ts'
+import { counted, cut, json, line, lineWidth, span, table } from '../print.ts'
+import { progressLine } from '../progress-line.ts'
+import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
+
+const replayExamples = `
+Examples:
+  redrive pipeline replay parser --config graph.yaml --dry-run
+  redrive pipeline replay parser --config graph.yaml --filter error_type=TIMEOUT
+  redrive pipeline replay parser --config graph.yaml --limit 100 --rate 10
+
+Sends dead records back to the topics they came from, as they were, with their
+keys and headers. What was replayed before is not sent again. A replay that was
+stopped goes on where it was when the same command is run again.
+
+Filters, each given once: error_type=TIMEOUT,CRASH_LOOP  message=TEXT
+  since=2026-01-31T10:00:00Z  until=…  stream_id=ID  key=TEXT
+
+Exits with 0 when it is done and with 130 when it was stopped.`
+
+const statusExamples = `
+Examples:
+  redrive pipeline status --config graph.yaml
+  redrive pipeline status --config graph.yaml --json | jq '.[].depth'`
+
+interface PipelineOptions extends GlobalOptions {
+  config: string
+  kafka?: string
+}
+
+interface ReplayCommandOptions extends PipelineOptions {
+  filter?: string[]
+  limit?: string
+  rate?: string
+  to?: string
+  id?: string
+  again?: boolean
+  dryRun?: boolean
+}
+
+const collect = (value: string, before: string[] = []): string[] => [...before, value]
+
+export function addPipeline(program: Command): void {
+  const pipeline = program
+    .command('pipeline')
+    .description('look after the dead records of pipelines on Kafka')
+  withGraph(pipeline.command('replay'))
+    .description('send dead records of a node back to where they came from')
+    .argument('<node>', 'the id of the node, or its name')
+    .option('--filter <name=value>', 'only those; may be given several times', collect)
+    .option('--limit <count>', 'so many, and no more')
+    .option('--rate <count>', 'so many a second, and no more')
+    .option('--to <topic>', 'instead of the topics that they came from')
+    .option('--again', 'also what was replayed before')
+    .option('--id <id>', 'the name of the replay, to go on with it later')
+    .option('--dry-run', 'count, and do nothing')
+    .addHelpText('after', replayExamples)
+    .action((node: string, _, self: Command) =>
+      replay(node, self.optsWithGlobals<ReplayCommandOptions>()),
+    )
+  withGraph(pipeline.command('status'))
+    .description('count the dead records of each node')
+    .addHelpText('after', statusExamples)
+    .action((_, self: Command) => status(self.optsWithGlobals<PipelineOptions>()))
+}
+
+function withGraph(command: Command): Command {
+  return command
+    .requiredOption('--config <file>', 'the graphs, as YAML')
+    .option('--kafka <url>', 'how to reach Kafka, if the graphs do not say it')
+}
+
+async function replay(name: string, options: ReplayCommandOptions): Promise<void> {
+  const [{ replayNode }, { replayFilter }, { checkTopic }] = await Promise.all([
+    import('../../pipeline/replay/replay.ts'),
+    import('../../pipeline/replay/filter.ts'),
+    import('../../pipeline/graph/topics.ts'),
+  ])
+  const { graphs, cluster } = await opened(options)
+  const settings = nodeNamed(graphs, name)
+  const { limit, rate, to, id, dryRun = false, again = false } = options
+  const shown = options.json ? undefined : progressLine(process.stderr, systemClock)
+  const stopping = stopOnSignal()
+  try {
+    const report = await replayNode({
+      cluster,
+      settings,
+      filter: replayFilter(options.filter ?? []),
+      dryRun,
+      again,
+      ...(limit === undefined ? {} : { limit: Number(limit) }),
+      ...(rate === undefined ? {} : { rate: Number(rate) }),
+      ...(to === undefined ? {} : { target: checkTopic(to) }),
+      ...(id === undefined ? {} : { id }),
+      signal: stopping.signal,
+      onProgress: (report) => shown?.show(inWords(report), shareOf(report)),
+    })
+    shown?.close()
+    if (options.json) process.stdout.write(`${json(report, 2)}\n`)
+    else process.stdout.write(`${summary(settings, report, lineWidth()).join('\n')}\n`)
+    if (!report.done) process.exitCode = stoppedExit
+  } finally {
+    stopping.end()
+    shown?.close()
+  }
+}
+
+function inWords({ sent, quarantined, passed, left }: ReplayReport): string {
+  const read = sent + quarantined + passed + left
+  return `${counted(read, 'dead record')} read, ${sent.toLocaleString('en')} sent`
+}
+
+function shareOf({ positions, ends }: ReplayReport): number {
+  const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0)
+  return sum(ends) === 0 ? 1 : sum(positions) / sum(ends)
+}
+
+/** The end of it, in lines that fit. */
+export function summary(
+  { name, dlq }: Pick<NodeSettings, 'name' | 'dlq'>,
+  { id, sent, quarantined, passed, left, done, dryRun }: ReplayReport,
+  width: number,
+): string[] {
+  const would = dryRun ? ' would be' : ''
+  const lines = [
+    `Node ${line(name)}, from ${line(dlq.topic)}`,
+    `${counted(sent, 'record')}${would} sent back.`,
+  ]
+  if (quarantined > 0)
+    lines.push(
+      `${counted(quarantined, 'record')}${would} quarantined: replayed ${dlq.maxReprocessCount} times already.`,
+    )
+  if (passed > 0)
+    lines.push(`${counted(passed, 'record')} passed: other ones, or replayed or erased before.`)
+  if (left > 0) lines.push(`${counted(left, 'record')} left: they cannot be sent back as they are.`)
+  if (!done) lines.push('Stopped. Run the same command again to go on where it was.')
+  if (!dryRun) lines.push(`Replay ${line(id)}`)
+  return lines.map((text) => cut(text, width))
+}
+
+async function status(options: PipelineOptions): Promise<void> {
+  const { Standing } = await import('../../pipeline/metrics/standing.ts')
+  const { graphs, cluster } = await opened(options)
+  const there = new Set(await topicsIn(cluster))
+  const ask = async (
+    placeOf: (node: NodeSettings) => Omit<DeadPlace, 'graph' | 'node'>,
+  ): Promise<Map<string, NodeStanding>> => {
+    const nodes = graphs.nodes
+      .map((settings) => ({ graph: settings.graph, node: settings.node, ...placeOf(settings) }))
+      .filter(({ topic }) => there.has(topic))
+    const standing = new Standing({ cluster, nodes, longestMs: patienceMs })
+    try {
+      return new Map((await standing.ask()).map((one) => [one.node, one]))
+    } finally {
+      await standing.close()
+    }
+  }
+  const dead = await ask(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
+  // What is known about replays is about the DLQ topic, and not about this one: it is asked for as one of no cluster.
+  const quarantined = await ask(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
+  const rows = graphs.nodes.map(({ graph, node, name }) => ({
+    graph,
+    node,
+    name,
+    ...depthIn(dead.get(node)),
+    quarantined: depthIn(quarantined.get(node)).depth,
+  }))
+  if (options.json) process.stdout.write(`${json(rows, 2)}\n`)
+  else process.stdout.write(`${standings(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
+}
+
+const patienceMs = 30_000
+
+export interface StatusRow {
+  graph: string
+  node: string
+  name: string
+  /** Null: nobody knows, and `problem` says why. */
+  depth: number | null
+  oldestMs: number | null
+  quarantined: number | null
+  problem?: string
+}
+
+async function topicsIn(cluster: Cluster): Promise<string[]> {
+  const admin = cluster.admin()
+  try {
+    return await cluster.call(() => admin.listTopics())
+  } finally {
+    await admin.close().catch(() => {})
+  }
+}
+
+/** Without a topic there was never one. */
+function depthIn(
+  found: NodeStanding | undefined,
+): Pick<StatusRow, 'depth' | 'oldestMs' | 'problem'> {
+  if (!found) return { depth: 0, oldestMs: null }
+  if ('error' in found) return { depth: null, oldestMs: null, problem: found.error.message }
+  return { depth: found.depth, oldestMs: found.oldestMs ?? null }
+}
+
+export function standings(rows: readonly StatusRow[], nowMs: number, width: number): string[] {
+  const count = (value: number | null): string => value?.toLocaleString('en') ?? '?'
+  const lines = table<StatusRow>(
+    [
+      { title: 'NODE', cell: ({ name }) => line(name), least: 10 },
+      { title: 'DEAD', cell: ({ depth }) => count(depth), right: true },
+      {
+        title: 'OLDEST',
+        cell: ({ oldestMs }) => (oldestMs === null ? '-' : span(nowMs - oldestMs)),
+        right: true,
+      },
+      { title: 'QUARANTINED', cell: ({ quarantined }) => count(quarantined), right: true },
+    ],
+    rows,
+    width,
+  )
+  const problems = rows.flatMap(({ name, problem }) =>
+    problem === undefined ? [] : [cut(`${line(name)}: ${line(problem)}`, width)],
+  )
+  return [...lines, ...problems]
+}
+
+async function opened({ config, kafka }: PipelineOptions): Promise<{
+  graphs: Graphs
+  cluster: Cluster
+}> {
+  const [{ readGraphs }, { Cluster: Made }] = await Promise.all([
+    import('../../pipeline/graph/graph.ts'),
+    import('../../kafka/cluster.ts'),
+  ])
+  const graphs = readGraphs(textOf(config), config)
+  const url = kafka ?? graphs.kafka
+  if (url === undefined)
+    throw new RedriveError('INVALID_INPUT', `${config} names no kafka: say it with --kafka`)
+  const settings = { url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-cli' }
+  return { graphs, cluster: new Made(settings) }
+}
+
+function textOf(file: string): string {
+  try {
+    return readText(file)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new RedriveError('INVALID_INPUT', `--config cannot be read: ${why}`, { cause })
+  }
+}
+
+function nodeNamed({ nodes }: Graphs, wanted: string): NodeSettings {
+  const found = nodes.filter(({ node, name }) => node === wanted || name === wanted)
+  if (found.length === 1) return found[0]!
+  if (found.length > 1)
+    throw new RedriveError('INVALID_INPUT', `several nodes are called ${wanted}: give the id`)
+  const near = nearest(
+    wanted,
+    nodes.flatMap(({ node, name }) => [node, name]),
+  )
+  const hint = near ? `did you mean ${near}?` : `there are ${counted(nodes.length, 'node')}`
+  throw new RedriveError('INVALID_INPUT', `there is no node ${JSON.stringify(wanted)}: ${hint}`)
+}

@@ -1,0 +1,18 @@
+/** As shells have it for a program that was interrupted. */
+export const stoppedExit = 130
+
+/** The first signal asks a long piece of work to stop between two batches; the second ends the process. */
+export function stopOnSignal(): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController()
+  const stop = (): void => {
+    end()
+    controller.abort()
+  }
+  const end = (): void => {
+    process.removeListener('SIGINT', stop)
+    process.removeListener('SIGTERM', stop)
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  return { signal: controller.signal, end }
+}

@@ -1,0 +1,206 @@
+import { create } from '@bufbuild/protobuf'
+import { Alarm } from '../alarm.ts'
+import { sleep, type Clock } from '../clock.ts'
+import { errorTypeOf, type ErrorType } from './error-type.ts'
+import type { Module, ModuleCall, ModuleResult } from './modules/module.ts'
+import { DocumentSchema } from './proto/redrive/pipeline/v1/stream_pb.ts'
+import type { NodeSettings } from './graph/settings.ts'
+import type { Incoming } from './incoming.ts'
+import type { Document, PipeStream } from './stream.ts'
+
+/** How the calls of a module for one record ended. */
+export type Called =
+  | { kind: 'processed'; document?: Document }
+  /** The module said that it cannot work on this document. */
+  | { kind: 'refused'; error: string; retries: number }
+  | { kind: 'failed'; error: ErrorType; retries: number }
+
+type Fetch = () => Promise<Document | undefined>
+
+export interface CallerOptions {
+  clock: Clock
+  module: Module
+  settings: NodeSettings
+  /** A call failed, and there will be another. */
+  onRetry: (streamId: string, retry: number, error: ErrorType) => void
+}
+
+/**
+ * Calls a module until it succeeds, and gives up after its retries, at once where another call cannot help, and when the time of the
+ * record is over. The pause before retry n is n times the backoff, and no shorter than what the other side asked for.
+ */
+export class Caller {
+  readonly #options: CallerOptions
+  readonly #running = new Set<TimedCall>()
+  readonly #alarm: Alarm
+
+  constructor(options: CallerOptions) {
+    this.#options = options
+    this.#alarm = new Alarm(options.clock, (nowMs) => this.#endLate(nowMs))
+  }
+
+  /** `fetch` gets the document before each call, if it is elsewhere. A module that answers at once is answered for at once. */
+  call(come: Incoming, signal: AbortSignal, fetch?: Fetch): Called | Promise<Called> {
+    const endMs = this.#options.clock.mono() + this.#options.settings.deadlineMs
+    const failed = (thrown: unknown): Promise<Called> =>
+      this.#again(come, signal, endMs, thrown, fetch)
+    let given: ReturnType<Module>
+    try {
+      given = this.#once(come, 1, endMs, signal, fetch)
+    } catch (thrown) {
+      return failed(thrown)
+    }
+    return isPromise(given)
+      ? given.then((result) => calledOf(result, 0), failed)
+      : calledOf(given, 0)
+  }
+
+  /** Nothing is watched any more. */
+  close(): void {
+    this.#alarm.off()
+  }
+
+  async #again(
+    come: Incoming,
+    signal: AbortSignal,
+    endMs: number,
+    first: unknown,
+    fetch?: Fetch,
+  ): Promise<Called> {
+    const { clock, settings, onRetry } = this.#options
+    const { maxRetries, retryBackoffMs } = settings.dlq
+    let thrown = first
+    for (let retries = 0; ;) {
+      const error = errorTypeOf(thrown, clock.now())
+      const pauseMs = Math.max(retryBackoffMs * (retries + 1), error.retryAfterMs ?? 0)
+      const isOver = clock.mono() + pauseMs >= endMs
+      if (!error.retry || retries >= maxRetries || isOver || signal.aborted)
+        return { kind: 'failed', error, retries }
+      retries += 1
+      onRetry(come.streamId, retries, error)
+      await sleep(clock, pauseMs, signal)
+      try {
+        return calledOf(await this.#once(come, retries + 1, endMs, signal, fetch), retries)
+      } catch (next) {
+        thrown = next
+      }
+    }
+  }
+
+  #once(
+    come: Incoming,
+    attempt: number,
+    endMs: number,
+    signal: AbortSignal,
+    fetch?: Fetch,
+  ): ReturnType<Module> {
+    const { module, settings } = this.#options
+    const call = new TimedCall(come, settings.node, attempt, signal)
+    const given = fetch
+      ? fetch().then((document) => {
+          call.fetched = document
+          return module(call)
+        })
+      : module(call)
+    return isPromise(given) ? this.#inTime(call, given, endMs) : given
+  }
+
+  /** One that never answers holds up its record for so long, and not longer. */
+  #inTime<T>(call: TimedCall, given: Promise<T>, endMs: number): Promise<T> {
+    call.startMs = this.#options.clock.mono()
+    call.lapsesMs = Math.min(call.startMs + this.#options.settings.timeoutMs, endMs)
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        this.#running.delete(call)
+        call.release()
+      }
+      call.giveUp = reject
+      this.#running.add(call)
+      this.#alarm.by(call.lapsesMs)
+      given.then(resolve, reject).finally(end)
+    })
+  }
+
+  #endLate(nowMs: number): number {
+    let nextMs = Infinity
+    for (const call of this.#running)
+      if (call.lapsesMs <= nowMs) {
+        this.#running.delete(call)
+        call.abort(new ModuleTimeout(call.lapsesMs - call.startMs))
+      } else nextMs = Math.min(nextMs, call.lapsesMs)
+    return nextMs
+  }
+}
+
+class TimedCall implements ModuleCall {
+  readonly node: string
+  readonly attempt: number
+  fetched: Document | undefined
+  startMs = 0
+  lapsesMs = 0
+  giveUp: (error: Error) => void = () => {}
+  readonly #come: Incoming
+  readonly #gone: AbortSignal
+  #controller: AbortController | undefined
+  #leave: (() => void) | undefined
+
+  constructor(come: Incoming, node: string, attempt: number, gone: AbortSignal) {
+    this.#come = come
+    this.node = node
+    this.attempt = attempt
+    this.#gone = gone
+  }
+
+  get stream(): PipeStream {
+    return this.#come.stream
+  }
+
+  get document(): Document | undefined {
+    const { content } = this.#come.stream
+    return content.case === 'document' ? content.value : this.fetched
+  }
+
+  /** Made for those who look: many modules do not, and each signal costs as much as all the rest of a call. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#gone.aborted) this.#controller.abort(this.#gone.reason)
+      else {
+        this.#leave = () => this.abort(this.#gone.reason as Error)
+        this.#gone.addEventListener('abort', this.#leave)
+      }
+    }
+    return this.#controller.signal
+  }
+
+  abort(error: Error): void {
+    this.release()
+    this.#controller?.abort(error)
+    this.giveUp(error)
+  }
+
+  release(): void {
+    if (this.#leave) this.#gone.removeEventListener('abort', this.#leave)
+  }
+}
+
+/** Of whatever make. */
+export function isPromise<T>(given: T | Promise<T>): given is Promise<T> {
+  return typeof (given as Promise<T> | undefined)?.then === 'function'
+}
+
+class ModuleTimeout extends Error {
+  constructor(ms: number) {
+    super(`the module did not answer within ${Math.round(ms)} ms`)
+    this.name = 'TimeoutError'
+  }
+}
+
+const processed: Called = { kind: 'processed' }
+
+function calledOf(result: ModuleResult | void, retries: number): Called {
+  if (!result) return processed
+  if (!result.success) return { kind: 'refused', error: String(result.error), retries }
+  if (!result.document) return processed
+  return { kind: 'processed', document: create(DocumentSchema, result.document) }
+}

@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto'
+import { pipelineLetterId, queueOf } from '../../capture/pipeline.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Cluster } from '../../kafka/cluster.ts'
+import { Fetcher } from '../../kafka/fetcher.ts'
+import type { Stored } from '../../kafka/record.ts'
+import type { Outgoing } from '../../kafka/sender.ts'
+import { partitionsOf } from '../../kafka/topics.ts'
+import { Transactor } from '../../kafka/transactor.ts'
+import { states, type DeadLetter } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { Store } from '../../store.ts'
+import type { DocumentStore } from '../documents/documents.ts'
+import { glance } from '../replay/glance.ts'
+import { markOf, Replayed } from '../replay/replayed.ts'
+import type { NodeSettings } from '../graph/settings.ts'
+import { readStream, type PipeStream } from '../stream.ts'
+
+/** Whose data: of one stream, of all streams of an account, or of all records with this key. */
+export type ErasureKey = { streamId: string } | { accountId: string } | { recordKey: string }
+
+export interface EraseOptions {
+  cluster: Cluster
+  /** The nodes to look through. */
+  nodes: readonly NodeSettings[]
+  key: ErasureKey
+  /** Who asked for it, and why: it stands in the record of the erasure. */
+  by: string
+  reason: string
+  /** Where letters of dead records are kept. */
+  store?: Store
+  /** Where documents are kept that travel by reference. */
+  documents?: DocumentStore
+}
+
+export interface ErasureReport {
+  /** Of the record that is kept of it, if there is a store. */
+  id: string
+  /** Dead records that were erased: Kafka forgets them when it compacts their topics. */
+  records: number
+  /** Dead records that match and have no key, so that nothing can erase them but the end of their time. */
+  keyless: number
+  letters: number
+  /** Letters that match and are being run: erase again when they are done. */
+  leased: number
+  documents: number
+}
+
+/**
+ * Erases dead records by whose data they are, wherever the pipeline keeps them: in the DLQ and quarantine topics, as letters with all
+ * their versions, and as documents. What is kept of it is who asked, why, and a hash of the key. Safe twice. Input topics are not touched.
+ */
+export async function erase(options: EraseOptions): Promise<ErasureReport> {
+  const { cluster, nodes, key, by, reason, store, documents } = options
+  const [kind, text = ''] = Object.entries(key).find(([, value]) => value) ?? []
+  if (!kind || text === '')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'say whose data: a streamId, an accountId or a recordKey',
+    )
+  const report: ErasureReport = {
+    id: cluster.clock.id(),
+    records: 0,
+    keyless: 0,
+    letters: 0,
+    leased: 0,
+    documents: 0,
+  }
+  const locations = new Set<string>()
+  const ids = await eraseRecords(options, report, locations)
+  if (store) await eraseLetters(store, { nodes, key, ids }, report, locations)
+  for (const location of documents ? locations : [])
+    if (await documents?.remove({ location })) report.documents += 1
+  const { id, ...counts } = report
+  const hash = createHash('sha256').update(text).digest('hex')
+  const at = toTimestamp(cluster.clock.now())
+  await store?.records.put('erasure', id, { at, by, reason, kind, hash, ...counts })
+  return report
+}
+
+/** Gives the letters of what was erased. */
+async function eraseRecords(
+  { cluster, nodes, key }: EraseOptions,
+  report: ErasureReport,
+  locations: Set<string>,
+): Promise<Set<string>> {
+  const ids = new Set<string>()
+  const ignore = (): void => {}
+  const fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  const transactor = new Transactor(cluster, `redrive.erase.${cluster.clock.id()}`)
+  const admin = cluster.admin()
+  try {
+    const there = new Set(await cluster.call(() => admin.listTopics()))
+    for (const settings of nodes)
+      for (const topic of [settings.dlq.topic, settings.dlq.quarantineTopic]) {
+        if (!there.has(topic)) continue
+        const partitions = await partitionsOf(cluster, admin, topic)
+        const outgoing: Outgoing[] = []
+        for (const { record, stream } of await matching(cluster, fetcher, key, topic, partitions)) {
+          noteLocation(locations, stream)
+          const { key: dead } = record
+          if (!dead) {
+            report.keyless += 1
+            continue
+          }
+          ids.add(pipelineLetterId(settings.cluster, dead.toString('latin1')))
+          report.records += 1
+          const written = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
+          outgoing.push({ topic, partition: record.partition, written })
+          // A replay that begins now does not send it.
+          if (topic === settings.dlq.topic) outgoing.push(markOf(settings, record, 'erased'))
+        }
+        if (outgoing.length === 0) continue
+        await new Replayed(cluster, fetcher, settings).create(partitions, settings.replicas)
+        await transactor.carry(outgoing)
+      }
+  } finally {
+    await transactor.close()
+    await Promise.all([fetcher.close(), admin.close().catch(() => {})])
+  }
+  return ids
+}
+
+interface Match {
+  record: Stored
+  stream: PipeStream | undefined
+}
+
+/** Those that stand: what was erased before is not there any more, whether Kafka has compacted it away or not. */
+async function matching(
+  cluster: Cluster,
+  fetcher: Fetcher,
+  key: ErasureKey,
+  topic: string,
+  partitions: number,
+): Promise<Iterable<Match>> {
+  const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
+  const bounds = await cluster.call(() => fetcher.bounds(places))
+  const found = new Map<string, Match>()
+  for (const [partition, { first, next }] of bounds.entries())
+    for (let from = first; from < next;) {
+      const { records, to } = await cluster.call(() => fetcher.read({ topic, partition }, from))
+      for (const record of records) {
+        const name = record.key?.toString('latin1') ?? `\n${partition}:${record.offset}`
+        const seen = glance(record.value)
+        const stream = seen?.isStream ? readStream(seen.value) : undefined
+        if (record.value.length === 0) found.delete(name)
+        else if (seen && isOf(key, seen.key, stream)) found.set(name, { record, stream })
+      }
+      if (to === from) break
+      from = to
+    }
+  return found.values()
+}
+
+async function eraseLetters(
+  store: Store,
+  { nodes, key, ids }: { nodes: readonly NodeSettings[]; key: ErasureKey; ids: Set<string> },
+  report: ErasureReport,
+  locations: Set<string>,
+): Promise<void> {
+  const queue = nodes.map(({ node }) => queueOf(node))
+  for (let cursor: string | undefined; ;) {
+    const page = await store.find({
+      queue,
+      state: [...states],
+      order: 'oldest',
+      limit: 200,
+      payload: true,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    for (const letter of page.items) {
+      const original = (await store.original(letter.id))?.bytes ?? letter.payload.bytes
+      const streams = [letter.payload.bytes, original].map(readStream)
+      if (!ids.has(letter.id) && !streams.some((one) => isOf(key, keyIn(letter), one, letter)))
+        continue
+      for (const stream of streams) noteLocation(locations, stream)
+      if ((await store.remove({ ids: [letter.id] })) === 0) report.leased += 1
+      else report.letters += 1
+      await removeEdits(store, letter.id)
+    }
+    if (page.cursor === undefined) return
+    cursor = page.cursor
+  }
+}
+
+/** What the letter was before it was edited. */
+async function removeEdits(store: Store, id: string): Promise<void> {
+  for (const edit of await store.records.list('edit', { prefix: `${id}:`, limit: 1000 }))
+    await store.records.remove('edit', edit.id)
+}
+
+function isOf(
+  key: ErasureKey,
+  recordKey: Buffer | undefined,
+  stream: PipeStream | undefined,
+  letter?: DeadLetter,
+): boolean {
+  if ('recordKey' in key) return recordKey?.toString() === key.recordKey
+  if ('accountId' in key) return stream?.metadata?.accountId === key.accountId
+  const said = letter?.source.kind === 'pipeline' ? letter.source.streamId : undefined
+  return stream?.streamId === key.streamId || said === key.streamId
+}
+
+function keyIn({ metadata }: DeadLetter): Buffer | undefined {
+  const { key } = metadata
+  return typeof key === 'string' ? Buffer.from(key, 'base64') : undefined
+}
+
+function noteLocation(locations: Set<string>, stream: PipeStream | undefined): void {
+  if (stream?.content.case === 'documentRef') locations.add(stream.content.value.location)
+}

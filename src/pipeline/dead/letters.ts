@@ -1,0 +1,88 @@
+import type { BaseOptions } from '@platformatic/kafka'
+import { pipelineCapture, pipelineLetterId, type PipelineKeeper } from '../../capture/pipeline.ts'
+import type { Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { escaped } from '../../kafka/naming.ts'
+import type { Stored } from '../../kafka/record.ts'
+import { recordTap } from '../../taps/kafka.ts'
+import type { Tap } from '../../taps/tap.ts'
+import { deadStreamOf, keyOf, type Found } from './stream.ts'
+import type { NodeSettings } from '../graph/settings.ts'
+import { dlqTopicsOf } from '../graph/topics.ts'
+
+type Keeper = Pick<PipelineKeeper, 'keep' | 'forget'>
+
+export interface PipelineDeadLettersOptions {
+  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
+  url: string
+  /** The pipeline cluster, as it stands in `dlq.{cluster}.{node}`. */
+  cluster: string
+  keeper: Keeper
+  /** Nodes whose topics have names of their own. */
+  nodes?: readonly Pick<NodeSettings, 'node' | 'dlq'>[]
+  /** All taps of one group share the work. `redrive-letters.{cluster}` unless said. */
+  groupId?: string
+  clock?: Clock
+  connection?: Partial<BaseOptions>
+  /** Hears what failed. It is tried again by itself. */
+  onTrouble?: (error: unknown) => void
+  sessionMs?: number
+  /** How often new topics are looked for. A minute unless said. */
+  lookEveryMs?: number
+  timeoutMs?: number
+}
+
+/**
+ * Brings the dead records of a pipeline cluster in as letters, from all its DLQ and quarantine topics, also from those that come later. A
+ * record is read until it is kept. One without a value erases: the letter with its key is removed. The topics stay as they are.
+ */
+export function pipelineDeadLetters(
+  options: PipelineDeadLettersOptions,
+): Pick<Tap, 'start' | 'stop'> {
+  const { cluster, keeper, nodes = [], ...rest } = options
+  const places = new Map<string, Found>()
+  for (const { node, dlq } of nodes) {
+    places.set(dlq.topic, { cluster, node, isQuarantine: false })
+    places.set(dlq.quarantineTopic, { cluster, node, isQuarantine: true })
+  }
+  const named = [...places.keys()].map((topic) => topic.replaceAll('.', '\\.'))
+  /** Those that are being kept, or could not be yet. What erases them comes behind. */
+  const open = new Map<string, Promise<void>>()
+  return recordTap({
+    groupId: `redrive-letters.${escaped(cluster, 150)}`,
+    ...rest,
+    topics: new RegExp([dlqTopicsOf(cluster).source, ...named].join('|')),
+    take: async (record) => {
+      const key = keyOf(record)
+      if (record.value.length === 0) {
+        await open.get(key)
+        await keeper.forget(pipelineLetterId(cluster, key))
+        return
+      }
+      const found = places.get(record.topic) ?? foundBy(cluster, record.topic)
+      const keeping = keep(keeper, record, found)
+      open.set(key, keeping)
+      await keeping
+      open.delete(key)
+    },
+  })
+}
+
+/** What is too large for the store is kept without its payload, and says where that is. */
+async function keep(keeper: Keeper, record: Stored, found: Found): Promise<void> {
+  const dead = deadStreamOf(record, found)
+  try {
+    await keeper.keep(pipelineCapture(dead))
+  } catch (error) {
+    if (!(error instanceof RedriveError && error.code === 'TOO_LARGE')) throw error
+    const reference = `kafka:${record.topic}:${record.partition}:${record.offset}`
+    const body = { ...dead.body, bytes: new Uint8Array(), size: 0, reference }
+    await keeper.keep(pipelineCapture({ ...dead, body }))
+  }
+}
+
+/** From the name of a topic: `dlq.{cluster}.{node}`. */
+function foundBy(cluster: string, topic: string): Found {
+  const [kind, , node = ''] = topic.split('.')
+  return { cluster, node, isQuarantine: kind === 'quarantine' }
+}

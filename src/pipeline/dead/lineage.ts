@@ -1,0 +1,75 @@
+import type { Stored } from '../../kafka/record.ts'
+import { isObject } from '../../letter/reading.ts'
+import { toTimestamp } from '../../letter/time.ts'
+
+/** What a replayed record knows about its past. It stands in a header, since the value is sent back as it was. */
+export interface Lineage {
+  /** How often it was replayed. */
+  reprocessed: number
+  /** When it failed for the first time. */
+  firstFailedMs?: number
+  /** The key of the dead record that it was. */
+  dead?: string
+  /** The replay that sent it. */
+  replay?: string
+}
+
+export type Headers = Stored['headers']
+
+/** JSON. One header and not four: headers take longer to send than all the rest of a record. */
+const header = Buffer.from('redrive-lineage')
+const maxLength = 2000
+
+/** What anybody may have written there is checked. A record that was never replayed has none. */
+export function lineageIn(headers: Headers): Lineage {
+  const found = headers.findLast(([name]) => isOurs(name))
+  const lineage: Lineage = { reprocessed: 0 }
+  if (!found || found[1].length > maxLength) return lineage
+  const { replays, firstFailedAt, dead, replay } = parsed(found[1].toString())
+  if (Number.isInteger(replays) && isWithin(replays, 0, 999_999)) lineage.reprocessed = replays
+  const ms = typeof firstFailedAt === 'string' ? Date.parse(firstFailedAt) : Number.NaN
+  if (!Number.isNaN(ms)) lineage.firstFailedMs = ms
+  if (typeof dead === 'string') lineage.dead = dead
+  if (typeof replay === 'string') lineage.replay = replay
+  return lineage
+}
+
+/** All headers but that: it is about one node, and means nothing to the next. */
+export function withoutLineage(headers: Headers): Headers {
+  return headers.filter(([name]) => !isOurs(name))
+}
+
+export function withLineage(headers: Headers, lineage: Lineage): Headers {
+  return [...withoutLineage(headers), [header, Buffer.from(told(lineage))]]
+}
+
+/** By hand: each replayed record has it, and the general way to write JSON takes several times as long. */
+function told({ reprocessed, firstFailedMs, dead, replay }: Lineage): string {
+  let text = `{"replays":${reprocessed}`
+  if (firstFailedMs !== undefined) text += `,"firstFailedAt":"${toTimestamp(firstFailedMs)}"`
+  if (dead !== undefined) text += `,"dead":${JSON.stringify(dead)}`
+  if (replay !== undefined) text += `,"replay":${JSON.stringify(replay)}`
+  return `${text}}`
+}
+
+function isOurs(name: Buffer): boolean {
+  return name.length === header.length && name.equals(header)
+}
+
+function isWithin(value: unknown, least: number, most: number): value is number {
+  return typeof value === 'number' && value >= least && value <= most
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const found: unknown = JSON.parse(text)
+    return isObject(found) ? (found as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Replayed as often as it may be: what fails now is quarantined, and what lies dead is replayed no more. */
+export function isSpent(reprocessed: number, maxReprocessCount: number): boolean {
+  return reprocessed >= maxReprocessCount
+}

@@ -1,0 +1,42 @@
+import { clone } from '@bufbuild/protobuf'
+import type { DocumentStore } from './documents.ts'
+import {
+  PipeStreamSchema,
+  type Document,
+  type PipeStream,
+} from '../proto/redrive/pipeline/v1/stream_pb.ts'
+
+/** The document of a stream, fetched if it travels by reference. Undefined: it has none, or nobody knows where it is kept. */
+export async function documentOf(
+  { content }: PipeStream,
+  documents: DocumentStore | undefined,
+): Promise<Document | undefined> {
+  if (content.case === 'document') return content.value
+  if (content.case === 'documentRef') return documents?.get(content.value)
+  return undefined
+}
+
+/** A document that is too large to travel along is put away, and a reference travels instead. Changes a stream of ours. */
+export async function putAway(
+  stream: PipeStream,
+  documents: DocumentStore | undefined,
+  maxInlineBytes: number,
+): Promise<void> {
+  const { content } = stream
+  if (!documents || content.case !== 'document' || content.value.body.length <= maxInlineBytes)
+    return
+  stream.content = { case: 'documentRef', value: await documents.put(content.value) }
+}
+
+/** The stream without its document. A reference to it stays, or is made if it can be: then it can be replayed. */
+export async function withoutDocument(
+  stream: PipeStream,
+  documents: DocumentStore | undefined,
+): Promise<{ stream: PipeStream; replayable: boolean }> {
+  const bare = clone(PipeStreamSchema, stream)
+  if (bare.content.case !== 'document') return { stream: bare, replayable: true }
+  await putAway(bare, documents, -1)
+  if (documents) return { stream: bare, replayable: true }
+  bare.content = { case: undefined }
+  return { stream: bare, replayable: false }
+}

@@ -1,0 +1,152 @@
+import { durationMs } from '@bufbuild/protobuf/wkt'
+import { fitted } from '../../config/from-text.ts'
+import type { Node } from '../../config/json-schema.ts'
+import { isTree, type Layer } from '../../config/layer.ts'
+import { invalidConfig, problemsOf } from '../../config/problems.ts'
+import { readYaml } from '../../config/yaml.ts'
+import { placedNodes, problemsIn, type PlacedNode } from './problems.ts'
+import {
+  dlqConfigNode,
+  dlqConfigSchema,
+  graphNode,
+  graphSchema,
+  type DlqData,
+  type GraphData,
+  type GraphInput,
+  type NodeData,
+} from './schema.ts'
+import type { DlqConfig } from '../proto/redrive/pipeline/v1/dlq_pb.ts'
+import { nodeSettings, type DlqSettings, type Edge, type NodeSettings } from './settings.ts'
+import type { NodePlace } from './topics.ts'
+
+/** What a node calls. A function is one that the program knows by this name. */
+export type ModuleTarget = { http: string } | { grpc: string } | { function: string }
+
+/** The graphs of one cluster, everything said and checked. */
+export interface Graphs {
+  cluster: string
+  /** How to reach Kafka, if that is said. */
+  kafka?: string
+  nodes: readonly NodeSettings[]
+  /** By the id of the node. */
+  modules: ReadonlyMap<string, ModuleTarget>
+}
+
+/** Graphs from YAML; `name` is what the text is called in errors. Throws INVALID_CONFIG that tells everything that is wrong. */
+export function readGraphs(text: string, name = 'graph'): Graphs {
+  const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)
+  if (problems.length > 0) throw invalidConfig(problems)
+  return checked(value, origins, name)
+}
+
+/** The same from an object. */
+export function graphsOf(input: GraphInput): Graphs {
+  return checked(input, new Map(), 'graph')
+}
+
+function checked(value: unknown, origins: Layer['origins'], from: string): Graphs {
+  if (!isTree(value))
+    throw invalidConfig([{ key: '', from, text: 'must be a map of keys and values' }])
+  const layer = { value, origins }
+  const data = parsed(graphSchema.safeParse(fitted(value, graphNode)), layer, graphNode)
+  const placed = placedNodes(data)
+  const problems = problemsIn(data, placed, layer)
+  if (problems.length > 0) throw invalidConfig(problems)
+  return {
+    cluster: data.cluster_id,
+    ...(data.kafka === undefined ? {} : { kafka: data.kafka }),
+    nodes: settingsOf(data, placed),
+    modules: new Map(placed.map(({ node, data }) => [node, targetOf(data)])),
+  }
+}
+
+type Parsed<T> =
+  | { success: true; data: T }
+  | { success: false; error: { issues: Parameters<typeof problemsOf>[0] } }
+
+function parsed<T>(result: Parsed<T>, layer: Layer, schema: Node): T {
+  if (result.success) return result.data
+  throw invalidConfig(problemsOf(result.error.issues, layer, schema))
+}
+
+function settingsOf({ graphs }: GraphData, placed: readonly PlacedNode[]): NodeSettings[] {
+  const inputs = new Map(placed.map(({ node, inputTopic }) => [node, inputTopic]))
+  const next = new Map<string, Edge[]>()
+  for (const { from, to, max_hops: maxHops = 0 } of graphs.flatMap(({ edges = [] }) => edges)) {
+    // Without a limit of its own, that of the node at its end counts.
+    const edge = { to, topic: inputs.get(to) ?? '', maxHops }
+    next.set(from, [...(next.get(from) ?? []), edge])
+  }
+  return placed.map(({ cluster, graph, node, inputTopic, data }) =>
+    nodeSettings({
+      ...said({
+        maxHops: data.max_hops,
+        concurrency: data.concurrency,
+        timeoutMs: data.timeout,
+        deadlineMs: data.deadline,
+        maxDeliveries: data.max_deliveries,
+        partitions: data.kafka_partitions,
+        replicas: data.kafka_replicas,
+        dlqRetentionMs: data.dlq_retention,
+        maxInlineBytes: data.max_inline_bytes,
+        name: data.name === '' ? undefined : data.name,
+      }),
+      cluster,
+      graph,
+      node,
+      inputTopic,
+      dlq: dlqOf(data.dlq_config ?? {}),
+      next: next.get(node) ?? [],
+    }),
+  )
+}
+
+function dlqOf(data: DlqData): Partial<DlqSettings> {
+  return said({
+    enabled: data.enabled,
+    topic: data.topic,
+    maxRetries: data.max_retries,
+    retryBackoffMs: data.retry_backoff,
+    maxReprocessCount: data.max_reprocess_count,
+    deadLetterLogicalFailures: data.dead_letter_logical_failures,
+    includePayload: data.include_payload,
+  })
+}
+
+/**
+ * What a proto says about the dead letters of a node, by the same rules: what is not set has its default, and 0 and false are what they
+ * say. Throws INVALID_CONFIG.
+ */
+export function dlqSettingsOf(
+  config: DlqConfig | undefined,
+  { cluster, node }: Pick<NodePlace, 'cluster' | 'node'>,
+): DlqSettings {
+  const backoff = config?.retryBackoff
+  const value = {
+    enabled: config?.enabled,
+    topic: config?.topic,
+    max_retries: config?.maxRetries,
+    retry_backoff: backoff && durationMs(backoff),
+    max_reprocess_count: config?.maxReprocessCount,
+    dead_letter_logical_failures: config?.deadLetterLogicalFailures,
+    include_payload: config?.includePayload,
+  }
+  const layer = { value, origins: new Map<string, string>() }
+  const data = parsed(dlqConfigSchema.safeParse(value), layer, dlqConfigNode)
+  return nodeSettings({ cluster, node, dlq: dlqOf(data) }).dlq
+}
+
+function targetOf({ module }: NodeData): ModuleTarget {
+  if (module.http !== undefined) return { http: module.http }
+  if (module.grpc !== undefined) return { grpc: module.grpc }
+  return { function: module.function ?? '' }
+}
+
+type Said<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> }
+
+/** Without what is undefined: that would stand in the place of a default. */
+function said<T extends object>(values: T): Said<T> {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== undefined),
+  ) as Said<T>
+}

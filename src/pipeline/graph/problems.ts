@@ -1,0 +1,162 @@
+import { dotted, problemAt, type Layer, type Path, type Problem } from '../../config/layer.ts'
+import { inUnits } from '../../config/text.ts'
+import { connectionTo } from '../../kafka/address.ts'
+import { nearest } from '../../nearest.ts'
+import type { GraphData, NodeData } from './schema.ts'
+import { nodeDefaults } from './settings.ts'
+import {
+  dlqTopicOf,
+  inputTopicOf,
+  quarantineTopicOf,
+  replaysTopicOf,
+  type NodePlace,
+} from './topics.ts'
+
+/** A node, and where it stands in the configuration. */
+export interface PlacedNode extends NodePlace {
+  path: Path
+  data: NodeData
+  inputTopic: string
+}
+
+export function placedNodes({ cluster_id: cluster, graphs }: GraphData): PlacedNode[] {
+  return graphs.flatMap(({ graph_id: graph, nodes }, graphAt) =>
+    nodes.map((data, at) => {
+      const place = { cluster, graph, node: data.node_id }
+      const { kafka_input_topic: topic = '' } = data
+      const inputTopic = topic === '' ? inputTopicOf(place) : topic
+      return { ...place, path: ['graphs', graphAt, 'nodes', at], data, inputTopic }
+    }),
+  )
+}
+
+/** What no value says by itself: things that contradict each other, or that are missing. */
+export function problemsIn(
+  data: GraphData,
+  placed: readonly PlacedNode[],
+  layer: Layer,
+): Problem[] {
+  return [
+    ...kafkaProblems(data, layer),
+    ...graphProblems(data, layer),
+    ...idProblems(placed, layer),
+    ...timeProblems(placed, layer),
+    ...edgeProblems(data, layer),
+    ...topicProblems(placed, layer),
+  ]
+}
+
+function kafkaProblems({ kafka }: GraphData, layer: Layer): Problem[] {
+  try {
+    if (kafka !== undefined) connectionTo(kafka)
+    return []
+  } catch (error) {
+    return [problemAt(['kafka'], layer, (error as Error).message)]
+  }
+}
+
+/** Tells of everything that comes twice, with what came first. */
+function twice<T>(
+  all: readonly T[],
+  nameOf: (one: T) => string,
+  problemOf: (one: T, first: T) => Problem,
+): Problem[] {
+  const firsts = new Map<string, T>()
+  return all.flatMap((one) => {
+    const first = firsts.get(nameOf(one))
+    if (first !== undefined) return [problemOf(one, first)]
+    firsts.set(nameOf(one), one)
+    return []
+  })
+}
+
+function graphProblems({ graphs }: GraphData, layer: Layer): Problem[] {
+  return twice(
+    graphs.map(({ graph_id: graph }, at) => ({ graph, path: ['graphs', at, 'graph_id'] })),
+    ({ graph }) => graph,
+    ({ path }, first) => problemAt(path, layer, `is the same as ${dotted(first.path)}`),
+  )
+}
+
+function idProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
+  return twice(
+    placed,
+    ({ node }) => node,
+    ({ path }, first) => {
+      const other = dotted([...first.path, 'node_id'])
+      const text = `is the same as ${other}: a cluster has one DLQ topic for each id`
+      return problemAt([...path, 'node_id'], layer, text)
+    },
+  )
+}
+
+function timeProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
+  return placed.flatMap(({ path, data }) => {
+    const { timeout = nodeDefaults.timeoutMs, deadline = nodeDefaults.deadlineMs } = data
+    if (timeout <= deadline) return []
+    const [one, all] = [timeout, deadline].map((ms) => inUnits(ms, 'duration'))
+    const text = `is ${one}, and all calls for a record together have ${all} (deadline)`
+    return [problemAt([...path, 'timeout'], layer, text)]
+  })
+}
+
+function edgeProblems({ graphs }: GraphData, layer: Layer): Problem[] {
+  return graphs.flatMap(({ nodes, edges = [] }, graphAt) => {
+    const known = nodes.map(({ node_id: node }) => node)
+    const pathOf = (at: number): Path => ['graphs', graphAt, 'edges', at]
+    const strangers = edges.flatMap((edge, at) =>
+      (['from', 'to'] as const)
+        .filter((end) => !known.includes(edge[end]))
+        .map((end) => problemAt([...pathOf(at), end], layer, unknownNode(edge[end], known))),
+    )
+    const same = twice(
+      edges.map(({ from, to }, at) => ({ name: JSON.stringify([from, to]), at })),
+      ({ name }) => name,
+      ({ at }, first) => problemAt(pathOf(at), layer, `is the same as ${dotted(pathOf(first.at))}`),
+    )
+    return [...strangers, ...same]
+  })
+}
+
+function unknownNode(node: string, known: readonly string[]): string {
+  const near = nearest(node, known)
+  return `is no node of this graph${near === undefined ? '' : `: did you mean "${near}"?`}`
+}
+
+interface Use {
+  topic: string
+  path: Path
+  what: string
+}
+
+/** No topic has two uses: what is dead would be read as new, or one node would take what is another's. */
+function topicProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
+  const uses = placed.flatMap((place): Use[] => {
+    const { path, node, inputTopic, data } = place
+    const use = (topic: string, what: string, ...key: string[]): Use => ({
+      topic,
+      what: `${what} of ${JSON.stringify(node)}`,
+      path: [...path, ...key],
+    })
+    return [
+      use(inputTopic, 'the input topic', 'kafka_input_topic'),
+      use(dlqTopicOf(place, data.dlq_config?.topic), 'the DLQ topic', 'dlq_config', 'topic'),
+      use(quarantineTopicOf(place), 'the quarantine topic', 'node_id'),
+      use(replaysTopicOf(place), 'the topic about replays', 'node_id'),
+    ]
+  })
+  // Of two nodes with one id, the id is the problem.
+  const nodes = new Set<string>()
+  const distinct = uses.filter(({ topic, what }) => {
+    const isNew = !nodes.has(what + topic)
+    nodes.add(what + topic)
+    return isNew
+  })
+  return twice(
+    distinct,
+    // Kafka refuses a name that differs from another in this alone.
+    ({ topic }) => topic.replaceAll('.', '_'),
+    ({ path, topic, what }, first) =>
+      problemAt(path, layer, `${topic} is ${what}, and ${first.what} too`),
+  )
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod'
+import type { Node } from '../../config/json-schema.ts'
+import { durationPattern, sizePattern } from '../../config/text.ts'
+import { urlProblem } from '../../handlers/post.ts'
+import { longestMs } from '../../policy/backoff.ts'
+import { isGrpcAddress } from '../modules/address.ts'
+import { checkTopic } from './topics.ts'
+
+const maxInt32 = 2 ** 31 - 1
+
+/** What a count may be: the protos have 32 bits for it. */
+const count = (from: number, to = maxInt32) => z.int().min(from).max(to).optional()
+
+/** A length of time: a text as in 30s, or milliseconds. Texts are numbers by the time this looks at them. */
+const duration = (fromMs: number) => measure(z.number().min(fromMs).max(longestMs), durationPattern)
+
+function measure<T extends z.ZodNumber>(number: T, pattern: string) {
+  const { minValue: minimum, maxValue: maximum } = number
+  return number
+    .meta({
+      anyOf: [
+        { type: 'number', minimum, maximum },
+        { type: 'string', pattern },
+      ],
+    })
+    .optional()
+}
+
+/** Ids become names of queues, of groups and, escaped, of topics. */
+const id = z.string().superRefine((text, context) => {
+  if (!/^\P{Cc}{1,200}$/u.test(text) || !text.isWellFormed())
+    context.addIssue('must be a text of 1 to 200 characters, none of them a control')
+})
+
+/** Empty, as a proto has it that was not told: the usual name. */
+const topic = z
+  .string()
+  .superRefine((text, context) => {
+    try {
+      if (text !== '') checkTopic(text)
+    } catch (error) {
+      context.addIssue((error as Error).message)
+    }
+  })
+  .optional()
+
+export const dlqConfigSchema = z.strictObject({
+  enabled: z.boolean().optional(),
+  topic,
+  max_retries: count(0, 1000),
+  retry_backoff: duration(0),
+  max_reprocess_count: count(0, 1000),
+  dead_letter_logical_failures: z.boolean().optional(),
+  include_payload: z.boolean().optional(),
+})
+
+const httpAddress = z.string().superRefine((text, context) => {
+  const problem = urlProblem(text, true)
+  if (problem !== undefined) context.addIssue(problem)
+})
+
+const grpcAddress = z.string().superRefine((text, context) => {
+  if (!isGrpcAddress(text)) context.addIssue('must be host:port, or grpcs://host:port over TLS')
+})
+
+const moduleSchema = z
+  .strictObject({
+    http: httpAddress.optional().meta({ format: 'uri' }),
+    grpc: grpcAddress.optional(),
+    function: z.string().min(1).max(200).optional(),
+  })
+  .superRefine((module, context) => {
+    if (Object.values(module).filter((said) => said !== undefined).length !== 1)
+      context.addIssue('must have one of http, grpc and function')
+  })
+
+const nodeSchema = z.strictObject({
+  node_id: id,
+  name: z.string().max(200).optional(),
+  kafka_input_topic: topic,
+  kafka_partitions: count(1, 10_000),
+  kafka_replicas: z.union([z.literal(-1), z.int().min(1).max(100)]).optional(),
+  module: moduleSchema,
+  dlq_config: dlqConfigSchema.optional(),
+  dlq_retention: duration(60_000),
+  max_hops: count(0),
+  concurrency: count(1, 10_000),
+  timeout: duration(1),
+  deadline: duration(1),
+  max_deliveries: count(1, 1000),
+  max_inline_bytes: measure(
+    z
+      .int()
+      .min(0)
+      .max(1024 ** 3),
+    sizePattern,
+  ),
+})
+
+const edgeSchema = z.strictObject({ from: id, to: id, max_hops: count(0) })
+
+/** The graphs of one cluster, in the words of the protos. */
+export const graphSchema = z.strictObject({
+  cluster_id: id,
+  kafka: z.string().min(1).optional().meta({ format: 'uri', writeOnly: true }),
+  graphs: z
+    .array(
+      z.strictObject({
+        graph_id: id,
+        nodes: z.array(nodeSchema).min(1).max(1000),
+        edges: z.array(edgeSchema).max(10_000).optional(),
+      }),
+    )
+    .min(1)
+    .max(1000),
+})
+
+export type GraphInput = z.input<typeof graphSchema>
+export type GraphData = z.output<typeof graphSchema>
+export type NodeData = z.output<typeof nodeSchema>
+export type DlqData = z.output<typeof dlqConfigSchema>
+
+/** For words about what is wrong, and to see where a text is a duration. */
+export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as Node
+export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as Node

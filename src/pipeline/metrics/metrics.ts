@@ -1,0 +1,170 @@
+import type { Clock } from '../../clock.ts'
+import type { PipelineEvent } from '../events.ts'
+import type { NodeStanding } from './standing.ts'
+import type { NodePlace } from '../graph/topics.ts'
+
+/** The Content-Type to serve `text()` with. */
+export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
+
+export interface PipelineMetricsOptions {
+  clock: Clock
+  /** How it stands with the dead records of each node. */
+  standing: () => Promise<readonly NodeStanding[]>
+  /** Hears why a depth could not be told. */
+  trouble?: (error: unknown) => void
+}
+
+type Labels = Readonly<Record<string, string>>
+
+/** Each type of error is a series of its own; what comes after so many of a node is `OTHER`. */
+const maxErrorTypes = 50
+const maxErrorTypeLength = 100
+
+/**
+ * What the alert rules in ops/prometheus look at, as Prometheus reads it. Counters start at 0 with the process; `rate` and `increase` know
+ * that. They count what this process did, so those of several are added. Depth and age are asked of the cluster: all processes say the
+ * same. What cannot be asked is left out and counted as an error of the scrape: a 0 would say that all is well.
+ */
+export class PipelineMetrics {
+  readonly #options: PipelineMetricsOptions
+  readonly #seen = new Set<string>()
+  readonly #errorTypes = new Map<string, Set<string>>()
+  readonly #messages = new Family(
+    'pipestream_dlq_messages_total',
+    'counter',
+    'Records that were dead-lettered, counted when the broker has confirmed it.',
+  )
+  readonly #publishFailures = new Family(
+    'pipestream_dlq_publish_failures_total',
+    'counter',
+    'Writes of dead records that failed. They are tried again.',
+  )
+  readonly #quarantined = new Family(
+    'pipestream_dlq_quarantined_total',
+    'counter',
+    'Records that failed again after the last replay that they may have.',
+  )
+  readonly #records = new Family(
+    'pipestream_records_total',
+    'counter',
+    'Records that a node is done with, by what became of them.',
+  )
+  readonly #retries = new Family(
+    'pipestream_retries_total',
+    'counter',
+    'Calls of a module after the first for a record.',
+  )
+  readonly #scrapeErrors = new Family(
+    'pipestream_scrape_errors_total',
+    'counter',
+    'Times that the depth of a node could not be told. It is left out then.',
+  )
+
+  constructor(options: PipelineMetricsOptions) {
+    this.#options = options
+  }
+
+  count(event: PipelineEvent): void {
+    const node = this.#labelsOf(event)
+    switch (event.type) {
+      case 'routed':
+        return this.#records.add({ ...node, outcome: 'routed' })
+      case 'logical-failure':
+        return this.#records.add({ ...node, outcome: 'logical_failure' })
+      case 'retry':
+        return this.#retries.add(node)
+      case 'dead-lettered':
+        this.#records.add({ ...node, outcome: 'dead_lettered' })
+        return this.#messages.add({ ...node, error_type: this.#errorType(node, event.errorType) })
+      case 'quarantined':
+        this.#records.add({ ...node, outcome: 'quarantined' })
+        return this.#quarantined.add(node)
+      case 'publish-failed':
+        return this.#publishFailures.add(node)
+      case 'trouble':
+        return
+    }
+  }
+
+  async text(): Promise<string> {
+    const depth = new Family(
+      'pipestream_dlq_depth',
+      'gauge',
+      'Dead records of the node that are neither replayed nor erased.',
+    )
+    const age = new Family(
+      'pipestream_dlq_oldest_age_seconds',
+      'gauge',
+      'How long the oldest of these lies there. 0 when there is none.',
+    )
+    const { clock, standing, trouble } = this.#options
+    for (const one of await standing()) {
+      const node = this.#labelsOf(one)
+      if ('error' in one) {
+        this.#scrapeErrors.add(node)
+        trouble?.(one.error)
+        continue
+      }
+      const labels = { ...node, topic: one.topic }
+      depth.add(labels, one.depth)
+      age.add(labels, Math.max(0, clock.now() - (one.oldestMs ?? Infinity)) / 1000)
+    }
+    const counters = [this.#messages, this.#publishFailures, this.#quarantined, this.#records]
+    const all = [depth, age, ...counters, this.#retries, this.#scrapeErrors]
+    return all.map((family) => family.text()).join('')
+  }
+
+  /** A counter that appears with its first event has not grown, as Prometheus sees it. So those of a node begin at 0 when it is first seen. */
+  #labelsOf({ cluster, graph, node }: NodePlace): Labels {
+    const labels = { cluster, graph, node_id: node }
+    const key = JSON.stringify([cluster, graph, node])
+    if (this.#seen.has(key)) return labels
+    this.#seen.add(key)
+    const plain = [this.#publishFailures, this.#quarantined, this.#retries, this.#scrapeErrors]
+    for (const family of plain) family.add(labels, 0)
+    for (const outcome of ['routed', 'logical_failure', 'dead_lettered', 'quarantined'])
+      this.#records.add({ ...labels, outcome }, 0)
+    return labels
+  }
+
+  #errorType(node: Labels, said: string): string {
+    const errorType = said.slice(0, maxErrorTypeLength)
+    const key = JSON.stringify(node)
+    const known = this.#errorTypes.get(key) ?? new Set()
+    this.#errorTypes.set(key, known)
+    if (!known.has(errorType) && known.size >= maxErrorTypes) return 'OTHER'
+    known.add(errorType)
+    return errorType
+  }
+}
+
+/** One metric with all its series. */
+class Family {
+  readonly #name: string
+  readonly #head: string
+  readonly #values = new Map<string, number>()
+
+  constructor(name: string, type: 'counter' | 'gauge', help: string) {
+    this.#name = name
+    this.#head = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+  }
+
+  add(labels: Labels, by = 1): void {
+    const key = Object.entries(labels)
+      .map(([name, value]) => `${name}="${escaped(value)}"`)
+      .join(',')
+    this.#values.set(key, (this.#values.get(key) ?? 0) + by)
+  }
+
+  text(): string {
+    if (this.#values.size === 0) return ''
+    const lines = [...this.#values].map(([labels, value]) => `${this.#name}{${labels}} ${value}\n`)
+    return this.#head + lines.join('')
+  }
+}
+
+const escapes: Record<string, string> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' }
+
+function escaped(value: string): string {
+  return value.toWellFormed().replaceAll(/[\\"\n]/g, (character) => escapes[character]!)
+}

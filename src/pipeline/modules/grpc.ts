@@ -1,0 +1,114 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { ChannelCredentials, Client, ServiceError } from '@grpc/grpc-js'
+import { systemClock, type Clock } from '../../clock.ts'
+import { needing } from '../../connect.ts'
+import { RedriveError } from '../../errors.ts'
+import { grpcNames } from '../../policy/rules.ts'
+import type { Module, ModuleCall, ModuleResult } from './module.ts'
+import {
+  ProcessRequestSchema,
+  ProcessResponseSchema,
+  type ProcessRequest,
+  type ProcessResponse,
+} from '../proto/redrive/pipeline/v1/module_pb.ts'
+import { grpcTarget } from './address.ts'
+
+export interface GrpcModuleOptions {
+  /** `host:port`, or `grpcs://host:port` over TLS. */
+  address: string
+  /** The deadline of a call, which the module gets to know. */
+  timeoutMs: number
+  /** Certificates of one's own. */
+  credentials?: ChannelCredentials
+  /** A larger answer is a failure. 16 MiB unless said. */
+  maxBytes?: number
+  clock?: Clock
+}
+
+/** A module that holds a connection. */
+export type GrpcModule = Module & { close(): void }
+
+const method = '/redrive.pipeline.v1.PipelineModule/Process'
+
+/**
+ * A module behind gRPC: `redrive.pipeline.v1.PipelineModule/Process`, once for each call. Its connection is made with the first call, and
+ * made again when it was lost. A status rejects, with its name as the code. Needs the package @grpc/grpc-js.
+ */
+export async function grpcModule(options: GrpcModuleOptions): Promise<GrpcModule> {
+  const { timeoutMs, clock = systemClock } = options
+  const target = grpcTarget(options.address)
+  if (!target)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      'module.grpc must be host:port, or grpcs://host:port over TLS',
+    )
+  const { Client, credentials } = await needing(
+    '@grpc/grpc-js',
+    () => import('@grpc/grpc-js'),
+    'module',
+  )
+  const ours = target.secure ? credentials.createSsl() : credentials.createInsecure()
+  const client = new Client(target.host, options.credentials ?? ours, {
+    'grpc.max_receive_message_length': options.maxBytes ?? 16 * 1024 ** 2,
+    // Unless said, a module that was away for long would not be called for two minutes after it is back.
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 2000,
+  })
+  const module: Module = async (call) => resultOf(await ask(client, call, clock.now() + timeoutMs))
+  return Object.assign(module, { close: () => client.close() })
+}
+
+function ask(client: Client, call: ModuleCall, deadline: number): Promise<ProcessResponse> {
+  const { signal } = call
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const cancel = (): void => running.cancel()
+    const running = client.makeUnaryRequest<ProcessRequest, ProcessResponse>(
+      method,
+      (request) => Buffer.from(toBinary(ProcessRequestSchema, request)),
+      (bytes) => fromBinary(ProcessResponseSchema, bytes),
+      requestOf(call),
+      { deadline },
+      (error, response) => {
+        signal.removeEventListener('abort', cancel)
+        if (!error && response) resolve(response)
+        // Why it was given up says more than that it was.
+        else if (signal.aborted) reject(signal.reason as Error)
+        else reject(error ? errorOf(error) : new Error('the module gave no answer'))
+      },
+    )
+    signal.addEventListener('abort', cancel, { once: true })
+  })
+}
+
+function requestOf({ stream, document, node, attempt }: ModuleCall): ProcessRequest {
+  return create(ProcessRequestSchema, {
+    streamId: stream.streamId,
+    nodeId: node,
+    attempt,
+    ...(stream.metadata ? { metadata: stream.metadata } : {}),
+    ...(document ? { document } : {}),
+  })
+}
+
+function resultOf({ success, document, errorMessage }: ProcessResponse): ModuleResult {
+  if (!success) return { success: false, error: errorMessage || 'the module said success=false' }
+  if (!document) return { success: true }
+  const { id, body, contentType, attributes } = document
+  return { success: true, document: { id, body, contentType, attributes } }
+}
+
+/** With the name of the status, and with the wait that the module asked for. */
+function errorOf({ code, details, metadata, message }: ServiceError): Error {
+  const name = grpcNames[code] ?? 'UNKNOWN'
+  // Both sides say so with the status of a server that has too much to do, but this one does not pass.
+  if (name === 'RESOURCE_EXHAUSTED' && /message larger than max/i.test(details))
+    return new RedriveError('TOO_LARGE', `the module, or what it gives: ${details}`)
+  const error = Object.assign(new Error(`${name}: ${details || message}`), { code: name })
+  error.name = 'GrpcError'
+  const [pushback] = metadata.get('grpc-retry-pushback-ms')
+  const waitMs = Number(pushback)
+  return pushback !== undefined && waitMs >= 0
+    ? Object.assign(error, { retryAfterMs: waitMs })
+    : error
+}

@@ -1,0 +1,271 @@
+import type { BaseOptions } from '@platformatic/kafka'
+import { systemClock, type Clock } from '../clock.ts'
+import { Cluster } from '../kafka/cluster.ts'
+import type { Stored, Written } from '../kafka/record.ts'
+import { Transactor } from '../kafka/transactor.ts'
+import { Caller, isPromise, type Called } from './calling.ts'
+import { documentOf, putAway, withoutDocument } from './documents/carrying.ts'
+import type { DocumentStore } from './documents/documents.ts'
+import { keyOfDead, seal } from './dead/envelope.ts'
+import { errorTypeOf, type ErrorType } from './error-type.ts'
+import type { PipelineEvent } from './events.ts'
+import { incoming, type Incoming } from './incoming.ts'
+import { isSpent, lineageIn, withoutLineage, type Headers } from './dead/lineage.ts'
+import type { Module } from './modules/module.ts'
+import { Reader, type Turn, type Work } from './reader.ts'
+import { nodeSettings, type NodeInput, type NodeSettings } from './graph/settings.ts'
+import { log, passed, writeStream, type PipeStream } from './stream.ts'
+import { createTopics } from './graph/topic-setup.ts'
+
+export interface PipelineNodeOptions {
+  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
+  url: string
+  /** The node, as a graph says it or by hand. */
+  node: NodeInput
+  module: Module
+  /** Keeps documents that are too large to travel along. */
+  documents?: DocumentStore
+  /**
+   * Sends what came of records and says that they are done in one transaction: those who read only what is committed get each record
+   * once. Slower. Unless said, a process that dies in between sends what came of its last records again.
+   */
+  transactional?: boolean
+  /** All nodes of one group share the work. Made from the node's names unless said. */
+  groupId?: string
+  onEvent?: (event: PipelineEvent) => void
+  clock?: Clock
+  /** More for the connection: certificates, another authentication. */
+  connection?: Partial<BaseOptions>
+  /** A process that says nothing for so long is given up, and others go on. 10 seconds unless said. */
+  sessionMs?: number
+  /** How long running calls may take when a partition goes to another process. 10 seconds unless said. */
+  drainMs?: number
+  /** How long a call of Kafka may take. 5 seconds unless said. */
+  timeoutMs?: number
+}
+
+/**
+ * A node of a graph: reads its topic as one of a group, calls its module for each record, and sends what came of it to the next nodes.
+ * What it gives up lies in its DLQ topic, confirmed by the broker, before the record counts as done.
+ */
+export class PipelineNode {
+  readonly settings: NodeSettings
+  readonly #options: PipelineNodeOptions
+  readonly #clock: Clock
+  readonly #cluster: Cluster
+  readonly #reader: Reader
+  readonly #caller: Caller
+  #starting: Promise<void> | undefined
+  #stopping: Promise<void> | undefined
+
+  constructor(options: PipelineNodeOptions) {
+    const { url, clock = systemClock, connection, timeoutMs = 5000, sessionMs = 10_000 } = options
+    const { transactional = false, drainMs = 10_000 } = options
+    this.#options = options
+    this.#clock = clock
+    const settings = (this.settings = nodeSettings(options.node))
+    const reaching = { url, clock, timeoutMs, clientId: 'redrive-pipeline' }
+    const cluster = (this.#cluster = new Cluster(
+      connection ? { ...reaching, connection } : reaching,
+    ))
+    this.#caller = new Caller({
+      clock,
+      module: options.module,
+      settings,
+      onRetry: (streamId, retry, { errorType }) =>
+        this.#tell({ type: 'retry', streamId, retry, errorType }),
+    })
+    const { groupId = `redrive.${settings.inputTopic}` } = options
+    this.#reader = new Reader({
+      cluster,
+      groupId,
+      topics: [settings.inputTopic],
+      sessionMs,
+      concurrency: settings.concurrency,
+      aloneFrom: Math.min(2, settings.maxDeliveries - 1),
+      drainMs,
+      work: (record, turn) => this.#work(record, turn),
+      trouble: (error) => this.#tell({ type: 'trouble', error }),
+      ...(transactional ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`) } : {}),
+    })
+  }
+
+  /** Creates the topics that are missing, and begins. Safe twice. */
+  async start(): Promise<void> {
+    this.#starting ??= this.#begin().catch((error: unknown) => {
+      this.#starting = undefined
+      throw error
+    })
+    await this.#starting
+  }
+
+  /** Takes no more records, waits for running calls, and leaves the group. What was not done comes again, uncounted. Safe twice. */
+  async stop(options: { drainMs?: number } = {}): Promise<void> {
+    await this.#starting?.catch(() => {})
+    this.#stopping ??= this.#reader.stop(options.drainMs)
+    await this.#stopping
+    this.#caller.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #begin(): Promise<void> {
+    for (const problem of await createTopics(this.#cluster, [this.settings]))
+      this.#tell({ type: 'trouble', error: problem })
+    this.#reader.start()
+  }
+
+  /** What is to be sent for this record, to the next nodes or as a dead one. */
+  #work(record: Stored, { deliveries, signal }: Turn): Work | Promise<Work> {
+    const { maxDeliveries, maxHops } = this.settings
+    const come = incoming(record.value)
+    if (!come)
+      return this.#dead(record, undefined, ours('MALFORMED', 'the record is no PipeStream'), 0)
+    if (deliveries > maxDeliveries) {
+      const message = `the process ended ${maxDeliveries} times while it was worked on`
+      return this.#dead(record, come, ours('CRASH_LOOP', message), maxDeliveries - 1)
+    }
+    if (maxHops > 0 && come.hopCount >= maxHops)
+      return this.#dead(record, come, tooFar(come.stream, maxHops), 0)
+    const { documents } = this.#options
+    const fetch =
+      documents && come.isElsewhere ? () => documentOf(come.stream, documents) : undefined
+    const called = this.#caller.call(come, signal, fetch)
+    return isPromise(called)
+      ? called.then((ended) => this.#settle(record, come, ended, signal))
+      : this.#settle(record, come, called, signal)
+  }
+
+  #settle(
+    record: Stored,
+    come: Incoming,
+    called: Called,
+    { aborted }: AbortSignal,
+  ): Work | Promise<Work> {
+    if (aborted) return { outgoing: [] }
+    if (called.kind === 'failed') return this.#dead(record, come, called.error, called.retries)
+    if (called.kind === 'refused' && this.settings.dlq.deadLetterLogicalFailures)
+      return this.#dead(record, come, ours('LOGICAL_FAILURE', called.error), called.retries)
+    const { streamId } = come
+    const done = (): void =>
+      this.#tell(
+        called.kind === 'refused'
+          ? { type: 'logical-failure', streamId, message: called.error }
+          : { type: 'routed', streamId },
+      )
+    if (this.settings.next.length === 0) return { outgoing: [], done }
+    return this.#route(record, come, called, done)
+  }
+
+  /** To the next nodes, with its key and headers. A document that the module refused goes on as it came, and says so. */
+  async #route(
+    record: Stored,
+    come: Incoming,
+    called: Exclude<Called, { kind: 'failed' }>,
+    done: () => void,
+  ): Promise<Work> {
+    const { node, next, maxInlineBytes } = this.settings
+    const onwards = passed(come.stream, node)
+    const closed = next.find(({ maxHops }) => maxHops > 0 && onwards.hopCount > maxHops)
+    if (closed) return this.#dead(record, come, tooFar(onwards, closed.maxHops, closed.to), 0)
+    const atMs = this.#clock.now()
+    if (called.kind === 'refused')
+      log(onwards, { atMs, node, event: 'failed', message: called.error })
+    else log(onwards, { atMs, node, event: 'processed' })
+    if (called.kind === 'processed' && called.document)
+      onwards.content = { case: 'document', value: called.document }
+    await putAway(onwards, this.#options.documents, maxInlineBytes)
+    const headers = withoutLineage(record.headers)
+    const outgoing = next.map(({ to, topic }) => {
+      onwards.currentNodeId = to
+      return { topic, written: written(writeStream(onwards), headers, record.key) }
+    })
+    return { outgoing, done }
+  }
+
+  async #dead(
+    record: Stored,
+    come: Incoming | undefined,
+    error: ErrorType,
+    retries: number,
+  ): Promise<Work> {
+    const { cluster, graph, node, dlq } = this.settings
+    const { errorType, failure } = error
+    // Without a DLQ nothing is dropped: the record is tried again, and those with its key wait.
+    if (!dlq.enabled) throw new Error(`${errorType}: ${failure.message} (this node has no DLQ)`)
+    const { reprocessed, firstFailedMs } = lineageIn(record.headers)
+    const quarantined = isSpent(reprocessed, dlq.maxReprocessCount)
+    const failedMs = this.#clock.now()
+    const bare =
+      come && !dlq.includePayload
+        ? await withoutDocument(come.stream, this.#options.documents)
+        : undefined
+    const topic = quarantined ? dlq.quarantineTopic : dlq.topic
+    const value = seal({
+      record,
+      isStream: come !== undefined,
+      ...(bare ? { value: writeStream(bare.stream) } : {}),
+      cluster,
+      graph,
+      node,
+      errorType,
+      message: failure.message,
+      ...(failure.code === undefined ? {} : { code: failure.code }),
+      ...(failure.stack === undefined ? {} : { stack: failure.stack }),
+      failedMs,
+      firstFailedMs: firstFailedMs ?? failedMs,
+      retries,
+      reprocessed,
+      quarantined,
+      replayable: bare?.replayable ?? true,
+    })
+    const told = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
+    return {
+      outgoing: [
+        { topic, written: written(value, headersOfDead(record, errorType), keyOfDead(record)) },
+      ],
+      done: () => this.#tell({ type: quarantined ? 'quarantined' : 'dead-lettered', ...told }),
+      failed: (error) => this.#tell({ type: 'publish-failed', topic, error }),
+    }
+  }
+
+  #tell(event: Distributed<PipelineEvent>): void {
+    const { onEvent } = this.#options
+    if (!onEvent) return
+    const { cluster, graph, node } = this.settings
+    try {
+      onEvent({ ...event, cluster, graph, node })
+    } catch {
+      // What a listener throws is its own.
+    }
+  }
+}
+
+/** An event without what is the same for all of a node. */
+type Distributed<E> = E extends unknown ? Omit<E, 'cluster' | 'graph' | 'node'> : never
+
+function ours(errorType: string, message: string): ErrorType {
+  const known = errorTypeOf(new Error(message))
+  return { ...known, errorType, retry: false }
+}
+
+function tooFar({ hopCount, processingPath }: PipeStream, maxHops: number, to?: string): ErrorType {
+  const path = processingPath.slice(-5).join(' → ')
+  const where = to === undefined ? '' : ` on its way to ${to}`
+  return ours('MAX_HOPS', `it had ${hopCount} nodes${where}, ${maxHops} are allowed: … ${path}`)
+}
+
+/** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */
+function headersOfDead({ headers }: Stored, errorType: string): Headers {
+  const trace = headers.filter(
+    ([name, value]) => value.byteLength < 100 && name.toString() === 'traceparent',
+  )
+  return [[Buffer.from('redrive-error-type'), Buffer.from(errorType)], ...trace]
+}
+
+function written(value: Buffer, headers: Headers, key: Buffer | undefined): Written {
+  const map = new Map(headers.map(([name, text]) => [name, text] as const))
+  return key ? { value, headers: map, key } : { value, headers: map }
+}

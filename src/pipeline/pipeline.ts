@@ -1,0 +1,224 @@
+import type { BaseOptions } from '@platformatic/kafka'
+import { queueOf, type PipelineKeeper } from '../capture/pipeline.ts'
+import { systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { Cluster } from '../kafka/cluster.ts'
+import { nearest } from '../nearest.ts'
+import type { Handler } from '../redelivery/run.ts'
+import type { Tap } from '../taps/tap.ts'
+import { pipelineDeadLetters } from './dead/letters.ts'
+import type { DocumentStore } from './documents/documents.ts'
+import { erase, type ErasureKey, type ErasureReport } from './dead/erase.ts'
+import type { PipelineEvent } from './events.ts'
+import type { Graphs, ModuleTarget } from './graph/graph.ts'
+import { PipelineMetrics } from './metrics/metrics.ts'
+import type { Module } from './modules/module.ts'
+import { grpcModule } from './modules/grpc.ts'
+import { httpModule } from './modules/http.ts'
+import { PipelineNode } from './node.ts'
+import { replayHandler, type ReplayHandler } from './replay/handler.ts'
+import { replayNode, type ReplayOptions, type ReplayReport } from './replay/replay.ts'
+import type { NodeSettings } from './graph/settings.ts'
+import { Standing } from './metrics/standing.ts'
+import { createTopics } from './graph/topic-setup.ts'
+
+export interface PipelineOptions {
+  /** How to reach Kafka, if the graphs do not say it. */
+  url?: string
+  /** Modules that are functions, by the names that the graphs use. */
+  functions?: Readonly<Record<string, Module>>
+  /** Only these nodes run in this process. All unless said. */
+  nodes?: readonly string[]
+  /** Keeps documents that are too large to travel along. */
+  documents?: DocumentStore
+  /** Sends what came of records and says that they are done in one transaction. */
+  transactional?: boolean
+  onEvent?: (event: PipelineEvent) => void
+  clock?: Clock
+  /** More for the connection: certificates, another authentication. */
+  connection?: Partial<BaseOptions>
+  /** A process that says nothing for so long is given up, and others go on. 10 seconds unless said. */
+  sessionMs?: number
+}
+
+/** Of a `DeadLetterQueue`, as much as dead records need. */
+export interface LetterQueue {
+  pipelineLetters(): PipelineKeeper
+  handle(queue: string, handler: Handler): void
+}
+
+/** Graphs that run: their nodes, what they gave up, and what is known about it. */
+export class Pipeline {
+  readonly graphs: Graphs
+  readonly nodes: readonly PipelineNode[]
+  readonly #options: PipelineOptions & { url: string; clock: Clock }
+  readonly #cluster: Cluster
+  readonly #standing: Standing
+  readonly #metrics: PipelineMetrics
+  readonly #modules: readonly Module[]
+
+  /** Makes the modules ready, and checks that each node has one. Nothing runs before `start()`. */
+  static async open(graphs: Graphs, options: PipelineOptions = {}): Promise<Pipeline> {
+    const { url = graphs.kafka, clock = systemClock, nodes: named } = options
+    if (url === undefined)
+      throw new RedriveError('INVALID_CONFIG', 'the graphs name no kafka: give a url')
+    const all = graphs.nodes.map(({ node }) => node)
+    for (const name of named ?? []) if (!all.includes(name)) throw unknownNode(name, all)
+    const ours = graphs.nodes.filter(({ node }) => named?.includes(node) ?? true)
+    const modules = new Map<string, Module>()
+    for (const settings of ours)
+      modules.set(settings.node, await moduleFor(settings, graphs, options, clock))
+    return new Pipeline(graphs, ours, modules, { ...options, url, clock })
+  }
+
+  private constructor(
+    graphs: Graphs,
+    ours: readonly NodeSettings[],
+    modules: ReadonlyMap<string, Module>,
+    options: PipelineOptions & { url: string; clock: Clock },
+  ) {
+    this.graphs = graphs
+    this.#options = options
+    this.#modules = [...modules.values()]
+    const { url, clock, connection, onEvent } = options
+    const reaching = { url, clock, timeoutMs: 10_000, clientId: 'redrive-pipeline' }
+    const cluster = (this.#cluster = new Cluster(
+      connection ? { ...reaching, connection } : reaching,
+    ))
+    const places = ours.map((settings) => ({
+      cluster: settings.cluster,
+      graph: settings.graph,
+      node: settings.node,
+      topic: settings.dlq.topic,
+    }))
+    this.#standing = new Standing({ cluster, nodes: places })
+    this.#metrics = new PipelineMetrics({ clock, standing: () => this.#standing.ask() })
+    const { documents, transactional = false, sessionMs = 10_000 } = options
+    this.nodes = ours.map(
+      (node) =>
+        new PipelineNode({
+          url,
+          clock,
+          node,
+          module: modules.get(node.node)!,
+          transactional,
+          sessionMs,
+          ...(documents ? { documents } : {}),
+          ...(connection ? { connection } : {}),
+          onEvent: (event) => {
+            this.#metrics.count(event)
+            onEvent?.(event)
+          },
+        }),
+    )
+  }
+
+  /** Creates the topics that are missing, also those of nodes that run elsewhere, and runs the nodes. Safe twice. */
+  async start(): Promise<void> {
+    const { onEvent } = this.#options
+    const { cluster } = this.graphs
+    for (const error of await createTopics(this.#cluster, this.graphs.nodes))
+      onEvent?.({ type: 'trouble', cluster, graph: '', node: '', error })
+    await Promise.all(this.nodes.map((node) => node.start()))
+  }
+
+  /** Takes no more records, waits for running calls, and closes all connections. Safe twice. */
+  async stop(options: { drainMs?: number } = {}): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop(options)))
+    await this.#standing.close()
+    for (const module of this.#modules) if ('close' in module) (module as { close(): void }).close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  /** Sends dead records of a node back to where they came from. */
+  replay(
+    node: string,
+    options: Omit<ReplayOptions, 'cluster' | 'settings'> = {},
+  ): Promise<ReplayReport> {
+    return replayNode({ ...options, cluster: this.#cluster, settings: this.#settingsOf(node) })
+  }
+
+  /** For Prometheus: `metricsContentType`. */
+  metrics(): Promise<string> {
+    return this.#metrics.text()
+  }
+
+  /** Brings dead records in as letters, in the queues that are called like their nodes, and lets a retry send them back. */
+  deadLetters(dlq: LetterQueue): Pick<Tap, 'start' | 'stop'> {
+    const { url, clock, connection, sessionMs = 10_000, onEvent } = this.#options
+    const { cluster, nodes } = this.graphs
+    const handlers = nodes.map((settings): [NodeSettings, ReplayHandler] => [
+      settings,
+      replayHandler({ cluster: this.#cluster, settings }),
+    ])
+    for (const [{ node }, handler] of handlers) dlq.handle(queueOf(node), handler)
+    const tap = pipelineDeadLetters({
+      url,
+      cluster,
+      nodes,
+      clock,
+      sessionMs,
+      keeper: dlq.pipelineLetters(),
+      ...(connection ? { connection } : {}),
+      onTrouble: (error) => onEvent?.({ type: 'trouble', cluster, graph: '', node: '', error }),
+    })
+    return {
+      start: () => tap.start(),
+      stop: async () => {
+        await tap.stop()
+        await Promise.all(handlers.map(([, handler]) => handler.close()))
+      },
+    }
+  }
+
+  /** Erases dead records by whose data they are: in topics, as letters of `dlq`, and as documents. */
+  erase(
+    key: ErasureKey,
+    { dlq, ...who }: { by: string; reason: string; dlq?: LetterQueue },
+  ): Promise<ErasureReport> {
+    const { documents } = this.#options
+    return erase({
+      cluster: this.#cluster,
+      nodes: this.graphs.nodes,
+      key,
+      ...who,
+      ...(dlq ? { store: dlq.pipelineLetters().store } : {}),
+      ...(documents ? { documents } : {}),
+    })
+  }
+
+  #settingsOf(node: string): NodeSettings {
+    const found = this.graphs.nodes.find((settings) => settings.node === node)
+    if (found) return found
+    throw unknownNode(
+      node,
+      this.graphs.nodes.map((settings) => settings.node),
+    )
+  }
+}
+
+async function moduleFor(
+  { node, timeoutMs }: NodeSettings,
+  { modules }: Graphs,
+  { functions = {} }: PipelineOptions,
+  clock: Clock,
+): Promise<Module> {
+  const target: ModuleTarget = modules.get(node) ?? { function: node }
+  if ('http' in target) return httpModule({ url: target.http })
+  if ('grpc' in target) return grpcModule({ address: target.grpc, timeoutMs, clock })
+  const known = Object.hasOwn(functions, target.function) ? functions[target.function] : undefined
+  if (known) return known
+  throw new RedriveError(
+    'INVALID_CONFIG',
+    `node ${node} calls the function ${target.function}, which is not there: give it in functions`,
+  )
+}
+
+function unknownNode(name: string, all: readonly string[]): RedriveError {
+  const near = nearest(name, all)
+  const hint = near === undefined ? `there are ${all.join(', ')}` : `is it ${near}?`
+  return new RedriveError('INVALID_INPUT', `there is no node ${name}: ${hint}`)
+}

@@ -1,0 +1,164 @@
+import { RedriveError } from '../../errors.ts'
+import type { Cluster } from '../../kafka/cluster.ts'
+import { Fetcher } from '../../kafka/fetcher.ts'
+import type { Stored } from '../../kafka/record.ts'
+import { partitionsOf } from '../../kafka/topics.ts'
+import { Transactor } from '../../kafka/transactor.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import { toMs } from '../../letter/time.ts'
+import type { Handler } from '../../redelivery/run.ts'
+import { glance, type Glance } from './glance.ts'
+import { isSpent } from '../dead/lineage.ts'
+import { asQuarantined, asReplayed } from './record.ts'
+import { markOf, Replayed } from './replayed.ts'
+import type { NodeSettings } from '../graph/settings.ts'
+
+export interface ReplayHandlerOptions {
+  cluster: Cluster
+  settings: NodeSettings
+}
+
+/** A handler that has connections. */
+export type ReplayHandler = Handler & { close(): Promise<void> }
+
+/** Where the dead record of a letter lies. */
+type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
+
+/**
+ * Runs letters of a node by sending their records back to where they came from, edited if they were edited. Resolved means that the broker
+ * has it, and knows that this dead record was replayed; one that a replay of the whole topic has sent meanwhile is not sent again. At the
+ * limit it goes to the quarantine topic, and the letter is parked.
+ */
+export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
+  const ignore = (): void => {}
+  const fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  const replayed = new Replayed(cluster, fetcher, settings)
+  const admin = cluster.admin()
+  // Others replay at the same time; nobody is taken over.
+  const transactor = new Transactor(cluster, `redrive.letters.${cluster.clock.id()}`)
+  let opening: Promise<void> | undefined
+  const open = async (): Promise<void> => {
+    const partitions = await partitionsOf(cluster, admin, settings.dlq.topic)
+    await replayed.create(partitions, settings.replicas)
+  }
+  const opened = (): Promise<void> => {
+    opening ??= open().catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  const handler: Handler = async ({ letter, signal }) => {
+    const lying = lyingOf(letter)
+    await opened()
+    await replayed.catchUp()
+    const isQueued = lying.topic === settings.dlq.topic
+    if (isQueued && replayed.has(lying.partition, lying.offset)) return
+    const record = await recordAt(cluster, fetcher, lying)
+    const found = (record && glance(record.value)) ?? glanceOf(letter)
+    if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
+    if (isSpent(found.reprocessed, settings.dlq.maxReprocessCount)) {
+      if (record && isQueued) {
+        const moved = asQuarantined(record, settings.dlq.quarantineTopic, cluster.clock.now())
+        await transactor.carry([moved, markOf(settings, lying, `letter ${letter.id}`)])
+      }
+      throw spent(letter.id, found.reprocessed, settings.dlq.maxReprocessCount)
+    }
+    if (!found.replayable && letter.payload.version === 1) throw bare(letter.id)
+    const topic = found.topic || settings.inputTopic
+    const outgoing = asReplayed(
+      { key: Buffer.from(deadKeyOf(letter), 'latin1'), timestampMs: toMs(letter.failedAt) },
+      found,
+      {
+        topic,
+        partitions: await partitionsOf(cluster, admin, topic),
+        id: letter.id,
+        node: settings.node,
+        nowMs: cluster.clock.now(),
+      },
+    )
+    if (!outgoing) throw bare(letter.id)
+    signal.throwIfAborted()
+    const marks = isQueued ? [markOf(settings, lying, `letter ${letter.id}`)] : []
+    await transactor.carry([outgoing, ...marks])
+  }
+  return Object.assign(handler, {
+    close: async () => {
+      await transactor.close()
+      await Promise.all([fetcher.close(), admin.close().catch(() => {})])
+    },
+  })
+}
+
+function lyingOf({ id, source, metadata }: DeadLetter): Lying {
+  const { dlqTopic: topic, dlqPartition: partition, dlqOffset: offset } = metadata
+  const isWhole =
+    typeof topic === 'string' && typeof partition === 'number' && typeof offset === 'number'
+  if (source.kind === 'pipeline' && isWhole) return { topic, partition, offset }
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `letter ${id} does not say where its dead record lies (metadata.dlqTopic): it is of no pipeline, or somebody edited that away`,
+  )
+}
+
+/** Undefined: the topic does not have it any more. */
+async function recordAt(
+  cluster: Cluster,
+  fetcher: Fetcher,
+  { topic, partition, offset }: Lying,
+): Promise<Stored | undefined> {
+  const [bounds] = await cluster.call(() => fetcher.bounds([{ topic, partition }]))
+  if (!bounds || offset < bounds.first || offset >= bounds.next) return undefined
+  const { records } = await cluster.call(() => fetcher.read({ topic, partition }, offset))
+  const record = records.find((one) => one.offset === offset)
+  return record && record.value.length > 0 ? record : undefined
+}
+
+/** From the letter alone, which stays for longer than the topic keeps its records. */
+function glanceOf({
+  source,
+  failure,
+  metadata,
+  payload,
+  headers = {},
+  failedAt,
+}: DeadLetter): Glance {
+  const { key, reprocessed, replayable } = metadata
+  const { topic, partition, node, graph } =
+    source.kind === 'pipeline' ? source : { topic: '', partition: -1, node: '', graph: '' }
+  return {
+    errorType: failure.name,
+    errorMessage: failure.message,
+    failedMs: toMs(failure.at),
+    firstFailedMs: toMs(failedAt),
+    node,
+    graph: graph ?? '',
+    topic,
+    partition,
+    reprocessed: typeof reprocessed === 'number' ? reprocessed : 0,
+    key: typeof key === 'string' ? Buffer.from(key, 'base64') : undefined,
+    headers: Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]),
+    replayable: replayable !== false && payload.reference === undefined,
+    value: Buffer.from(payload.bytes),
+    isStream: payload.contentType.startsWith('application/x-protobuf'),
+  }
+}
+
+function deadKeyOf({ metadata }: DeadLetter): string {
+  return typeof metadata['deadKey'] === 'string' ? metadata['deadKey'] : ''
+}
+
+function spent(id: string, count: number, max: number): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `letter ${id} was replayed ${count} times, and it died each time: find out why, and raise max_reprocess_count (${max}) to replay it again`,
+  )
+}
+
+function bare(id: string): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `letter ${id} has no payload that could be sent back: edit one in, or resolve it`,
+  )
+}

@@ -1,0 +1,406 @@
+import type { Admin } from '@platformatic/kafka'
+import { createHash } from 'node:crypto'
+import { nextTurn, sleep } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Cluster } from '../../kafka/cluster.ts'
+import { Fetcher } from '../../kafka/fetcher.ts'
+import { sizeOf, type Stored } from '../../kafka/record.ts'
+import type { Outgoing } from '../../kafka/sender.ts'
+import { Transactor } from '../../kafka/transactor.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { glance, type Glance } from './glance.ts'
+import { isSpent } from '../dead/lineage.ts'
+import { matches, type ReplayFilter } from './filter.ts'
+import { asQuarantined, asReplayed } from './record.ts'
+import { Replayed, type ReplayProgress } from './replayed.ts'
+import type { NodeSettings } from '../graph/settings.ts'
+import { readAll, survey, type Surveyed } from './survey.ts'
+import { createTopics } from '../graph/topic-setup.ts'
+import { replaysTopicOf } from '../graph/topics.ts'
+
+export interface ReplayOptions {
+  cluster: Cluster
+  settings: NodeSettings
+  filter?: ReplayFilter
+  /** So many, and no more. */
+  limit?: number
+  /** So many a second, and no more. */
+  rate?: number
+  /** Counts, and does nothing. */
+  dryRun?: boolean
+  /** Instead of the topics that the records came from. */
+  target?: string
+  /** Also what was replayed before. */
+  again?: boolean
+  /** A replay that was stopped goes on under its id. Made from node, filter, limit and target unless said. */
+  id?: string
+  onProgress?: (report: ReplayReport) => void
+  /** Stops between two transactions. */
+  signal?: AbortSignal
+}
+
+/** What a replay did. `done` is false when it was stopped: started again, it goes on. */
+export type ReplayReport = Readonly<ReplayProgress> & { readonly dryRun: boolean }
+
+/**
+ * Sends dead records of a node back to where they came from: those that lie in its DLQ topic by now. What was sent, and that it was, is one
+ * transaction, so that a replay that ends anywhere and is started again sends nothing twice to those who read only what is committed. One
+ * replay of a node at a time: whoever starts another takes over, and the first one rejects with LEASE_LOST.
+ */
+export async function replayNode(options: ReplayOptions): Promise<ReplayReport> {
+  const replay = new Replay(options)
+  try {
+    return await replay.run()
+  } finally {
+    await replay.close()
+  }
+}
+
+/** In one transaction. */
+const maxRecords = 10_000
+const maxBytes = 7_600_000
+const maxSteps = 20_000
+/** Records that are seen to before others have their turn. */
+const maxAtOnce = 300
+
+type Kind = 'sent' | 'quarantined' | 'passed' | 'left'
+
+/** What becomes of one dead record. */
+interface Step {
+  partition: number
+  offset: number
+  kind: Kind
+  outgoing: Outgoing | undefined
+  /** Where else the same record lies. */
+  copies: readonly number[]
+}
+
+const none: readonly number[] = []
+
+class Replay {
+  readonly #options: ReplayOptions
+  readonly #fetcher: Fetcher
+  readonly #admin: Admin
+  readonly #replayed: Replayed
+  readonly #transactor: Transactor
+  /** How many partitions the topics have that records go to. 0: it is not there. */
+  readonly #targets = new Map<string, number>()
+  #progress: ReplayProgress
+  #steps: Step[] = []
+  #acting = 0
+  #bytes = 0
+  #acted = 0
+  #carrying: Promise<void> = Promise.resolve()
+  #nextMs = 0
+
+  constructor(options: ReplayOptions) {
+    const { limit = 1, rate = 1, cluster, settings } = options
+    if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid('limit is a number from 1 on')
+    if (!(rate > 0)) throw invalid('rate is a number of records a second, more than 0')
+    this.#options = options
+    const ignore = (): void => {}
+    this.#fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+    this.#admin = cluster.admin()
+    this.#replayed = new Replayed(cluster, this.#fetcher, settings)
+    this.#transactor = new Transactor(cluster, replaysTopicOf(settings))
+    this.#progress = {
+      id: options.id ?? idOf(options),
+      sent: 0,
+      quarantined: 0,
+      passed: 0,
+      left: 0,
+      positions: [],
+      ends: [],
+      startedAt: toTimestamp(cluster.clock.now()),
+      done: false,
+      asked: askedIn(options),
+    }
+  }
+
+  async run(): Promise<ReplayReport> {
+    const { settings, target, id, signal } = this.#options
+    const partitions = await this.#partitionsOf(settings.dlq.topic)
+    if (partitions === 0)
+      throw new RedriveError('INVALID_INPUT', `there is no topic ${settings.dlq.topic}`)
+    if (target !== undefined && (await this.#partitionsOf(target)) === 0)
+      throw new RedriveError('INVALID_INPUT', `there is no topic ${target} to replay to`)
+    await this.#begin(partitions)
+    if (this.#progress.done && id !== undefined) return this.#report()
+    await this.#replayAll()
+    await this.#carrying
+    if (signal?.aborted) return this.#report()
+    await this.#flush(true)
+    await this.#carrying
+    return this.#report()
+  }
+
+  async close(): Promise<void> {
+    await this.#carrying.catch(() => {})
+    await Promise.all([
+      this.#transactor.close(),
+      this.#fetcher.close(),
+      this.#admin.close().catch(() => {}),
+    ])
+  }
+
+  /** From now on, nobody else replays this node. Goes on with the replay of our id, or starts it. */
+  async #begin(partitions: number): Promise<void> {
+    const { cluster, settings, dryRun, id } = this.#options
+    if (!dryRun) {
+      await this.#replayed.create(partitions, settings.replicas)
+      await this.#transactor.open()
+    }
+    await this.#replayed.catchUp()
+    const { topic } = settings.dlq
+    const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
+    const bounds = await cluster.call(() => this.#fetcher.bounds(places))
+    if (bounds.some(({ next }, partition) => this.#replayed.lastOf(partition) >= next))
+      throw new RedriveError(
+        'STORE_UNSAFE',
+        `${this.#replayed.topic} knows of records that ${topic} never had: that topic was deleted and made anew, so delete the other too`,
+      )
+    const before = this.#replayed.progressOf(this.#progress.id)
+    if (before && !dryRun && (!before.done || id !== undefined)) this.#progress = before
+    else {
+      this.#progress.positions = bounds.map(({ first }) => first)
+      this.#progress.ends = bounds.map(({ next }) => next)
+    }
+    this.#acted = this.#progress.sent + this.#progress.quarantined
+  }
+
+  /** While one partition is sent, the next one is looked through, unless it may turn out that it is not needed. */
+  async #replayAll(): Promise<void> {
+    const { limit } = this.#options
+    const { length } = this.#progress.ends
+    let ahead = this.#survey(0)
+    for (let partition = 0; partition < length; partition++) {
+      const surveyed = await ahead
+      const next = partition + 1
+      if (next < length && limit === undefined) ahead = this.#survey(next)
+      if (!(await this.#replayPartition(partition, surveyed))) return
+      if (next < length && limit !== undefined) ahead = this.#survey(next)
+    }
+  }
+
+  #survey(partition: number): Promise<Surveyed> {
+    const { cluster, settings } = this.#options
+    const { positions, ends } = this.#progress
+    const surveying = survey(cluster, this.#fetcher, {
+      place: { topic: settings.dlq.topic, partition },
+      start: positions[partition] ?? 0,
+      end: ends[partition] ?? 0,
+    })
+    // It is awaited in its turn.
+    surveying.catch(() => {})
+    return surveying
+  }
+
+  /** False: there is nothing more to do, or we were stopped. */
+  async #replayPartition(partition: number, surveyed: Surveyed): Promise<boolean> {
+    const { cluster, settings } = this.#options
+    const place = { topic: settings.dlq.topic, partition }
+    const end = this.#progress.ends[partition] ?? 0
+    const { held, from } = surveyed
+    if (!(await this.#takeAll(held, end, surveyed))) return false
+    for await (const { records } of readAll(cluster, this.#fetcher, place, from, end))
+      if (!(await this.#takeAll(records, end, surveyed))) return false
+    return true
+  }
+
+  async #takeAll(records: readonly Stored[], end: number, surveyed: Surveyed): Promise<boolean> {
+    const { limit = Infinity, signal } = this.#options
+    let seen = 0
+    for (const record of records) {
+      if (record.offset >= end) break
+      if (this.#acted >= limit) return false
+      // What is on its way goes on meanwhile.
+      if (++seen % maxAtOnce === 0) await nextTurn()
+      const waiting = this.#take(record, surveyed)
+      if (waiting) await waiting
+      if (signal?.aborted) return false
+    }
+    return true
+  }
+
+  /** Waits only when it must. */
+  #take(record: Stored, surveyed: Surveyed): Promise<void> | void {
+    const step = this.#stepFor(record, surveyed)
+    if (step instanceof Promise) return step.then((known) => this.#add(known))
+    return this.#add(step)
+  }
+
+  #add(step: Step): Promise<void> | void {
+    this.#steps.push(step)
+    if (step.outgoing) {
+      this.#acted += 1
+      this.#acting += 1
+      this.#bytes += sizeOf(step.outgoing.written)
+    }
+    const { rate = Infinity } = this.#options
+    const most = Math.min(maxRecords, Math.max(1, Math.ceil(rate / 4)))
+    const isFull = this.#acting >= most || this.#bytes >= maxBytes || this.#steps.length >= maxSteps
+    if (isFull) return this.#flush(false)
+  }
+
+  #stepFor(record: Stored, surveyed: Surveyed): Step | Promise<Step> {
+    const { settings, filter, target, cluster } = this.#options
+    const { partition, offset, value } = record
+    const copies = surveyed.copies.get(offset) ?? none
+    const step: Step = { partition, offset, kind: 'passed', outgoing: undefined, copies }
+    if (value.length === 0 || surveyed.doubles.has(offset) || this.#isOver(step)) return step
+    const found = glance(value)
+    if (!found) return left(step)
+    if (!isOf(found, settings) || (filter && !matches(filter, found))) return step
+    const nowMs = cluster.clock.now()
+    if (isSpent(found.reprocessed, settings.dlq.maxReprocessCount)) {
+      const { quarantineTopic } = settings.dlq
+      step.kind = 'quarantined'
+      step.outgoing = asQuarantined(record, quarantineTopic, nowMs)
+      return this.#targets.has(quarantineTopic) ? step : this.#createTopics().then(() => step)
+    }
+    if (!found.replayable) return left(step)
+    const topic = target ?? (found.topic || settings.inputTopic)
+    const partitions = this.#targets.get(topic)
+    if (partitions === undefined)
+      return this.#partitionsOf(topic).then(() => this.#stepFor(record, surveyed))
+    if (partitions === 0 || topic === settings.dlq.topic) return left(step)
+    const { id } = this.#progress
+    const { node } = settings
+    step.outgoing = asReplayed(record, found, { topic, partitions, id, node, nowMs })
+    step.kind = step.outgoing ? 'sent' : 'left'
+    return step
+  }
+
+  /** Replayed before, it or a copy of it. */
+  #isOver({ partition, offset, copies }: Step): boolean {
+    if (this.#options.again) return false
+    if (this.#replayed.has(partition, offset)) return true
+    return copies.some((copy) => this.#replayed.has(partition, copy))
+  }
+
+  /** Hands on what is gathered, as soon as what went before is committed. */
+  async #flush(isLast: boolean): Promise<void> {
+    const { cluster, rate, signal, dryRun } = this.#options
+    await this.#carrying
+    const steps = this.#steps
+    this.#steps = []
+    this.#acting = 0
+    this.#bytes = 0
+    if (rate !== undefined && !dryRun) {
+      const nowMs = cluster.clock.mono()
+      await sleep(cluster.clock, this.#nextMs - nowMs, signal)
+      const acting = steps.filter(({ outgoing }) => outgoing).length
+      this.#nextMs = Math.max(nowMs, this.#nextMs) + (acting / rate) * 1000
+    }
+    if (signal?.aborted) return
+    this.#carrying = this.#carry(steps, isLast)
+    // It is awaited in its turn.
+    this.#carrying.catch(() => {})
+  }
+
+  /** One transaction. When one of the records is too large for its topic, that one is left, and the others go in smaller ones. */
+  async #carry(steps: readonly Step[], isLast: boolean): Promise<void> {
+    const { dryRun, onProgress } = this.#options
+    const before = this.#progress
+    const progress = (this.#progress = counted(before, steps))
+    progress.done = isLast
+    if (!dryRun) {
+      const outgoing = outgoingIn(steps)
+      const added = this.#note(steps)
+      try {
+        await this.#transactor.carry([...outgoing, ...this.#replayed.written(progress)])
+      } catch (error) {
+        const isTooLarge = error instanceof RedriveError && error.code === 'TOO_LARGE'
+        if (!isTooLarge || outgoing.length === 0) throw error
+        for (const [partition, offset] of added) this.#replayed.drop(partition, offset)
+        this.#progress = before
+        const half = Math.ceil(steps.length / 2)
+        if (steps.length > 1) await this.#carry(steps.slice(0, half), false)
+        else return this.#carry([left(steps[0]!)], isLast)
+        return this.#carry(steps.slice(half), isLast)
+      }
+    }
+    onProgress?.(this.#report())
+  }
+
+  /** All copies of what is sent are replayed. Those that were not before come back. */
+  #note(steps: readonly Step[]): [partition: number, offset: number][] {
+    const added: [number, number][] = []
+    const note = (partition: number, offset: number): void => {
+      if (this.#replayed.has(partition, offset)) return
+      this.#replayed.add(partition, offset)
+      added.push([partition, offset])
+    }
+    for (const { partition, offset, outgoing, copies } of steps) {
+      if (!outgoing) continue
+      note(partition, offset)
+      for (const copy of copies) note(partition, copy)
+    }
+    return added
+  }
+
+  #report(): ReplayReport {
+    return { ...this.#progress, dryRun: this.#options.dryRun ?? false }
+  }
+
+  async #createTopics(): Promise<void> {
+    const { cluster, settings, dryRun } = this.#options
+    const { quarantineTopic } = settings.dlq
+    if (!dryRun && (await this.#partitionsOf(quarantineTopic)) === 0)
+      await createTopics(cluster, [settings])
+    this.#targets.set(quarantineTopic, settings.partitions)
+  }
+
+  async #partitionsOf(topic: string): Promise<number> {
+    const { cluster } = this.#options
+    const there = await cluster.call(() => this.#admin.listTopics())
+    if (!there.includes(topic)) return this.#know(topic, 0)
+    const { topics } = await cluster.call(() => this.#admin.metadata({ topics: [topic] }))
+    return this.#know(topic, topics.get(topic)?.partitionsCount ?? 0)
+  }
+
+  #know(topic: string, partitions: number): number {
+    this.#targets.set(topic, partitions)
+    return partitions
+  }
+}
+
+function counted(before: ReplayProgress, steps: readonly Step[]): ReplayProgress {
+  const progress = { ...before, positions: [...before.positions] }
+  for (const { kind, partition, offset } of steps) {
+    progress[kind] += 1
+    progress.positions[partition] = offset + 1
+  }
+  return progress
+}
+
+function left(step: Step): Step {
+  return { ...step, kind: 'left', outgoing: undefined }
+}
+
+function outgoingIn(steps: readonly Step[]): Outgoing[] {
+  const all: Outgoing[] = []
+  for (const { outgoing } of steps) if (outgoing) all.push(outgoing)
+  return all
+}
+
+/** What does not say where it failed may be of any node. */
+function isOf({ node, graph }: Glance, settings: NodeSettings): boolean {
+  const isNode = node === settings.node || node === ''
+  return isNode && (graph === settings.graph || graph === '')
+}
+
+/** The same question is the same replay. */
+function idOf(options: ReplayOptions): string {
+  const { cluster, node } = options.settings
+  const asked = JSON.stringify([cluster, node, askedIn(options)])
+  return createHash('sha256').update(asked).digest('hex').slice(0, 16)
+}
+
+function askedIn({ filter = {}, limit, target, again }: ReplayOptions): string {
+  return JSON.stringify({ filter, limit, target, again })
+}
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

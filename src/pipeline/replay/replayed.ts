@@ -1,0 +1,210 @@
+import type { Cluster } from '../../kafka/cluster.ts'
+import type { Fetcher } from '../../kafka/fetcher.ts'
+import type { Stored } from '../../kafka/record.ts'
+import type { Outgoing } from '../../kafka/sender.ts'
+import { createTopic, partitionsOf } from '../../kafka/topics.ts'
+import { replaysTopicOf, type NodePlace } from '../graph/topics.ts'
+
+/** How far a replay is. It stands in the topic of replays, and is written in one transaction with what it counts. */
+export interface ReplayProgress {
+  id: string
+  /** Sent back. */
+  sent: number
+  /** Put into the quarantine topic instead: replayed as often as they may be. */
+  quarantined: number
+  /** Not asked for: they do not match, were replayed or erased before, or belong to another node. */
+  passed: number
+  /** Cannot be sent back: no envelope, without payload, too large, or from a topic that is not there. */
+  left: number
+  /** Read so far, and to be read, of each partition. What dies later is not part of this replay. */
+  positions: number[]
+  ends: number[]
+  startedAt: string
+  done: boolean
+  /** What was asked for, for people. */
+  asked: string
+}
+
+/** Offsets in one bitmap. */
+const chunkSize = 32_768
+const chunkKey = /^(\d+):(\d+)$/
+const markKey = /^mark:(\d+):(\d+)$/
+const replayKey = 'replay:'
+
+/**
+ * Which dead records of a node were replayed: one bit for each offset of its DLQ topic, in a topic of its own that is compacted. Partition
+ * n of it knows about partition n of the DLQ topic; what stands there about replays as a whole is in partition 0.
+ */
+export class Replayed {
+  readonly topic: string
+  readonly #cluster: Cluster
+  readonly #fetcher: Fetcher
+  readonly #chunks = new Map<string, Buffer>()
+  readonly #changed = new Set<string>()
+  readonly #replays = new Map<string, ReplayProgress>()
+  #positions: number[] = []
+  #lastKey = { partition: -1, number: -1, key: '' }
+
+  constructor(cluster: Cluster, fetcher: Fetcher, place: Pick<NodePlace, 'cluster' | 'node'>) {
+    this.topic = replaysTopicOf(place)
+    this.#cluster = cluster
+    this.#fetcher = fetcher
+  }
+
+  /** Creates its topic unless it is there. */
+  async create(partitions: number, replicas: number): Promise<void> {
+    const { topic } = this
+    const admin = this.#cluster.admin()
+    try {
+      const configs = { 'cleanup.policy': 'compact' }
+      await createTopic(this.#cluster, admin, { topic, partitions, replicas, configs })
+      await partitionsOf(this.#cluster, admin, topic)
+    } finally {
+      await admin.close().catch(() => {})
+    }
+  }
+
+  /** Reads what is new. Without its topic, nothing was replayed yet. */
+  async catchUp(): Promise<void> {
+    const count = await this.#partitions()
+    const places = Array.from({ length: count }, (_, partition) => ({
+      topic: this.topic,
+      partition,
+    }))
+    if (count === 0) return
+    const bounds = await this.#cluster.call(() => this.#fetcher.bounds(places))
+    for (const [partition, { first, next }] of bounds.entries())
+      for (let from = Math.max(first, this.#positions[partition] ?? 0); from < next;) {
+        const place = { topic: this.topic, partition }
+        const { records, to } = await this.#cluster.call(() => this.#fetcher.read(place, from))
+        for (const record of records) this.#take(record)
+        if (to === from) break
+        this.#positions[partition] = from = to
+      }
+  }
+
+  has(partition: number, offset: number): boolean {
+    const chunk = this.#chunks.get(this.#keyOf(partition, offset))
+    if (!chunk) return false
+    const bit = offset % chunkSize
+    return ((chunk[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0
+  }
+
+  /** The last offset that is known of a partition. -1: none is. */
+  lastOf(partition: number): number {
+    let last = -1
+    for (const [key, chunk] of this.#chunks) {
+      const [of, number] = key.split(':').map(Number)
+      if (of !== partition) continue
+      const byte = chunk.findLastIndex((bits) => bits !== 0)
+      if (byte < 0) continue
+      const bit = 31 - Math.clz32(chunk[byte] ?? 0)
+      last = Math.max(last, (number ?? 0) * chunkSize + byte * 8 + bit)
+    }
+    return last
+  }
+
+  progressOf(id: string): ReplayProgress | undefined {
+    return this.#replays.get(id)
+  }
+
+  add(partition: number, offset: number): void {
+    this.#changed.add(this.#set(partition, offset))
+  }
+
+  /** It was not, after all. */
+  drop(partition: number, offset: number): void {
+    const chunk = this.#chunks.get(this.#keyOf(partition, offset))
+    const bit = offset % chunkSize
+    if (chunk) chunk[bit >>> 3] = (chunk[bit >>> 3] ?? 0) & ~(1 << (bit & 7))
+  }
+
+  /** What was added since the last time, and how far the replay is, to be sent in one transaction with the records. */
+  written(progress: ReplayProgress): Outgoing[] {
+    const outgoing = [...this.#changed].map((key) =>
+      outgoingOf(
+        this.topic,
+        Number(key.split(':')[0]),
+        key,
+        Buffer.from(this.#chunks.get(key) ?? ''),
+      ),
+    )
+    this.#changed.clear()
+    const value = Buffer.from(JSON.stringify(progress))
+    return [...outgoing, outgoingOf(this.topic, 0, replayKey + progress.id, value)]
+  }
+
+  async #partitions(): Promise<number> {
+    const admin = this.#cluster.admin()
+    try {
+      const there = await this.#cluster.call(() => admin.listTopics())
+      if (!there.includes(this.topic)) return 0
+      return await partitionsOf(this.#cluster, admin, this.topic)
+    } finally {
+      await admin.close().catch(() => {})
+    }
+  }
+
+  /** Of the chunk of an offset. Mostly that is the one of the offset before. */
+  #keyOf(partition: number, offset: number): string {
+    const number = Math.floor(offset / chunkSize)
+    const last = this.#lastKey
+    if (last.partition !== partition || last.number !== number)
+      this.#lastKey = { partition, number, key: `${partition}:${number}` }
+    return this.#lastKey.key
+  }
+
+  #set(partition: number, offset: number): string {
+    const key = this.#keyOf(partition, offset)
+    const chunk = this.#chunks.get(key) ?? Buffer.alloc(chunkSize / 8)
+    const bit = offset % chunkSize
+    chunk[bit >>> 3] = (chunk[bit >>> 3] ?? 0) | (1 << (bit & 7))
+    this.#chunks.set(key, chunk)
+    return key
+  }
+
+  #take({ key, value }: Stored): void {
+    const name = key?.toString() ?? ''
+    const [, partition, offset] = markKey.exec(name) ?? []
+    if (offset !== undefined) this.#set(Number(partition), Number(offset))
+    else if (chunkKey.test(name)) this.#unite(name, value)
+    else if (name.startsWith(replayKey)) {
+      const progress = progressIn(value)
+      if (progress) this.#replays.set(name.slice(replayKey.length), progress)
+    }
+  }
+
+  #unite(key: string, bits: Buffer): void {
+    const chunk = this.#chunks.get(key) ?? Buffer.alloc(chunkSize / 8)
+    for (let at = 0; at < Math.min(chunk.length, bits.length); at++)
+      chunk[at] = (chunk[at] ?? 0) | (bits[at] ?? 0)
+    this.#chunks.set(key, chunk)
+  }
+}
+
+/** Says of one dead record that it was replayed, by whoever replays others at the same time. */
+export function markOf(
+  place: Pick<NodePlace, 'cluster' | 'node'>,
+  { partition, offset }: Pick<Stored, 'partition' | 'offset'>,
+  note: string,
+): Outgoing {
+  const key = `mark:${partition}:${offset}`
+  return outgoingOf(replaysTopicOf(place), partition, key, Buffer.from(note))
+}
+
+function outgoingOf(topic: string, partition: number, key: string, value: Buffer): Outgoing {
+  return { topic, partition, written: { key: Buffer.from(key), value, headers: new Map() } }
+}
+
+/** Others could write there too. */
+function progressIn(bytes: Buffer): ReplayProgress | undefined {
+  try {
+    const found = JSON.parse(bytes.toString()) as Partial<ReplayProgress> | null
+    const counts = [found?.sent, found?.quarantined, found?.passed, found?.left]
+    const offsets = [...(found?.positions ?? [NaN]), ...(found?.ends ?? [NaN])]
+    const isWhole = [...counts, ...offsets].every(Number.isSafeInteger)
+    return isWhole ? (found as ReplayProgress) : undefined
+  } catch {
+    return undefined
+  }
+}

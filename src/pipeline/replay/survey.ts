@@ -1,0 +1,87 @@
+import type { Cluster } from '../../kafka/cluster.ts'
+import type { Fetcher } from '../../kafka/fetcher.ts'
+import type { Place } from '../../kafka/group.ts'
+import type { Stored } from '../../kafka/record.ts'
+import { Keys } from './keys.ts'
+
+export interface SurveyOptions {
+  place: Place
+  /** Records before it are looked at, and not wanted. */
+  start: number
+  end: number
+}
+
+export interface Surveyed {
+  /** Offsets that do not count. */
+  doubles: ReadonlySet<number>
+  /** Where else those lie that count. Compaction keeps the last copy, and that is not the one that counts. */
+  copies: ReadonlyMap<number, readonly number[]>
+  /** The first of those that are wanted, as many as fit into memory. */
+  held: readonly Stored[]
+  /** Where the others begin. */
+  from: number
+}
+
+type Read = Awaited<ReturnType<Fetcher['read']>>
+
+const maxHeldBytes = 64 * 1024 ** 2
+
+/**
+ * Looks through a partition of a DLQ topic for records that do not count: those that were erased later, and those that are there a second
+ * time, since their node ended before it could say that it was done with them. What fits into memory need not be read again.
+ */
+export async function survey(
+  cluster: Cluster,
+  fetcher: Fetcher,
+  { place, start, end }: SurveyOptions,
+): Promise<Surveyed> {
+  const [bounds] = await cluster.call(() => fetcher.bounds([place]))
+  const doubles = new Set<number>()
+  const copies = new Map<number, number[]>()
+  const keys = new Keys()
+  const held: Stored[] = []
+  let bytes = 0
+  let from = start
+  for await (const { records, to } of readAll(cluster, fetcher, place, bounds?.first ?? 0, end)) {
+    for (const record of records) {
+      const { key, value, offset } = record
+      if (offset >= start && bytes < maxHeldBytes) {
+        held.push(record)
+        bytes += value.length
+        from = offset + 1
+      }
+      if (!key) continue
+      const first = keys.add(key, offset)
+      if (first === undefined) continue
+      doubles.add(offset)
+      if (value.length === 0) doubles.add(first)
+      else copies.set(first, [...(copies.get(first) ?? []), offset])
+    }
+    if (bytes < maxHeldBytes) from = Math.max(start, to)
+  }
+  return { doubles, copies, held, from }
+}
+
+/** What lies in a partition, up to the end or somewhat behind it. The next records are on their way while these are seen to. */
+export async function* readAll(
+  cluster: Cluster,
+  fetcher: Fetcher,
+  place: Place,
+  start: number,
+  end: number,
+): AsyncGenerator<Read> {
+  const read = (from: number): Promise<Read> => {
+    const reading = cluster.call(() => fetcher.read(place, from))
+    // It is awaited in its turn.
+    reading.catch(() => {})
+    return reading
+  }
+  let at = start
+  for (let ahead = at < end ? read(at) : undefined; ahead;) {
+    const found = await ahead
+    // What is missing up to the end was compacted away.
+    ahead = found.to > at && found.to < end ? read(found.to) : undefined
+    at = found.to
+    yield found
+  }
+}

@@ -1,0 +1,145 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
+import type { ReplayReport } from '../../../src/pipeline/replay/replay.ts'
+import { deadBench, type DeadBench } from '../../pipeline/dead-records.ts'
+import { backend } from '../../servers/servers.ts'
+import { aFolder, plainEnv, redrive, type Ran } from '../run-cli.ts'
+
+const { url, missing } = backend('kafka')
+const main = join(import.meta.dirname, '../../../src/cli/main.ts')
+
+describe.skipIf(missing)('redrive pipeline', { timeout: 60_000 }, () => {
+  const folder = aFolder()
+  let bench: DeadBench
+  let config: string
+
+  beforeEach(async () => {
+    bench = await deadBench(url, { graph: 'docs' })
+    config = join(folder, `${bench.name}.yaml`)
+    const { inputTopic, dlq } = bench.settings
+    const graph = `
+cluster_id: ${bench.name}
+kafka: kafka://${url}
+graphs:
+  - graph_id: docs
+    nodes:
+      - node_id: node-1
+        name: parser
+        kafka_input_topic: ${inputTopic}
+        module: { function: parse }
+        dlq_config: { topic: ${dlq.topic} }
+`
+    writeFileSync(config, graph)
+  })
+
+  afterEach(() => bench.close())
+
+  const run = (...args: string[]): Promise<Ran> =>
+    redrive(['pipeline', ...args, '--config', config])
+
+  it('replays a node, and says what became of its records', async () => {
+    await bench.dies([
+      { id: 'a', offset: 1 },
+      { id: 'b', offset: 2, errorType: 'MODULE_UNAVAILABLE' },
+    ])
+    const dry = await run('replay', 'parser', '--dry-run')
+    expect(dry.out).toContain('2 records would be sent back.')
+    const some = await run('replay', 'parser', '--filter', 'error_type=TIMEOUT')
+    expect(some.out).toContain('1 record sent back.\n1 record passed')
+    expect(some.exit).toBe(0)
+    const rest = await run('replay', 'node-1', '--json', '--rate', '1000', '--limit', '5')
+    expect(JSON.parse(rest.out)).toMatchObject({ sent: 1, passed: 1, done: true })
+    expect(await bench.read(bench.settings.inputTopic)).toHaveLength(2)
+  })
+
+  it('stops when it is told to, and goes on later', async () => {
+    const all = Array.from({ length: 200 }, (_, n) => ({ id: `s${n}`, key: `k${n}`, offset: n }))
+    await bench.dies(all)
+    const sent = async (): Promise<number> => (await bench.read(bench.settings.inputTopic)).length
+    const args = ['pipeline', 'replay', 'parser', '--config', config]
+    const child = spawn(process.execPath, [main, ...args, '--rate', '20'], { env: plainEnv })
+    const exited = once(child, 'close')
+    const out = text(child.stdout)
+    await expect.poll(sent, { timeout: 20_000 }).toBeGreaterThan(0)
+    child.kill('SIGINT')
+    expect(await exited).toEqual([130, null])
+    expect(await out).toContain('Stopped. Run the same command again to go on where it was.')
+    expect(await sent()).toBeLessThan(200)
+    expect((await run('replay', 'parser')).out).toContain('200 records sent back.')
+    expect(await sent()).toBe(200)
+  })
+
+  it('counts what stands', async () => {
+    await bench.dies([
+      { id: 'a', offset: 1 },
+      { id: 'b', offset: 2 },
+    ])
+    await run('replay', 'parser', '--limit', '1')
+    const { out } = await run('status', '--json')
+    expect(JSON.parse(out)).toMatchObject([{ node: 'node-1', depth: 1, quarantined: 0 }])
+    expect((await run('status')).out).toMatch(/NODE +DEAD +OLDEST +QUARANTINED\nparser +1 /)
+  })
+
+  it('says what is wrong with what was asked', async () => {
+    const wrong = async (...args: string[]): Promise<string> => {
+      const { err, exit } = await run(...args)
+      expect(exit).toBe(2)
+      return err
+    }
+    expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
+    expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
+    expect(await wrong('replay', 'parser', '--limit', 'many')).toContain('limit is a number')
+    const { err } = await redrive(['pipeline', 'status', '--config', join(folder, 'none.yaml')])
+    expect(err).toContain('cannot be read')
+  })
+})
+
+describe('what is printed', () => {
+  const report: ReplayReport = {
+    id: 'abc',
+    sent: 1200,
+    quarantined: 3,
+    passed: 4,
+    left: 1,
+    positions: [5],
+    ends: [9],
+    startedAt: '',
+    done: false,
+    asked: '',
+    dryRun: false,
+  }
+  const dlq = { topic: `dlq.prod.${'x'.repeat(90)}`, maxReprocessCount: 3 }
+
+  it('fits, and says how to go on', () => {
+    const lines = summary({ name: 'parser', dlq: dlq as never }, report, 80)
+    expect(lines.filter(({ length }) => length > 80)).toEqual([])
+    expect(lines.slice(1)).toEqual([
+      '1,200 records sent back.',
+      '3 records quarantined: replayed 3 times already.',
+      '4 records passed: other ones, or replayed or erased before.',
+      '1 record left: they cannot be sent back as they are.',
+      'Stopped. Run the same command again to go on where it was.',
+      'Replay abc',
+    ])
+  })
+
+  it('shows a node of which nobody knows, and why', () => {
+    const row: StatusRow = {
+      graph: 'g',
+      node: 'n',
+      name: 'a node with a name that is longer than any line of a terminal could ever be, really',
+      depth: null,
+      oldestMs: null,
+      quarantined: 0,
+      problem: 'the cluster failed',
+    }
+    const lines = standings([row, { ...row, depth: 12_000, oldestMs: 0 }], 3_600_000, 80)
+    expect(lines.filter(({ length }) => length > 80)).toEqual([])
+    expect(lines.join('\n')).toMatch(/\?.*-.*0\n.*12,000.*1 h/)
+  })
+})

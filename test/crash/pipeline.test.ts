@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { lacksPrivate } from '../servers/private.ts'
+import { maxDeliveries } from './pipeline/plan.ts'
+import { found, soak } from './pipeline/soak.ts'
+
+const lacking = lacksPrivate.kafka()
+
+describe.skipIf(lacking)(`nodes of a pipeline${lacking ? ` (${lacking})` : ''}`, () => {
+  it('lose nothing and send nothing twice in transactions, though the broker is killed too', async () => {
+    const verdict = await soak({
+      records: 2000,
+      poisons: 2,
+      consumers: 3,
+      seed: 3,
+      workMs: 10,
+      transactional: true,
+      restarts: 1,
+      limitSeconds: 150,
+    })
+    expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+    expect(verdict.routed + verdict.dead).toBe(2000)
+    expect(verdict.restarts).toBe(1)
+  }, 240_000)
+
+  it('dead-letter a record that ends its process after exactly its limit, and go on', async () => {
+    const verdict = await soak({
+      records: 600,
+      poisons: 1,
+      consumers: 1,
+      seed: 1,
+      workMs: 1,
+      transactional: false,
+      restarts: 0,
+      limitSeconds: 100,
+    })
+    expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+    expect(verdict.kills).toBe(0)
+    expect(Object.values(verdict.poisonRuns)).toEqual([maxDeliveries])
+  }, 240_000)
+})

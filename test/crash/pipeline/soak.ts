@@ -1,0 +1,322 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { readStream } from '../../../src/pipeline/stream.ts'
+import { unseal } from '../../../src/pipeline/dead/envelope.ts'
+import { pipelineBench, streamOf, type PipelineBench } from '../../pipeline/pipeline-bench.ts'
+import type { PrivateServer } from '../../servers/control.ts'
+import { privateKafka } from '../../servers/private.ts'
+import { chance, type Chance } from '../chance.ts'
+import {
+  idOf,
+  maxDeliveries,
+  planOf,
+  type BugName,
+  type ChildSettings,
+  type Planned,
+} from './plan.ts'
+
+export interface SoakSettings extends Planned {
+  consumers: number
+  seed: number
+  /** How long a module takes. */
+  workMs: number
+  transactional: boolean
+  /** The broker is killed and started again so often. */
+  restarts: number
+  /** When not all is done by then, something is stuck. */
+  limitSeconds: number
+  bug?: BugName
+  say?: (line: string) => void
+}
+
+/** What became of all records. The first ones must be 0. */
+export interface Verdict {
+  /** Neither routed nor dead. */
+  lost: number
+  /** Routed or dead, and never sent. */
+  ghost: number
+  /** Routed and dead. */
+  both: number
+  /** Of a good record, dead; of a bad one, routed. */
+  wrong: number
+  /** Dead records with another value than was sent. */
+  changed: number
+  /** Poison that ran more often than it may. */
+  overrun: number
+  /** Not all was done in time. */
+  stuck: number
+  /** Routed or dead more than once: only where a process died between sending and saying so. With transactions, 0. */
+  duplicatesRouted: number
+  duplicatesDead: number
+  records: number
+  routed: number
+  dead: number
+  poisonRuns: Record<string, number>
+  kills: number
+  pauses: number
+  joins: number
+  leaves: number
+  restarts: number
+  seconds: number
+  transactional: boolean
+  examples: string[]
+}
+
+export const faults = ['lost', 'ghost', 'both', 'wrong', 'changed', 'overrun', 'stuck'] as const
+
+const sessionMs = 1000
+
+/** Nodes of one group on a broker of their own, killed, frozen, joined and left, until every record has come to an end. */
+export async function soak(settings: SoakSettings): Promise<Verdict> {
+  const server = await privateKafka()
+  const dir = mkdtempSync(join(tmpdir(), 'redrive-soak-'))
+  const bench = pipelineBench(server.url)
+  let crew: Crew | undefined
+  try {
+    await bench.topic('in', 8)
+    await bench.topic('out', 4)
+    await bench.topic('dead', 4)
+    await send(bench, settings)
+    crew = new Crew(settings, server.url, dir, bench.name)
+    const startMs = performance.now()
+    const isOver = await trouble(settings, bench, crew, server)
+    await crew.dismiss()
+    const seconds = (performance.now() - startMs) / 1000
+    const verdict = await judge(settings, bench, dir)
+    return { ...verdict, ...crew.counts, stuck: isOver ? 0 : 1, seconds }
+  } finally {
+    crew?.abandon()
+    await bench.close().catch(() => {})
+    await server.remove()
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function send(bench: PipelineBench, planned: Planned): Promise<void> {
+  const { records } = planned
+  for (let n = 0; n < records; n += 1000) {
+    const lot = Array.from({ length: Math.min(1000, records - n) }, (_, more) => n + more)
+    await bench.put(
+      `${bench.name}.in`,
+      lot.map((one) => ({
+        key: `key-${one % 997}`,
+        partition: one % 8,
+        value: valueOf(one, planned),
+      })),
+    )
+  }
+}
+
+function valueOf(n: number, planned: Planned): Buffer {
+  const id = idOf(n, planned)
+  return planOf(n, planned) === 'malformed' ? Buffer.from(`\u0000${id}`) : streamOf(id)
+}
+
+/** Injects faults until all is done. False: it took too long. */
+async function trouble(
+  settings: SoakSettings,
+  bench: PipelineBench,
+  crew: Crew,
+  server: PrivateServer,
+): Promise<boolean> {
+  const dice = chance(settings.seed)
+  const endMs = performance.now() + settings.limitSeconds * 1000
+  const { records, restarts, say = () => {} } = settings
+  let done = 0
+  const quiet = new AbortController()
+  const faulting = (async () => {
+    for (;;) {
+      await setTimeout(dice.between(500, 1500))
+      if (quiet.signal.aborted) return
+      await crew.fault(dice)
+      const due = Math.floor((done / records) * (restarts + 1))
+      if (crew.counts.restarts < Math.min(due, restarts)) {
+        crew.counts.restarts += 1
+        await server.kill9()
+        await setTimeout(dice.between(200, 1000))
+        await server.start()
+      }
+    }
+  })()
+  while (performance.now() < endMs && done < records) {
+    await setTimeout(1000)
+    const committed = await bench.committed(`${bench.name}.group`).catch(() => [])
+    done = Math.max(
+      done,
+      committed.reduce((sum, offset) => sum + Math.max(0, offset), 0),
+    )
+    say(`${done} of ${records}, ${JSON.stringify(crew.counts)}`)
+    // The last few get some peace, or those that end their process would never have an end themselves.
+    if (done >= records * 0.97) quiet.abort()
+  }
+  quiet.abort()
+  await faulting
+  return done >= records
+}
+
+/** The processes of a run, and the only ones that it ever signals. */
+class Crew {
+  readonly counts = { kills: 0, pauses: 0, joins: 0, leaves: 0, restarts: 0 }
+  readonly #spawn: () => void
+  readonly #members = new Set<ChildProcess>()
+  readonly #paused = new Set<ChildProcess>()
+  readonly #least: number
+  #isOver = false
+  #born = 0
+
+  constructor(settings: SoakSettings, url: string, dir: string, prefix: string) {
+    const { consumers, workMs, transactional, bug } = settings
+    this.#least = consumers
+    this.#spawn = () => {
+      const told: ChildSettings = {
+        url,
+        dir,
+        prefix,
+        name: `node-${++this.#born}`,
+        sessionMs,
+        workMs,
+        transactional,
+        ...(bug ? { bug } : {}),
+      }
+      const file = fileURLToPath(new URL('./consumer.ts', import.meta.url))
+      const child = spawn(process.execPath, [file, JSON.stringify(told)], {
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+        env: { ...process.env, NODE_NO_WARNINGS: '1' },
+      })
+      this.#members.add(child)
+      child.once('exit', () => {
+        this.#members.delete(child)
+        this.#paused.delete(child)
+        if (!this.#isOver && this.#members.size < this.#least) this.#spawn()
+      })
+    }
+    for (let n = 0; n < consumers; n++) this.#spawn()
+  }
+
+  /** Kills 40 %, pauses beyond the session 20 %, joins and leaves 40 %. */
+  async fault(dice: Chance): Promise<void> {
+    const able = [...this.#members].filter((child) => !this.#paused.has(child))
+    const victim = dice.pick(able)
+    const roll = dice.next()
+    if (!victim || able.length < 2) return
+    if (roll < 0.4) {
+      this.counts.kills += 1
+      victim.kill('SIGKILL')
+    } else if (roll < 0.6) {
+      this.counts.pauses += 1
+      this.#paused.add(victim)
+      victim.kill('SIGSTOP')
+      void this.#wakeAfter(victim, dice.between(1.5, 3) * sessionMs)
+    } else if (this.#members.size > this.#least) {
+      this.counts.leaves += 1
+      victim.kill('SIGTERM')
+    } else {
+      this.counts.joins += 1
+      this.#spawn()
+    }
+  }
+
+  async #wakeAfter(victim: ChildProcess, ms: number): Promise<void> {
+    await setTimeout(ms)
+    this.#paused.delete(victim)
+    victim.kill('SIGCONT')
+  }
+
+  async dismiss(): Promise<void> {
+    this.#isOver = true
+    for (const child of this.#members) {
+      child.kill('SIGCONT')
+      child.kill('SIGTERM')
+    }
+    const endMs = performance.now() + 15_000
+    while (this.#members.size > 0) {
+      await setTimeout(50)
+      if (performance.now() > endMs) this.abandon()
+    }
+  }
+
+  abandon(): void {
+    this.#isOver = true
+    for (const child of this.#members) child.kill('SIGKILL')
+  }
+}
+
+type Judged = Omit<
+  Verdict,
+  'stuck' | 'kills' | 'pauses' | 'joins' | 'leaves' | 'restarts' | 'seconds'
+>
+
+/** Looks at what lies in the topics, as those who read only what is committed see it. */
+async function judge(settings: SoakSettings, bench: PipelineBench, dir: string): Promise<Judged> {
+  const { records, transactional } = settings
+  const examples: string[] = []
+  const note = (kind: string, id: string): number => {
+    if (examples.length < 20) examples.push(`${kind}: ${id}`)
+    return 1
+  }
+  const routed = tally(
+    (await bench.read(`${bench.name}.out`)).map(({ value }) => readStream(value)?.streamId ?? '?'),
+  )
+  const values = new Map<string, Buffer>()
+  const deadIds = (await bench.read(`${bench.name}.dead`)).map(({ value }) => {
+    const envelope = unseal(value)!
+    const bytes = Buffer.from(envelope.value)
+    const id = readStream(bytes)?.streamId ?? bytes.subarray(1).toString()
+    values.set(id, bytes)
+    return id
+  })
+  const dead = tally(deadIds)
+  const sent = new Set<string>()
+  const found = { lost: 0, ghost: 0, both: 0, wrong: 0, changed: 0, overrun: 0 }
+  for (let n = 0; n < records; n++) {
+    const id = idOf(n, settings)
+    const plan = planOf(n, settings)
+    sent.add(id)
+    const isRouted = routed.has(id)
+    const isDead = dead.has(id)
+    if (!isRouted && !isDead) found.lost += note('lost', id)
+    if (isRouted && isDead) found.both += note('both', id)
+    const goesOn = plan === 'good' || plan === 'flaky'
+    if (goesOn ? isDead : isRouted) found.wrong += note('wrong', id)
+    const value = values.get(id)
+    if (value && Buffer.compare(value, valueOf(n, settings)) !== 0)
+      found.changed += note('changed', id)
+  }
+  for (const id of [...routed.keys(), ...dead.keys()])
+    if (!sent.has(id)) found.ghost += note('ghost', id)
+  const log = join(dir, 'poison.log')
+  const runs = tally(existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean) : [])
+  for (const [id, count] of runs)
+    if (count > maxDeliveries) found.overrun += note('overrun', `${id}, ${count} times`)
+  const extra = (counts: Map<string, number>): number =>
+    [...counts.values()].reduce((sum, count) => sum + count - 1, 0)
+  return {
+    ...found,
+    duplicatesRouted: extra(routed),
+    duplicatesDead: extra(dead),
+    records,
+    routed: routed.size,
+    dead: dead.size,
+    poisonRuns: Object.fromEntries(runs),
+    transactional,
+    examples,
+  }
+}
+
+function tally(ids: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
+  return counts
+}
+
+/** What must not be. Duplicates count where transactions promise none. */
+export function found(verdict: Verdict): string[] {
+  const kinds: string[] = faults.filter((kind) => verdict[kind] > 0)
+  const { transactional, duplicatesRouted, duplicatesDead } = verdict
+  if (transactional && duplicatesRouted + duplicatesDead > 0) kinds.push('duplicates')
+  return kinds
+}

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Fetcher } from '../../src/kafka/fetcher.ts'
+import { pipelineBench, type PipelineBench } from '../pipeline/pipeline-bench.ts'
+import { backend } from '../servers/servers.ts'
+
+const { url, missing } = backend('kafka')
+const ignore = (): void => {}
+
+describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
+  let bench: PipelineBench
+  let fetcher: Fetcher
+
+  beforeEach(() => {
+    bench = pipelineBench(url)
+    const { cluster, name: groupId } = bench
+    fetcher = new Fetcher({ cluster, groupId, trouble: ignore, well: ignore })
+  })
+
+  afterEach(async () => {
+    await fetcher.close()
+    await bench.close()
+  })
+
+  it('reads for several at the same time', async () => {
+    const topic = await bench.topic('read', 2)
+    for (const partition of [0, 1])
+      await bench.put(topic, [{ value: Buffer.from(`in ${partition}`), partition }])
+    // The session with the broker begins with the first one.
+    await fetcher.read({ topic, partition: 0 }, 0)
+    const asked = Array.from({ length: 20 }, (_, n) => n % 2)
+    const found = await Promise.all(asked.map((partition) => fetcher.read({ topic, partition }, 0)))
+    expect(found.map(({ records }) => records.map(({ value }) => value.toString()))).toEqual(
+      asked.map((partition) => [`in ${partition}`]),
+    )
+  })
+
+  it('goes on reading after what went wrong', async () => {
+    const topic = await bench.topic('read')
+    await bench.put(topic, [{ value: Buffer.from('a') }])
+    const wrong = fetcher.read({ topic, partition: 0 }, 99)
+    const right = fetcher.read({ topic, partition: 0 }, 0)
+    await expect(wrong).rejects.toThrow()
+    expect((await right).records).toHaveLength(1)
+  })
+})

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest'
+import { Caller, type Called } from '../../src/pipeline/calling.ts'
+import { incoming } from '../../src/pipeline/incoming.ts'
+import type { Module } from '../../src/pipeline/modules/module.ts'
+import { nodeSettings, type NodeInput } from '../../src/pipeline/graph/settings.ts'
+import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
+import { streamOf } from './pipeline-bench.ts'
+
+interface Bench {
+  clock: FakeClock
+  /** When each call began. */
+  atMs: number[]
+  retries: string[]
+  call: (signal?: AbortSignal) => Promise<Called>
+}
+
+function bench(module: Module, node: Partial<NodeInput> = {}): Bench {
+  const clock = fakeClock()
+  const startMs = clock.mono()
+  const atMs: number[] = []
+  const retries: string[] = []
+  const caller = new Caller({
+    clock,
+    settings: nodeSettings({ cluster: 'c', node: 'n', ...node }),
+    module: (call) => {
+      atMs.push(clock.mono() - startMs)
+      return module(call)
+    },
+    onRetry: (streamId, retry, { errorType }) => retries.push(`${streamId} ${retry} ${errorType}`),
+  })
+  const call = async (signal = new AbortController().signal): Promise<Called> =>
+    caller.call(incoming(streamOf('one', 'text'))!, signal)
+  return { clock, atMs, retries, call }
+}
+
+const unavailable = (): never => {
+  throw Object.assign(new Error('14 UNAVAILABLE: away'), { code: 14 })
+}
+
+describe('calls of a module', () => {
+  it('pause for n times the backoff before retry n, and give up after the last', async () => {
+    const { clock, atMs, retries, call } = bench(unavailable)
+    const called = call()
+    await clock.advance(60_000)
+    expect(await called).toMatchObject({
+      kind: 'failed',
+      retries: 3,
+      error: { errorType: 'MODULE_UNAVAILABLE' },
+    })
+    expect(atMs).toEqual([0, 1000, 3000, 6000])
+    expect(retries).toEqual([1, 2, 3].map((n) => `one ${n} MODULE_UNAVAILABLE`))
+  })
+
+  it('wait as long as the other side asks for', async () => {
+    const { clock, atMs, call } = bench(() => {
+      throw Object.assign(new Error('slow down'), { status: 429, retryAfterMs: 5000 })
+    })
+    const called = call()
+    await clock.advance(60_000)
+    await called
+    expect(atMs).toEqual([0, 5000, 10_000, 15_000])
+  })
+
+  it('end when their time is over, each and all together', async () => {
+    const signals: AbortSignal[] = []
+    const { clock, atMs, call } = bench(
+      ({ signal }) => {
+        signals.push(signal)
+        return new Promise(() => {})
+      },
+      { timeoutMs: 10_000, deadlineMs: 25_000, dlq: { maxRetries: 9 } },
+    )
+    const called = call()
+    await clock.advance(60_000)
+    expect(await called).toMatchObject({ kind: 'failed', error: { errorType: 'TIMEOUT' } })
+    expect(atMs).toEqual([0, 11_000, 23_000])
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true, true])
+    expect(clock.mono()).toBeGreaterThan(25_000)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('end when the record is somebody else’s', async () => {
+    const leaving = new AbortController()
+    const { clock, atMs, call } = bench(unavailable)
+    const called = call(leaving.signal)
+    await clock.advance(500)
+    leaving.abort()
+    await clock.advance(60_000)
+    expect(await called).toMatchObject({ kind: 'failed' })
+    expect(atMs.length).toBeLessThanOrEqual(2)
+  })
+
+  it('tell a module that looks when its record is somebody else’s', async () => {
+    const leaving = new AbortController()
+    const heard = Promise.withResolvers<void>()
+    const { call } = bench(
+      ({ signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => {
+            heard.resolve()
+            reject(signal.reason as Error)
+          })
+        }),
+    )
+    const called = call(leaving.signal)
+    leaving.abort(new Error('gone'))
+    await heard.promise
+    expect(await called).toMatchObject({ kind: 'failed', retries: 0 })
+  })
+
+  it.each<[string, Module, Called]>([
+    ['nothing', () => undefined, { kind: 'processed' }],
+    ['success', async () => ({ success: true }), { kind: 'processed' }],
+    [
+      'that it cannot',
+      () => ({ success: false, error: 'no PDF' }),
+      { kind: 'refused', error: 'no PDF', retries: 0 },
+    ],
+  ])('take %s for an answer', async (_, module, expected) => {
+    expect(await bench(module).call()).toEqual(expected)
+  })
+
+  it('give the module the document, and take another one from it', async () => {
+    const { call } = bench(({ document, node, attempt, stream }) => {
+      expect([node, attempt, stream.streamId]).toEqual(['n', 1, 'one'])
+      return { success: true, document: { body: Buffer.from(document!.body.toReversed()) } }
+    })
+    const called = await call()
+    expect(called).toMatchObject({ kind: 'processed' })
+    const body = called.kind === 'processed' ? called.document!.body : []
+    expect(Buffer.from(body).toString()).toBe('txet')
+  })
+})

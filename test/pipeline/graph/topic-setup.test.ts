@@ -1,0 +1,254 @@
+import {
+  ConfigResourceTypes,
+  IncrementalAlterConfigOperationTypes,
+  type Admin,
+} from '@platformatic/kafka'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { Cluster } from '../../../src/kafka/cluster.ts'
+import { Sender } from '../../../src/kafka/sender.ts'
+import { configsOf, createTopic, partitionsOf } from '../../../src/kafka/topics.ts'
+import { seal } from '../../../src/pipeline/dead/envelope.ts'
+import {
+  nodeSettings,
+  type NodeInput,
+  type NodeSettings,
+} from '../../../src/pipeline/graph/settings.ts'
+import { createTopics } from '../../../src/pipeline/graph/topic-setup.ts'
+import { kafkaPlace } from '../../servers/broker-places.ts'
+import type { Place } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
+
+const { url, missing } = backend('kafka')
+
+describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
+  let place: Place
+  let cluster: Cluster
+  let admin: Admin
+
+  beforeEach(() => {
+    place = kafkaPlace(url)
+    cluster = new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-test' })
+    admin = cluster.admin()
+  })
+
+  afterEach(async () => {
+    await admin.close()
+    await place.clear()
+  })
+
+  const aNode = (more: Partial<NodeInput> = {}): NodeSettings =>
+    nodeSettings({
+      cluster: 'test',
+      node: 'parser',
+      inputTopic: `${place.name}.in`,
+      partitions: 2,
+      ...more,
+      dlq: {
+        topic: `${place.name}.dead`,
+        quarantineTopic: `${place.name}.quarantine`,
+        ...more.dlq,
+      },
+    })
+
+  const told = async (topic: string): Promise<Record<string, string | undefined>> => {
+    const configs = (await configsOf(cluster, admin, [topic])).get(topic)
+    const names = ['cleanup.policy', 'retention.ms', 'retention.bytes', 'max.message.bytes']
+    return Object.fromEntries(names.map((name) => [name, configs?.get(name)]))
+  }
+
+  const made = (topic: string, configs: Record<string, string> = {}): Promise<boolean> =>
+    createTopic(cluster, admin, { topic, partitions: 1, replicas: -1, configs })
+
+  const ours = async (): Promise<string[]> =>
+    (await admin.listTopics()).filter((topic) => topic.startsWith(place.name)).sort()
+
+  const problemsOf = async (nodes: NodeSettings[]): Promise<string[]> =>
+    (await createTopics(cluster, nodes)).map(({ code, message }) => {
+      expect(code).toBe('STORE_UNSAFE')
+      return message.replaceAll(`${place.name}.`, '')
+    })
+
+  it('creates what is missing, such that dead records stay and fit', async () => {
+    const node = aNode({ dlqRetentionMs: 86_400_000 })
+    expect(await createTopics(cluster, [node])).toEqual([])
+    expect(await ours()).toEqual([node.dlq.topic, node.inputTopic, node.dlq.quarantineTopic])
+    for (const topic of await ours()) expect(await partitionsOf(cluster, admin, topic)).toBe(2)
+    const input = await told(node.inputTopic)
+    const maxBytes = String(Number(input['max.message.bytes']) + 256 * 1024)
+    expect(input['cleanup.policy']).toBe('delete')
+    expect(await told(node.dlq.topic)).toEqual({
+      'cleanup.policy': 'compact,delete',
+      'retention.ms': '86400000',
+      'retention.bytes': '-1',
+      'max.message.bytes': maxBytes,
+    })
+    expect(await told(node.dlq.quarantineTopic)).toEqual({
+      'cleanup.policy': 'compact,delete',
+      'retention.ms': '-1',
+      'retention.bytes': '-1',
+      'max.message.bytes': maxBytes,
+    })
+  })
+
+  it('makes room for the envelope of the largest record', async () => {
+    const node = aNode()
+    await createTopics(cluster, [node])
+    const sender = new Sender(cluster)
+    const maxBytes = Number((await told(node.inputTopic))['max.message.bytes'])
+    const value = Buffer.alloc(maxBytes - 200, 7)
+    const record = { partition: 0, offset: 0, timestampMs: 1, key: undefined, headers: [], value }
+    const envelope = seal({
+      record: { ...record, topic: node.inputTopic },
+      isStream: false,
+      cluster: node.cluster,
+      graph: node.graph,
+      node: node.node,
+      errorType: 'ERROR',
+      message: '\u20ac'.repeat(20_000),
+      stack: '\u20ac'.repeat(50_000),
+      failedMs: 1,
+      firstFailedMs: 1,
+      retries: 3,
+      reprocessed: 0,
+      quarantined: false,
+      replayable: true,
+    })
+    const headers = new Map<Buffer, Buffer>()
+    try {
+      await sender.send({ topic: node.inputTopic, written: { value, headers } })
+      const key = Buffer.from('key')
+      await sender.send({ topic: node.dlq.topic, written: { value: envelope, headers, key } })
+    } finally {
+      await sender.close()
+    }
+  })
+
+  it('makes room for what a large input topic takes', async () => {
+    const node = aNode()
+    await made(node.inputTopic, { 'max.message.bytes': '5000000' })
+    expect(await createTopics(cluster, [node])).toEqual([])
+    expect(await told(node.dlq.topic)).toMatchObject({ 'max.message.bytes': '5262144' })
+    expect(await partitionsOf(cluster, admin, node.inputTopic)).toBe(1)
+  })
+
+  it('changes nothing the second time, and has nothing to tell', async () => {
+    const node = aNode()
+    await createTopics(cluster, [node])
+    const before = await told(node.dlq.topic)
+    expect(await createTopics(cluster, [aNode({ partitions: 5 })])).toEqual([])
+    expect(await told(node.dlq.topic)).toEqual(before)
+    expect(await partitionsOf(cluster, admin, node.dlq.topic)).toBe(2)
+  })
+
+  it('can be called by several at once', async () => {
+    const node = aNode()
+    const others = Array.from(
+      { length: 4 },
+      () => new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-test' }),
+    )
+    const told = await Promise.all(others.map((cluster) => createTopics(cluster, [node])))
+    expect(told.flat()).toEqual([])
+    expect(await ours()).toHaveLength(3)
+  })
+
+  it('tells of a DLQ topic that loses, refuses or cannot forget, and leaves it as it is', async () => {
+    const node = aNode({ dlqRetentionMs: 86_400_000 })
+    const configs = {
+      'retention.ms': '3600000',
+      'retention.bytes': '1000000',
+      'max.message.bytes': '100000',
+    }
+    await made(node.dlq.topic, configs)
+    expect(await problemsOf([node])).toEqual([
+      'the topic dead loses dead records: retention.ms is 3600000, asked for 86400000',
+      'the topic dead loses dead records: retention.bytes is 1000000, not -1',
+      'the topic dead keeps what is erased: cleanup.policy is delete, not compact,delete',
+      expect.stringMatching(
+        /^the topic dead refuses large dead records: max.message.bytes is 100000, less than \d+$/,
+      ),
+    ])
+    expect(await told(node.dlq.topic)).toMatchObject({ 'cleanup.policy': 'delete', ...configs })
+  })
+
+  it('tells of a quarantine topic that loses what waits there', async () => {
+    const node = aNode()
+    await made(node.dlq.quarantineTopic, {
+      'cleanup.policy': 'compact,delete',
+      'retention.ms': String(365 * 86_400_000),
+      'max.message.bytes': '9000000',
+    })
+    expect(await problemsOf([node])).toEqual([
+      'the topic quarantine loses dead records: retention.ms is 31536000000, asked for -1',
+    ])
+  })
+
+  it('is content with a DLQ topic that is only compacted, or keeps for longer', async () => {
+    const one = aNode()
+    await made(one.dlq.topic, {
+      'cleanup.policy': 'compact',
+      'retention.ms': '1000',
+      'max.message.bytes': '9000000',
+    })
+    await made(one.dlq.quarantineTopic, {
+      'cleanup.policy': 'compact,delete',
+      'retention.ms': '-1',
+      'max.message.bytes': '9000000',
+    })
+    expect(await problemsOf([one])).toEqual([])
+  })
+
+  it('tells when an input topic has grown beyond its DLQ topic', async () => {
+    const node = aNode()
+    await createTopics(cluster, [node])
+    await admin.incrementalAlterConfigs({
+      resources: [
+        {
+          resourceType: ConfigResourceTypes.TOPIC,
+          resourceName: node.inputTopic,
+          configs: [
+            {
+              name: 'max.message.bytes',
+              configOperation: IncrementalAlterConfigOperationTypes.SET,
+              value: '8000000',
+            },
+          ],
+        },
+      ],
+    })
+    expect(await problemsOf([node])).toEqual([
+      expect.stringContaining('the topic dead refuses large dead records'),
+      expect.stringContaining('the topic quarantine refuses large dead records'),
+    ])
+  })
+
+  it('creates no DLQ topic for a node that has none', async () => {
+    const node = aNode({ dlq: { enabled: false } })
+    await createTopics(cluster, [node])
+    expect(await ours()).toEqual([node.inputTopic])
+  })
+
+  it('creates the topics of many nodes', async () => {
+    const nodes = ['a', 'b', 'c'].map((id) =>
+      aNode({
+        node: id,
+        inputTopic: `${place.name}.${id}.in`,
+        dlq: { topic: `${place.name}.${id}.dead`, quarantineTopic: `${place.name}.${id}.kept` },
+      }),
+    )
+    expect(await createTopics(cluster, nodes)).toEqual([])
+    expect(await ours()).toHaveLength(9)
+  })
+
+  it('tells that the cluster is not there', async () => {
+    const nowhere = new Cluster({
+      url: 'kafka://127.0.0.1:1',
+      clock: systemClock,
+      timeoutMs: 1000,
+      clientId: 'redrive-test',
+    })
+    await expect(createTopics(nowhere, [aNode()])).rejects.toMatchObject({
+      code: 'MAILBOX_UNAVAILABLE',
+    })
+  })
+})

@@ -1,0 +1,273 @@
+import * as fc from 'fast-check'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { findProgram } from '../../../scripts/servers/machine.ts'
+import { RedriveError } from '../../../src/errors.ts'
+import type { PipelineEvent } from '../../../src/pipeline/events.ts'
+import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
+import type { NodeStanding } from '../../../src/pipeline/metrics/standing.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
+
+const ops = join(import.meta.dirname, '..', '..', '..', 'ops', 'prometheus')
+const parser = { cluster: 'prod', graph: 'g', node: 'parser' }
+const labels = 'cluster="prod",graph="g",node_id="parser"'
+const topic = 'dlq.prod.parser'
+const streamId = 's'
+const message = 'it failed'
+type Died = Extract<PipelineEvent, { errorType: string; topic: string }>
+const died = (errorType = 'TIMEOUT', place = parser): Died => ({
+  ...place,
+  type: 'dead-lettered',
+  streamId,
+  errorType,
+  message,
+  topic,
+})
+const away = new RedriveError('MAILBOX_UNAVAILABLE', 'the cluster is away')
+
+/** The metrics, a clock to move, and what stands, which a test may change. */
+function metricsOf(...standing: NodeStanding[]) {
+  const clock = fakeClock()
+  const troubles: unknown[] = []
+  const trouble = (error: unknown): unknown => troubles.push(error)
+  const metrics = new PipelineMetrics({ clock, trouble, standing: async () => standing })
+  return { clock, metrics, standing, troubles }
+}
+
+/** Reads the text format strictly: one head per metric, all of its series behind it, each once. */
+function parse(text: string): Map<string, number> {
+  const found = new Map<string, number>()
+  const heads = new Set<string>()
+  let current = ''
+  expect(text === '' || text.endsWith('\n')).toBe(true)
+  const lines = text.split('\n').slice(0, -1)
+  for (const [at, line] of lines.entries()) {
+    const help = /^# HELP (\w+) .+$/.exec(line)
+    if (help) {
+      current = help[1]!
+      expect(heads).not.toContain(current)
+      heads.add(current)
+      const type = current.endsWith('_total') ? 'counter' : 'gauge'
+      expect(lines[at + 1]).toBe(`# TYPE ${current} ${type}`)
+    } else if (!line.startsWith('# TYPE')) {
+      const sample =
+        /^(\w+)(\{(?:\w+="(?:[^"\\]|\\[\\"n])*",?)+\}) (\d+(?:\.\d+)?(?:e[+-]\d+)?)$/.exec(line)
+      expect(sample?.[1], line).toBe(current)
+      const series = `${current}${sample![2]}`
+      expect(found).not.toContain(series)
+      found.set(series, Number(sample![3]))
+    }
+  }
+  return found
+}
+
+describe('PipelineMetrics', () => {
+  it('counts what nodes tell', async () => {
+    const { metrics } = metricsOf()
+    metrics.count({ ...parser, type: 'routed', streamId })
+    metrics.count({ ...parser, type: 'routed', streamId })
+    metrics.count({ ...parser, type: 'logical-failure', streamId, message })
+    metrics.count({ ...parser, type: 'retry', streamId, retry: 1, errorType: 'TIMEOUT' })
+    metrics.count(died('TIMEOUT'))
+    metrics.count(died('TIMEOUT'))
+    metrics.count(died('MALFORMED'))
+    metrics.count({ ...died('TIMEOUT'), type: 'quarantined' })
+    metrics.count({ ...parser, type: 'publish-failed', topic, error: away })
+    metrics.count({ ...parser, type: 'trouble', error: away })
+    expect(Object.fromEntries(parse(await metrics.text()))).toEqual({
+      [`pipestream_dlq_messages_total{${labels},error_type="TIMEOUT"}`]: 2,
+      [`pipestream_dlq_messages_total{${labels},error_type="MALFORMED"}`]: 1,
+      [`pipestream_dlq_publish_failures_total{${labels}}`]: 1,
+      [`pipestream_dlq_quarantined_total{${labels}}`]: 1,
+      [`pipestream_records_total{${labels},outcome="routed"}`]: 2,
+      [`pipestream_records_total{${labels},outcome="logical_failure"}`]: 1,
+      [`pipestream_records_total{${labels},outcome="dead_lettered"}`]: 3,
+      [`pipestream_records_total{${labels},outcome="quarantined"}`]: 1,
+      [`pipestream_retries_total{${labels}}`]: 1,
+      [`pipestream_scrape_errors_total{${labels}}`]: 0,
+    })
+  })
+
+  it('says how many dead records stand, and how old the oldest is', async () => {
+    const { clock, metrics, standing } = metricsOf()
+    standing.push({ ...parser, topic, depth: 101, oldestMs: clock.now() - 90_500 })
+    standing.push({ ...parser, node: 'other', topic: 'other', depth: 0, oldestMs: undefined })
+    const found = parse(await metrics.text())
+    expect(found.get(`pipestream_dlq_depth{${labels},topic="${topic}"}`)).toBe(101)
+    expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(90.5)
+    const other = labels.replace('parser', 'other')
+    expect(found.get(`pipestream_dlq_depth{${other},topic="other"}`)).toBe(0)
+    expect(found.get(`pipestream_dlq_oldest_age_seconds{${other},topic="other"}`)).toBe(0)
+  })
+
+  it('has an age of 0 for a record from a clock that is ahead', async () => {
+    const { clock, metrics, standing } = metricsOf()
+    standing.push({ ...parser, topic, depth: 1, oldestMs: clock.now() + 5000 })
+    const found = parse(await metrics.text())
+    expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(0)
+  })
+
+  it('leaves out a depth that nobody knows, and counts that; other nodes keep theirs', async () => {
+    const { metrics, standing, troubles } = metricsOf()
+    standing.push({ ...parser, topic, error: away })
+    standing.push({ ...parser, node: 'other', topic: 'other', depth: 3, oldestMs: undefined })
+    await metrics.text()
+    const found = parse(await metrics.text())
+    expect([...found.keys()].filter((series) => series.includes('_depth'))).toEqual([
+      `pipestream_dlq_depth{${labels.replace('parser', 'other')},topic="other"}`,
+    ])
+    expect(found.get(`pipestream_scrape_errors_total{${labels}}`)).toBe(2)
+    expect(troubles).toEqual([away, away])
+  })
+
+  it('puts error types beyond the fiftieth of a node together', async () => {
+    const { metrics } = metricsOf()
+    for (let n = 0; n < 60; n++) metrics.count(died(`E${n}`))
+    metrics.count(died('E0'))
+    metrics.count(died('E59', { ...parser, node: 'other' }))
+    const found = parse(await metrics.text())
+    const series = [...found.keys()].filter((name) => name.includes('dlq_messages'))
+    expect(series).toHaveLength(52)
+    const count = (type: string): unknown =>
+      found.get(`pipestream_dlq_messages_total{${labels},error_type="${type}"}`)
+    expect([count('E0'), count('E49'), count('OTHER')]).toEqual([2, 1, 10])
+  })
+
+  it('tells all that the alert rules ask for', async () => {
+    const { metrics, standing } = metricsOf()
+    standing.push({ ...parser, topic, depth: 1, oldestMs: 0 })
+    metrics.count(died())
+    const told = new Set([...parse(await metrics.text()).keys()].map((name) => name.split('{')[0]))
+    const rules = readFileSync(join(ops, 'redrive-pipeline.rules.yaml'), 'utf8')
+    const asked = new Set(rules.match(/pipestream_\w+/g))
+    expect(asked.size).toBe(4)
+    expect([...asked].filter((name) => !told.has(name))).toEqual([])
+  })
+
+  it('keeps any names apart and readable', async () => {
+    const name = fc.string({ unit: 'binary', maxLength: 20 })
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(name, { minLength: 2, maxLength: 5 }), async (nodes) => {
+        const { metrics } = metricsOf()
+        for (const node of nodes) metrics.count(died('TIMEOUT', { ...parser, node }))
+        const series = [...parse(await metrics.text()).keys()]
+        const said = series
+          .filter((one) => one.startsWith('pipestream_dlq_messages'))
+          .map((one) => /node_id=("(?:[^"\\]|\\.)*")/s.exec(one)![1]!)
+          .map((text) => text.slice(1, -1).replaceAll(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c)))
+        expect(said).toEqual(nodes)
+      }),
+    )
+  })
+})
+
+const promtool = findProgram('promtool')
+const title = promtool
+  ? 'with promtool'
+  : 'with promtool, which is not installed: npm run servers -- install'
+
+describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
+  const run = (args: string[], input = ''): string => {
+    try {
+      return execFileSync(promtool!, args, { cwd: ops, input, encoding: 'utf8', stdio: 'pipe' })
+    } catch (error) {
+      const { stdout, stderr } = error as { stdout: string; stderr: string }
+      throw new Error(`promtool ${args.join(' ')}: ${stdout}${stderr}`, { cause: error })
+    }
+  }
+
+  it('the text is read without complaint, whatever the names', async () => {
+    const { metrics, standing } = metricsOf()
+    const odd = { cluster: 'a\\b"c\nd\r\te', graph: '', node: 'größe 🙂 {x="y"} #' }
+    standing.push({ ...odd, topic, depth: 1e21, oldestMs: 0 })
+    standing.push({ ...parser, topic, error: away })
+    metrics.count(died('', odd))
+    expect(run(['check', 'metrics'], await metrics.text())).toBe('')
+  })
+
+  it('the rules are valid, and fire when they must and not before', () => {
+    run(['check', 'rules', 'redrive-pipeline.rules.yaml'])
+    run(['test', 'rules', 'redrive-pipeline.test.yaml'])
+  })
+
+  /** The alerts that fire at some minute of a history that the metrics themselves have told. */
+  const firing = (history: readonly Map<string, number>[], minute: number, wanted: string[]) => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-alerts-'))
+    const names = new Set(history.flatMap((told) => [...told.keys()]))
+    const series = [...names].map((name) => ({
+      series: name,
+      values: history.map((told) => told.get(name) ?? '_').join(' '),
+    }))
+    const expr = 'sum by (alertname, node_id) (ALERTS{alertstate="firing"})'
+    const samples = wanted.map((alert) => ({
+      labels: `{alertname="${alert}",node_id="parser"}`,
+      value: 1,
+    }))
+    const question = { expr, eval_time: `${minute}m`, exp_samples: samples }
+    const file = join(folder, 'history.json')
+    const test = { interval: '1m', input_series: series, promql_expr_test: [question] }
+    const rule_files = [join(ops, 'redrive-pipeline.rules.yaml')]
+    writeFileSync(file, JSON.stringify({ rule_files, evaluation_interval: '1m', tests: [test] }))
+    try {
+      run(['test', 'rules', file])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  it('101 dead records raise DLQDepthHigh after five minutes, and one replayed clears it', async () => {
+    const { clock, metrics, standing } = metricsOf()
+    for (let n = 0; n < 101; n++) metrics.count(died(n % 2 ? 'TIMEOUT' : 'MODULE_UNAVAILABLE'))
+    const oldestMs = clock.now()
+    const history: Map<string, number>[] = []
+    for (let minute = 0; minute < 10; minute++) {
+      standing[0] = { ...parser, topic, depth: minute < 8 ? 101 : 100, oldestMs }
+      history.push(parse(await metrics.text()))
+      await clock.advance(60_000)
+    }
+    firing(history, 4, ['DLQGrowingSlowly'])
+    firing(history, 5, ['DLQDepthHigh', 'DLQGrowingSlowly'])
+    firing(history, 7, ['DLQDepthHigh', 'DLQGrowingSlowly'])
+    firing(history, 8, ['DLQGrowingSlowly'])
+  })
+
+  it('two error types with 40 a minute each raise DLQGrowing after ten minutes', async () => {
+    const { metrics } = metricsOf()
+    const history: Map<string, number>[] = []
+    for (let minute = 0; minute < 20; minute++) {
+      for (let n = 0; n < 80; n++) metrics.count(died(n % 2 ? 'TIMEOUT' : 'MALFORMED'))
+      history.push(parse(await metrics.text()))
+    }
+    firing(history, 10, ['DLQGrowingSlowly'])
+    firing(history, 16, ['DLQGrowing', 'DLQGrowingSlowly'])
+  })
+
+  it('a record that nobody looks at raises DLQOldestHigh after its hour', async () => {
+    const { clock, metrics, standing } = metricsOf()
+    standing.push({ ...parser, topic, depth: 1, oldestMs: clock.now() - 30_000 })
+    const history: Map<string, number>[] = []
+    for (let minute = 0; minute < 70; minute++) {
+      history.push(parse(await metrics.text()))
+      await clock.advance(60_000)
+    }
+    firing(history, 64, [])
+    firing(history, 65, ['DLQOldestHigh'])
+  })
+
+  it('a cluster that is away raises DLQUnmeasured, and no depth of 0', async () => {
+    const { metrics, standing } = metricsOf()
+    const history: Map<string, number>[] = []
+    for (let minute = 0; minute < 15; minute++) {
+      standing[0] =
+        minute < 2
+          ? { ...parser, topic, depth: 101, oldestMs: undefined }
+          : { ...parser, topic, error: away }
+      history.push(parse(await metrics.text()))
+    }
+    firing(history, 11, [])
+    firing(history, 12, ['DLQUnmeasured'])
+  })
+})

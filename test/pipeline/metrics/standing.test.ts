@@ -1,0 +1,270 @@
+import { Admin, Producer, type MessageToProduce } from '@platformatic/kafka'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock, type Clock } from '../../../src/clock.ts'
+import { Cluster } from '../../../src/kafka/cluster.ts'
+import { messageOf } from '../../../src/kafka/sender.ts'
+import { seal } from '../../../src/pipeline/dead/envelope.ts'
+import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
+import { markOf } from '../../../src/pipeline/replay/replayed.ts'
+import {
+  Standing,
+  type DeadPlace,
+  type StandingOptions,
+} from '../../../src/pipeline/metrics/standing.ts'
+import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
+import { kafkaPlace } from '../../servers/broker-places.ts'
+import type { Place } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
+
+const { url, missing } = backend('kafka')
+const atMs = Date.UTC(2026, 5, 1)
+
+function clusterAt(at: string, clock: Clock = systemClock): Cluster {
+  return new Cluster({ url: at, clock, timeoutMs: 5000, clientId: 'test' })
+}
+
+/** An envelope of a node. */
+function dead(node: string, graph = 'g'): Buffer {
+  const record = {
+    topic: 'in',
+    partition: 0,
+    offset: 0,
+    timestampMs: atMs,
+    key: undefined,
+    value: Buffer.from('no stream'),
+    headers: [],
+  }
+  return seal({
+    record,
+    isStream: false,
+    cluster: 'c',
+    graph,
+    node,
+    errorType: 'TIMEOUT',
+    message: 'it was late',
+    failedMs: atMs,
+    firstFailedMs: atMs,
+    retries: 3,
+    reprocessed: 0,
+    quarantined: false,
+    replayable: true,
+  })
+}
+
+describe('Standing', () => {
+  it('does not know when the cluster is away', { timeout: 30_000 }, async () => {
+    const nodes = [{ cluster: 'c', graph: 'g', node: 'n', topic: 'dlq.c.n' }]
+    const cluster = new Cluster({
+      url: '127.0.0.1:9',
+      clock: systemClock,
+      timeoutMs: 500,
+      clientId: 'test',
+    })
+    const standing = new Standing({ cluster, nodes })
+    const ask = (): ReturnType<Standing['ask']> => standing.ask()
+    const metrics = new PipelineMetrics({ clock: systemClock, standing: ask })
+    try {
+      expect(await ask()).toMatchObject([{ node: 'n', error: { code: 'MAILBOX_UNAVAILABLE' } }])
+      const text = await metrics.text()
+      expect(text).not.toContain('dlq_depth')
+      expect(text).toContain(
+        'pipestream_scrape_errors_total{cluster="c",graph="g",node_id="n"} 1\n',
+      )
+    } finally {
+      await standing.close()
+    }
+  })
+})
+
+describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
+  let place: Place
+  let admin: Admin
+  let producer: Producer
+  let node: DeadPlace
+  const opened: Standing[] = []
+
+  const make = async (topic: string): Promise<void> => {
+    await admin.createTopics({ topics: [topic], partitions: 2, replicas: 1 })
+    // A broker does not show at once what it has made.
+    await expect.poll(() => admin.listTopics()).toContain(topic)
+  }
+
+  beforeEach(async () => {
+    place = kafkaPlace(url)
+    const settings = { clientId: place.name, bootstrapBrokers: [url] }
+    admin = new Admin(settings)
+    producer = new Producer({ ...settings, idempotent: true, transactionalId: place.name })
+    node = { cluster: place.name, graph: 'g', node: 'n', topic: `${place.name}.dlq` }
+    await make(node.topic)
+  })
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((standing) => standing.close()))
+    const replays = replaysTopicOf(node)
+    if ((await admin.listTopics()).includes(replays))
+      await admin.deleteTopics({ topics: [replays] })
+    await Promise.all([admin.close(), producer.close()])
+    await place.clear()
+  })
+
+  const open = (more: Partial<StandingOptions> = {}): Standing => {
+    const standing = new Standing({ cluster: clusterAt(url), nodes: [node], ...more })
+    opened.push(standing)
+    return standing
+  }
+
+  const write = async (...records: Partial<MessageToProduce>[]): Promise<void> => {
+    const transaction = await producer.beginTransaction()
+    const messages = records.map((record) => ({
+      topic: node.topic,
+      partition: 0,
+      value: dead('n'),
+      ...record,
+    }))
+    await transaction.send({ messages, acks: -1 })
+    await transaction.commit()
+  }
+  /** Says of a record in partition 0 that it was replayed. */
+  const replay = async (offset: number): Promise<void> => {
+    await write(messageOf(markOf(node, { partition: 0, offset }, 'by a test')))
+  }
+  const key = (text: string): { key: Buffer } => ({ key: Buffer.from(text) })
+  const erased = (text: string): Partial<MessageToProduce> => ({
+    ...key(text),
+    // The client takes null for no value; its types know no such thing.
+    value: null as unknown as Buffer,
+  })
+
+  it('counts dead records, and not what the broker writes between them', async () => {
+    const standing = open()
+    await expect(standing.ask()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+    await write({ ...key('a'), timestamp: BigInt(atMs + 1000) })
+    await write({ ...key('b'), timestamp: BigInt(atMs), partition: 1 })
+    await write({ ...key('c'), timestamp: BigInt(atMs + 2000) })
+    await expect.poll(() => standing.ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
+    expect(await open().ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
+  })
+
+  it('counts a record that was written twice once, and one that was erased no more', async () => {
+    const standing = open()
+    await write(key('a'), key('b'), key('a'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    await write(erased('a'), erased('never there'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+    expect(await open().ask()).toMatchObject([{ depth: 1 }])
+  })
+
+  it('does not count what was replayed, before or after it was read', async () => {
+    await make(replaysTopicOf(node))
+    const standing = open()
+    await replay(0)
+    await write(
+      { ...key('a'), timestamp: BigInt(atMs) },
+      { ...key('b'), timestamp: BigInt(atMs + 1000) },
+      { ...key('c'), timestamp: BigInt(atMs + 2000) },
+    )
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2, oldestMs: atMs + 1000 }])
+    await replay(1)
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1, oldestMs: atMs + 2000 }])
+    await replay(2)
+    await expect.poll(() => standing.ask()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+  })
+
+  it('does not count another copy of a record that was replayed or erased', async () => {
+    await make(replaysTopicOf(node))
+    const standing = open()
+    await write(key('a'), key('b'), key('c'))
+    await replay(0)
+    await write(erased('b'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+    await write(key('a'), key('b'), key('d'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    expect(await open().ask()).toMatchObject([{ depth: 2 }])
+  })
+
+  it('does not count what the topic no longer has', async () => {
+    const standing = open()
+    await write(key('a'), key('b'), key('c'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+    const partitions = [{ partition: 0, offset: 2n }]
+    await admin.deleteRecords({ topics: [{ name: node.topic, partitions }] })
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+  })
+
+  it('knows nothing of a node without its topic, and all of the others', async () => {
+    const lost = { ...node, node: 'lost', topic: `${place.name}.nowhere` }
+    const standing = open({ nodes: [lost, node] })
+    await write(key('a'))
+    await expect
+      .poll(() => standing.ask())
+      .toMatchObject([
+        { node: 'lost', error: { code: 'MAILBOX_UNAVAILABLE' } },
+        { node: 'n', depth: 1 },
+      ])
+  })
+
+  it('tells nodes that share a topic apart, and takes what names no node for its own', async () => {
+    const other = { ...node, node: 'other' }
+    const namesake = { ...node, graph: 'h' }
+    const standing = open({ nodes: [node, other, namesake] })
+    await write(
+      key('a'),
+      { ...key('b'), value: dead('other') },
+      { ...key('c'), value: dead('other') },
+      { ...key('d'), value: dead('n', 'h') },
+      { ...key('e'), value: dead('n', '') },
+      { value: Buffer.from('no envelope at all') },
+      { value: Buffer.from('and another') },
+    )
+    await expect
+      .poll(() => standing.ask())
+      .toMatchObject([
+        { node: 'n', graph: 'g', depth: 4 },
+        { node: 'other', graph: 'g', depth: 4 },
+        { node: 'n', graph: 'h', depth: 4 },
+      ])
+  })
+
+  it('counts by offsets what is more than it keeps in mind, until there is room', async () => {
+    await make(replaysTopicOf(node))
+    const standing = open({ maxHeld: 2 })
+    await write(key('a'), key('b'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    // Two records and the mark of their transaction.
+    await write(key('c'), key('d'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 + 3 }])
+    await replay(0)
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+  })
+
+  it('does not know until it has read to the end, and goes on from where it was', async () => {
+    // Each look at this clock takes a second.
+    let ms = 0
+    const clock: Clock = { ...systemClock, mono: () => (ms += 1000) }
+    await write(key('a'))
+    await write({ ...key('b'), partition: 1 })
+    const seen = open()
+    await expect.poll(() => seen.ask()).toMatchObject([{ depth: 2 }])
+    const standing = open({ cluster: clusterAt(url, clock), longestMs: 3500 })
+    const [first] = await standing.ask()
+    expect(first).toMatchObject({ error: { message: expect.stringContaining('no time') } })
+    expect(await standing.ask()).toMatchObject([{ depth: 2 }])
+  })
+
+  it('begins anew when the topic was made anew', async () => {
+    const standing = open()
+    await write(key('a'), key('b'), key('c'))
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+    await admin.deleteTopics({ topics: [node.topic] })
+    await expect.poll(() => admin.listTopics()).not.toContain(node.topic)
+    await make(node.topic)
+    await expect.poll(() => standing.ask(), { timeout: 20_000 }).toMatchObject([{ depth: 0 }])
+  })
+
+  it('gives all who ask at once one answer', async () => {
+    const standing = open()
+    const first = standing.ask()
+    expect(standing.ask()).toBe(first)
+    await first
+  })
+})

@@ -1,0 +1,120 @@
+import { Admin, Producer } from '@platformatic/kafka'
+import { systemClock } from '../../src/clock.ts'
+import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
+import { Fetcher } from '../../src/kafka/fetcher.ts'
+import type { Stored } from '../../src/kafka/record.ts'
+import { aStream, writeStream } from '../../src/pipeline/stream.ts'
+import { kafkaPlace } from '../servers/broker-places.ts'
+
+export interface PipelineBench {
+  /** A prefix for topics and groups; what begins with it is removed at the end. */
+  readonly name: string
+  readonly cluster: Cluster
+  readonly admin: Admin
+  readonly producer: Producer
+  topic(name: string, partitions?: number): Promise<string>
+  put(topic: string, records: readonly Put[]): Promise<void>
+  /** All that lies in a topic, by partition and offset. */
+  read(topic: string): Promise<Stored[]>
+  /** The offset that a group has committed, by partition. */
+  committed(groupId: string): Promise<number[]>
+  /** Writes what a group knows of the records of each partition, from the first on, as a process that died would have left it. */
+  noteAt(groupId: string, topic: string, notes: readonly string[]): Promise<void>
+  close(): Promise<void>
+}
+
+export interface Put {
+  key?: string
+  value: Buffer
+  partition?: number
+  headers?: Record<string, string>
+}
+
+/** A place of its own on the broker, and what other clients see of it. */
+export function pipelineBench(url: string): PipelineBench {
+  const place = kafkaPlace(url)
+  const settings = { clientId: place.name, bootstrapBrokers: url.split(',') }
+  const admin = new Admin(settings)
+  // A broker that has just made a topic may refuse a part of a request: what is sent again must not lie there twice.
+  const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
+  const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: place.name })
+  const ignore = (): void => {}
+  const groupId = `${place.name}.look`
+  const fetcher = new Fetcher({ cluster, groupId, trouble: ignore, well: ignore })
+  const countOf = async (topic: string): Promise<number> => {
+    for (;;)
+      try {
+        const { topics } = await admin.metadata({ topics: [topic], forceUpdate: true })
+        const count = topics.get(topic)?.partitionsCount ?? 0
+        if (count > 0) return count
+      } catch {
+        // A broker does not show at once what it has made.
+      }
+  }
+  return {
+    name: place.name,
+    cluster,
+    admin,
+    producer,
+    topic: async (name, partitions = 1) => {
+      const topic = `${place.name}.${name}`
+      await admin.createTopics({ topics: [topic], partitions, replicas: 1 })
+      await countOf(topic)
+      return topic
+    },
+    put: async (topic, records) => {
+      const messages = records.map(({ key, value, partition, headers = {} }) => ({
+        topic,
+        value,
+        ...(key === undefined ? {} : { key: Buffer.from(key) }),
+        ...(partition === undefined ? {} : { partition }),
+        headers: new Map(
+          Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]),
+        ),
+      }))
+      await producer.send({ messages, acks: -1 })
+    },
+    read: async (topic) => {
+      const partitions = await countOf(topic)
+      const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
+      const found: Stored[] = []
+      for (const [at, { first, next }] of (await fetcher.bounds(places)).entries())
+        for (let from = first; from < next;) {
+          const { records, to } = await fetcher.read(places[at]!, from)
+          found.push(...records)
+          if (to <= from) break
+          from = to
+        }
+      return found
+    },
+    committed: async (group) => {
+      const [found] = await admin.listConsumerGroupOffsets({ groups: [group] })
+      return (found?.topics[0]?.partitions ?? [])
+        .toSorted((a, b) => a.partitionIndex - b.partitionIndex)
+        .map(({ committedOffset }) => Number(committedOffset))
+    },
+    noteAt: async (group, topic, notes) => {
+      const consumer = cluster.consumer({ groupId: group })
+      const partitions = notes.map((committedMetadata, partitionIndex) => ({
+        partitionIndex,
+        committedOffset: 0n,
+        committedLeaderEpoch: -1,
+        committedMetadata,
+      }))
+      const asked = [group, -1, '', null, [{ name: topic, partitions }]]
+      const node = await consumer.findGroupCoordinator()
+      await askBroker(consumer, node, 'OffsetCommit', asked)
+      await consumer.close(true)
+    },
+    close: async () => {
+      await Promise.all([admin.close(), producer.close(), fetcher.close()])
+      await place.clear()
+    },
+  }
+}
+
+/** A stream with a document of this text. */
+export function streamOf(streamId: string, text = streamId): Buffer {
+  const value = { id: `${streamId}-document`, body: Buffer.from(text), contentType: 'text/plain' }
+  return writeStream(aStream({ streamId, content: { case: 'document', value } }))
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { glance } from '../../../src/pipeline/replay/glance.ts'
+import { matches, replayFilter } from '../../../src/pipeline/replay/filter.ts'
+import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
+import { putOf, type Dead } from '../dead-records.ts'
+
+const settings = nodeSettings({ cluster: 'prod', node: 'n1', inputTopic: 'in' })
+const dead = (more: Partial<Dead> = {}) =>
+  glance(putOf({ id: 's1', key: 'k1', offset: 1, ...more }, settings, 0).value)!
+
+describe('replayFilter', () => {
+  it('reads names and values', () => {
+    const texts = ['error_type=timeout, CRASH_LOOP', 'message=a=b', 'key=k1', 'stream_id=s1']
+    expect(replayFilter(texts)).toEqual({
+      errorTypes: ['TIMEOUT', 'CRASH_LOOP'],
+      message: 'a=b',
+      key: 'k1',
+      streamId: 's1',
+    })
+    expect(replayFilter(['since=2026-01-01', 'until=2026-01-02T00:00:00Z'])).toEqual({
+      sinceMs: Date.UTC(2026, 0, 1),
+      untilMs: Date.UTC(2026, 0, 2),
+    })
+    expect(replayFilter([])).toEqual({})
+  })
+
+  it.each([
+    ['TIMEOUT', /write name=value/],
+    ['=x', /write name=value/],
+    ['key=', /write name=value/],
+    [`key=${'x'.repeat(1001)}`, /write name=value/],
+    ['eror_type=x', /did you mean error_type/],
+    ['constructor=x', /unknown filter/],
+    ['since=yesterday', /is a moment/],
+  ])('refuses %s', (text, message) => {
+    expect(() => replayFilter([text])).toThrow(message)
+  })
+
+  it('refuses to be told twice', () => {
+    expect(() => replayFilter(['key=a', 'key=b'])).toThrow(/said twice/)
+  })
+})
+
+describe('matches', () => {
+  it.each([
+    [{}, true],
+    [{ errorTypes: ['TIMEOUT'] }, true],
+    [{ errorTypes: ['MAX_HOPS'] }, false],
+    [{ message: 'TOO LONG' }, true],
+    [{ message: 'too.*long' }, false],
+    [{ sinceMs: Date.UTC(2026, 0, 2) }, true],
+    [{ sinceMs: Date.UTC(2026, 0, 3) }, false],
+    [{ untilMs: Date.UTC(2026, 0, 3) }, true],
+    [{ untilMs: Date.UTC(2026, 0, 2) }, false],
+    [{ key: 'k1' }, true],
+    [{ key: 'k' }, false],
+    [{ streamId: 's1' }, true],
+    [{ streamId: 's2' }, false],
+    [{ errorTypes: ['TIMEOUT'], streamId: 's2' }, false],
+  ])('%o: %s', (filter, is) => {
+    expect(matches(filter, dead())).toBe(is)
+  })
+
+  it('finds no stream in what is none', () => {
+    expect(matches({ streamId: 's1' }, dead({ isStream: false }))).toBe(false)
+  })
+})

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Door } from '../../../src/capture/capture.ts'
+import { pipelineCapture } from '../../../src/capture/pipeline.ts'
+import { systemClock } from '../../../src/clock.ts'
+import type { DeadLetter } from '../../../src/letter/letter.ts'
+import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
+import { unseal } from '../../../src/pipeline/dead/envelope.ts'
+import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
+import { replayNode } from '../../../src/pipeline/replay/replay.ts'
+import { replayHandler, type ReplayHandler } from '../../../src/pipeline/replay/handler.ts'
+import { DeadLetterQueue } from '../../../src/queue.ts'
+import { memoryStore } from '../../../src/stores/memory/memory.ts'
+import { aDoor } from '../../capture/a-door.ts'
+import { backend } from '../../servers/servers.ts'
+import { deadBench, type Dead, type DeadBench } from '../dead-records.ts'
+import { streamOf } from '../pipeline-bench.ts'
+
+const { url, missing } = backend('kafka')
+
+describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
+  let bench: DeadBench
+  let dlq: DeadLetterQueue
+  let door: Door
+  let handler: ReplayHandler
+
+  beforeEach(async () => {
+    bench = await deadBench(url)
+    const store = memoryStore({ clock: systemClock })
+    dlq = await DeadLetterQueue.open(store, { clock: systemClock })
+    door = aDoor(store, systemClock)
+    handler = replayHandler({ cluster: bench.cluster, settings: bench.settings })
+    dlq.handle('node-1', handler)
+    dlq.start()
+  })
+
+  afterEach(async () => {
+    await dlq.close()
+    await handler.close()
+    await bench.close()
+  })
+
+  /** A dead record in its topic, and its letter. */
+  const letterOf = async (dead: Dead): Promise<DeadLetter> => {
+    await bench.dies([dead])
+    const record = (await bench.read(bench.settings.dlq.topic)).at(-1)!
+    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
+    return door.capture(pipelineCapture(deadStreamOf(record, found)))
+  }
+
+  const run = async (id: string): Promise<DeadLetter> => {
+    await dlq.retry(id)
+    const letter = async (): Promise<DeadLetter | undefined> => dlq.get(id)
+    const state = async (): Promise<string> => (await letter())?.state ?? ''
+    await expect.poll(state, { timeout: 15_000 }).toMatch(/resolved|parked|exhausted/)
+    return (await letter())!
+  }
+
+  const inputs = (): ReturnType<DeadBench['read']> => bench.read(bench.settings.inputTopic)
+
+  it('sends the record of a letter back, and a replay of the topic passes it', async () => {
+    const { id } = await letterOf({ id: 'a', key: 'k', offset: 1, headers: { trace: 'abc' } })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    const [record] = await inputs()
+    expect(record?.value).toEqual(streamOf('a'))
+    expect(record?.key?.toString()).toBe('k')
+    expect(lineageIn(record!.headers)).toMatchObject({ reprocessed: 1, replay: id })
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
+  })
+
+  it('resolves a letter whose record was replayed with its topic', async () => {
+    const { id } = await letterOf({ id: 'a', offset: 1 })
+    await replayNode({ cluster: bench.cluster, settings: bench.settings })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect(await inputs()).toHaveLength(1)
+  })
+
+  it('sends what was edited', async () => {
+    const { id } = await letterOf({ id: 'a', offset: 1 })
+    await dlq.edit(id, { payload: streamOf('a', 'mended'), by: 'ann', reason: 'mended' })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect((await inputs())[0]?.value).toEqual(streamOf('a', 'mended'))
+  })
+
+  it('sends what its topic has no more', async () => {
+    const { id } = await letterOf({ id: 'a', key: 'k', offset: 1, headers: { trace: 'abc' } })
+    const partitions = [{ partition: 0, offset: 1n }]
+    await bench.admin.deleteRecords({ topics: [{ name: bench.settings.dlq.topic, partitions }] })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    const [record] = await inputs()
+    expect([record?.key?.toString(), record?.value]).toEqual(['k', streamOf('a')])
+    expect(record?.headers.map(String)).toContain('trace,abc')
+  })
+
+  it('quarantines and parks what was replayed as often as it may be', async () => {
+    const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 3 })
+    const letter = await run(id)
+    expect(letter).toMatchObject({ state: 'parked' })
+    expect(letter.failure.message).toContain('replayed 3 times')
+    expect(await inputs()).toEqual([])
+    const [record] = await bench.read(bench.settings.dlq.quarantineTopic)
+    expect(unseal(record!.value)?.message.quarantined).toBe(true)
+  })
+
+  it('refuses what has no payload, and letters of others', async () => {
+    const { id } = await letterOf({ id: 'a', offset: 1, replayable: false })
+    expect((await run(id)).failure.message).toContain('no payload')
+    const other = await dlq.enqueue({ type: 'node-1', payload: {} }, new Error('broken'))
+    expect((await run(other.id)).failure.message).toContain('does not say where')
+  })
+})

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { partitionOf } from '../../../src/kafka/partition.ts'
+import type { Outgoing } from '../../../src/kafka/sender.ts'
+import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
+import { glance } from '../../../src/pipeline/replay/glance.ts'
+import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
+import { asQuarantined, asReplayed } from '../../../src/pipeline/replay/record.ts'
+import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
+import { putOf, type Dead } from '../dead-records.ts'
+import { streamOf } from '../pipeline-bench.ts'
+
+const settings = nodeSettings({ cluster: 'prod', node: 'n1', inputTopic: 'in' })
+const homeward = { topic: 'in', partitions: 2, id: 'r1', node: 'n1', nowMs: 5 }
+const key = keyOfDead({ topic: 'in', partition: 0, offset: 1 })
+
+const sealed = (more: Partial<Dead>): Buffer =>
+  putOf({ id: 's1', offset: 1, ...more }, settings, 0).value
+const replayed = (more: Partial<Dead>, to = homeward): Outgoing | undefined =>
+  asReplayed({ key, timestampMs: 7 }, glance(sealed(more))!, to)
+
+describe('asReplayed', () => {
+  it('gives what died, byte for byte, with its key, its headers and its past', () => {
+    const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
+    const { topic, partition, written } = replayed({ key: 'k', headers, reprocessed: 1 })!
+    expect([topic, partition]).toEqual(['in', partitionOf(Buffer.from('k'), 2)])
+    expect(written.key).toEqual(Buffer.from('k'))
+    expect(written.value).toEqual(streamOf('s1'))
+    const all = [...written.headers]
+    expect(all.map(([name]) => name.toString())).toEqual(['trace', 'redrive-lineage'])
+    expect(lineageIn(all)).toEqual({
+      reprocessed: 2,
+      firstFailedMs: Date.UTC(2026, 0, 1, 12),
+      dead: key.toString(),
+      replay: 'r1',
+    })
+  })
+
+  it('sends what has no key to the partition that it lay in, if that is there', () => {
+    expect(replayed({ partition: 1 })).toMatchObject({ partition: 1 })
+    expect(replayed({ partition: 2 })).not.toHaveProperty('partition')
+    expect(replayed({ partition: 1 }, { ...homeward, topic: 'other' })).toMatchObject({
+      topic: 'other',
+    })
+    const elsewhere = replayed({ partition: 1 }, { ...homeward, topic: 'other' })
+    expect(elsewhere).not.toHaveProperty('partition')
+  })
+
+  it('gives nothing when hops are to be given back to what is no stream', () => {
+    const errorType = 'MAX_HOPS'
+    expect(replayed({ errorType, value: Buffer.from([0xff]) })).toBe(undefined)
+  })
+})
+
+describe('asQuarantined', () => {
+  it('gives the dead record with its key and headers, and it says that it is quarantined', () => {
+    const headers = [[Buffer.from('trace'), Buffer.from('abc')]] as const
+    const { topic, written } = asQuarantined({ key, value: sealed({}), headers }, 'quarantine', 9)
+    expect([topic, written.key]).toEqual(['quarantine', key])
+    expect([...written.headers]).toEqual(headers)
+    const { message, value } = unseal(written.value!)!
+    expect(message).toMatchObject({ quarantined: true, errorType: 'TIMEOUT' })
+    expect(Buffer.from(value)).toEqual(streamOf('s1'))
+  })
+})

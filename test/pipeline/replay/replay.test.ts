@@ -1,0 +1,247 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { Cluster } from '../../../src/kafka/cluster.ts'
+import type { Stored } from '../../../src/kafka/record.ts'
+import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
+import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
+import {
+  replayNode,
+  type ReplayOptions,
+  type ReplayReport,
+} from '../../../src/pipeline/replay/replay.ts'
+import { markOf } from '../../../src/pipeline/replay/replayed.ts'
+import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
+import { backend } from '../../servers/servers.ts'
+import { deadBench, type Dead, type DeadBench } from '../dead-records.ts'
+import { streamOf } from '../pipeline-bench.ts'
+
+const { url, missing } = backend('kafka')
+
+describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
+  let bench: DeadBench
+
+  beforeEach(async () => {
+    bench = await deadBench(url)
+  })
+
+  afterEach(() => bench.close())
+
+  const replay = (more: Partial<ReplayOptions> = {}): Promise<ReplayReport> =>
+    replayNode({ cluster: bench.cluster, settings: bench.settings, ...more })
+
+  const inputs = (): Promise<Stored[]> => bench.read(bench.settings.inputTopic)
+  const idsIn = async (): Promise<string[]> =>
+    (await inputs()).map(({ value }) => readStream(value)?.streamId ?? '?').toSorted()
+
+  /** Somebody says that a dead record was replayed. */
+  const marked = async (offset: number): Promise<void> => {
+    const mark = markOf(bench.settings, { partition: 0, offset }, 'by somebody')
+    const { topic, partition = 0, written } = mark
+    const { key, value } = written as { key: Buffer; value: Buffer }
+    await bench.producer.send({ messages: [{ topic, partition, key, value }], acks: -1 })
+  }
+
+  const many = (count: number, more: Partial<Dead> = {}): Dead[] =>
+    Array.from({ length: count }, (_, n) => ({ id: `s${n}`, key: `k${n}`, offset: n, ...more }))
+
+  it('sends dead records back as they were, with their past in headers', async () => {
+    const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
+    await bench.dies([{ id: 'a', key: 'k', offset: 7, headers, reprocessed: 1 }])
+    await bench.dies([{ id: 'b', offset: 8, partition: 1 }], 1)
+    const report = await replay({ id: 'r1' })
+    expect(report).toMatchObject({ sent: 2, quarantined: 0, passed: 0, left: 0, done: true })
+    const records = await inputs()
+    const [a, b] = ['a', 'b'].map((id) => records.find(({ value }) => value.equals(streamOf(id))))
+    expect(a?.key?.toString()).toBe('k')
+    expect(withoutLineage(a!.headers).map(String)).toEqual(['trace,abc'])
+    const dead = keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 7 })
+    expect(lineageIn(a!.headers)).toEqual({
+      reprocessed: 2,
+      firstFailedMs: Date.UTC(2026, 0, 1, 12),
+      dead: dead.toString(),
+      replay: 'r1',
+    })
+    expect([b?.key, b?.partition]).toEqual([undefined, 1])
+  })
+
+  it('sends nothing that was sent before, unless told to', async () => {
+    await bench.dies(many(3))
+    expect(await replay()).toMatchObject({ sent: 3 })
+    expect(await replay()).toMatchObject({ sent: 0, passed: 3, done: true })
+    expect(await replay({ limit: 9 })).toMatchObject({ sent: 0, passed: 3 })
+    await bench.dies([{ id: 'later', offset: 99 }])
+    expect(await replay()).toMatchObject({ sent: 1, passed: 3 })
+    expect(await inputs()).toHaveLength(4)
+    expect(await replay({ again: true })).toMatchObject({ sent: 4, passed: 0 })
+  })
+
+  it('takes those that match, as many as asked for, and the next ones next time', async () => {
+    await bench.dies(many(5))
+    await bench.dies([{ id: 'other', offset: 50, errorType: 'MODULE_UNAVAILABLE' }])
+    const filter = { errorTypes: ['TIMEOUT'] }
+    expect(await replay({ filter, limit: 2 })).toMatchObject({ sent: 2, done: true })
+    expect(await idsIn()).toEqual(['s0', 's1'])
+    expect(await replay({ filter, limit: 2 })).toMatchObject({ sent: 2, passed: 2 })
+    expect(await replay({ filter })).toMatchObject({ sent: 1, passed: 5 })
+    expect(await idsIn()).toEqual(['s0', 's1', 's2', 's3', 's4'])
+  })
+
+  it('counts without doing anything in a dry run', async () => {
+    await bench.dies(many(3))
+    await bench.dies([{ id: 'spent', offset: 9, reprocessed: 3 }])
+    const counts = { sent: 3, quarantined: 1, done: true, dryRun: true }
+    expect(await replay({ dryRun: true })).toMatchObject(counts)
+    expect(await replay({ dryRun: true })).toMatchObject(counts)
+    expect(await inputs()).toEqual([])
+    expect(await bench.read(bench.settings.dlq.quarantineTopic)).toEqual([])
+  })
+
+  it('quarantines what was replayed as often as it may be', async () => {
+    await bench.dies([
+      { id: 'third', key: 'k', offset: 1, reprocessed: 2 },
+      { id: 'spent', key: 'k', offset: 2, reprocessed: 3 },
+    ])
+    expect(await replay()).toMatchObject({ sent: 1, quarantined: 1 })
+    expect(await idsIn()).toEqual(['third'])
+    const [record] = await bench.read(bench.settings.dlq.quarantineTopic)
+    const envelope = unseal(record!.value)
+    expect(envelope?.message).toMatchObject({ quarantined: true, dlqReprocessCount: 3 })
+    expect(envelope?.message.quarantinedAt).toBeDefined()
+    expect(Buffer.from(envelope!.value)).toEqual(streamOf('spent'))
+    expect(record?.key).toEqual(
+      keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 2 }),
+    )
+    expect(await replay()).toMatchObject({ sent: 0, quarantined: 0, passed: 2 })
+  })
+
+  it('gives a stream that went too far its hops back, and says so in its history', async () => {
+    const stream = aStream({ streamId: 'round', hopCount: 10, processingPath: ['a', 'b'] })
+    await bench.dies([
+      { id: 'round', offset: 1, errorType: 'MAX_HOPS', value: writeStream(stream) },
+    ])
+    await replay({ id: 'r1' })
+    const [record] = await inputs()
+    const sent = readStream(record!.value)
+    expect(sent).toMatchObject({ hopCount: 0, processingPath: ['a', 'b'] })
+    expect(sent?.metadata?.history).toMatchObject([
+      { event: 'replayed', nodeId: 'node-1', message: 'hop count set from 10 to 0 by replay r1' },
+    ])
+  })
+
+  it('leaves what cannot be sent back, and passes what is not asked for', async () => {
+    const { dlq } = bench.settings
+    await bench.dies([
+      { id: 'bare', offset: 1, replayable: false },
+      { id: 'elsewhere', offset: 2, node: 'node-2' },
+      { id: 'good', offset: 3 },
+    ])
+    await bench.put(dlq.topic, [{ key: 'x', value: Buffer.from('no envelope'), partition: 0 }])
+    expect(await replay()).toMatchObject({ sent: 1, left: 2, passed: 1 })
+    expect(await idsIn()).toEqual(['good'])
+  })
+
+  it('passes what was erased later, and what is there twice', async () => {
+    await bench.dies([{ id: 'erased', offset: 1 }])
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    await bench.erase(1)
+    expect(await replay()).toMatchObject({ sent: 1, passed: 3 })
+    expect(await idsIn()).toEqual(['twice'])
+  })
+
+  it('knows all copies of what it sent, whichever of them compaction leaves', async () => {
+    const { dlq } = bench.settings
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    expect(await replay()).toMatchObject({ sent: 1, passed: 1 })
+    const first = [{ name: dlq.topic, partitions: [{ partition: 0, offset: 1n }] }]
+    await bench.admin.deleteRecords({ topics: first })
+    expect(await replay()).toMatchObject({ sent: 0, passed: 1 })
+    expect(await idsIn()).toEqual(['twice'])
+  })
+
+  it('sends no copy of what somebody else replayed', async () => {
+    await bench.dies([{ id: 'once', offset: 1 }])
+    await replay()
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    await bench.dies([{ id: 'twice', offset: 2 }])
+    await marked(2)
+    expect(await replay()).toMatchObject({ sent: 0, passed: 3 })
+  })
+
+  it('goes on where it was stopped, and sends nothing twice', async () => {
+    // A quarter of a second's worth goes in one transaction, so it can be stopped between two.
+    const rate = 4000
+    await bench.dies(many(3000))
+    await bench.dies(many(2500, { partition: 1 }), 1)
+    const stop = new AbortController()
+    const first = await replay({ rate, onProgress: () => stop.abort(), signal: stop.signal })
+    expect(first).toMatchObject({ done: false })
+    expect(first.sent).toBeGreaterThan(0)
+    expect(first.sent).toBeLessThan(5500)
+    // What dies later is not part of it.
+    await bench.dies([{ id: 'later', offset: 9000 }])
+    const crash = (): void => {
+      throw new Error('the process ended')
+    }
+    await expect(replay({ rate, onProgress: crash })).rejects.toThrow('the process ended')
+    const last = await replay()
+    expect(last).toMatchObject({ id: first.id, startedAt: first.startedAt, sent: 5500, done: true })
+    const ids = await idsIn()
+    expect(ids).toHaveLength(5500)
+    expect(ids.filter((id) => id === 'later')).toEqual([])
+  })
+
+  it('is taken over by another replay of the node', async () => {
+    await bench.dies(many(1200))
+    const others: Promise<ReplayReport>[] = []
+    const onProgress = (): void => {
+      if (others.length === 0) others.push(replay())
+    }
+    await expect(replay({ rate: 600, onProgress })).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    expect(await others[0]).toMatchObject({ sent: 1200, done: true })
+    expect(await idsIn()).toHaveLength(1200)
+  })
+
+  it('leaves what is too large for the topic, and sends the others', async () => {
+    const topic = `${bench.name}.small`
+    const configs = [{ name: 'max.message.bytes', value: '3000' }]
+    await bench.admin.createTopics({ topics: [topic], partitions: 1, replicas: 1, configs })
+    await expect.poll(() => bench.admin.listTopics()).toContain(topic)
+    await bench.dies([
+      { id: 'one', offset: 1 },
+      { id: 'large', offset: 2, value: streamOf('large', 'x'.repeat(5000)) },
+      { id: 'three', offset: 3 },
+    ])
+    expect(await replay({ target: topic })).toMatchObject({ sent: 2, left: 1, done: true })
+    expect(await bench.read(topic)).toHaveLength(2)
+    expect(await replay({ target: topic })).toMatchObject({ sent: 0, left: 1, passed: 2 })
+  })
+
+  it('goes no faster than it may', async () => {
+    const waits: number[] = []
+    const clock = {
+      ...systemClock,
+      timer: (ms: number, fire: () => void) => {
+        if (ms < 9000) waits.push(ms)
+        return systemClock.timer(ms < 9000 ? 0 : ms, fire)
+      },
+    }
+    const cluster = new Cluster({ url, clock, timeoutMs: 10_000, clientId: bench.name })
+    await bench.dies(many(100))
+    await replay({ cluster, rate: 20 })
+    expect(waits.reduce((sum, ms) => sum + Math.max(0, ms), 0)).toBeGreaterThan(4000)
+  })
+
+  it('refuses to go by what is known of another topic of the same name', async () => {
+    await bench.dies(many(2))
+    await replay({ limit: 1 })
+    await marked(40_000)
+    await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
+  it('refuses what makes no sense', async () => {
+    for (const wrong of [{ limit: 0 }, { rate: 0 }, { target: 'no-such-topic' }])
+      await expect(replay(wrong)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+})

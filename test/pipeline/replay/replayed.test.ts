@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Fetcher } from '../../../src/kafka/fetcher.ts'
+import type { Outgoing } from '../../../src/kafka/sender.ts'
+import { markOf, Replayed, type ReplayProgress } from '../../../src/pipeline/replay/replayed.ts'
+import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
+import { backend } from '../../servers/servers.ts'
+import { removeTopic } from '../dead-records.ts'
+import { pipelineBench, type PipelineBench } from '../pipeline-bench.ts'
+
+const { url, missing } = backend('kafka')
+
+const progress: ReplayProgress = {
+  id: 'r1',
+  sent: 2,
+  quarantined: 0,
+  passed: 1,
+  left: 0,
+  positions: [3, 4],
+  ends: [5, 6],
+  startedAt: '2026-01-01T00:00:00.000Z',
+  done: false,
+  asked: '{}',
+}
+
+describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
+  let bench: PipelineBench
+  let fetcher: Fetcher
+
+  beforeEach(() => {
+    bench = pipelineBench(url)
+    const ignore = (): void => {}
+    const { cluster } = bench
+    fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  })
+
+  afterEach(async () => {
+    await fetcher.close()
+    await removeTopic(bench.cluster, replaysTopicOf(place()))
+    await bench.close()
+  })
+
+  const place = (): { cluster: string; node: string } => ({ cluster: bench.name, node: 'n1' })
+  const made = (): Replayed => new Replayed(bench.cluster, fetcher, place())
+  const send = async (outgoing: readonly Outgoing[]): Promise<void> => {
+    const messages = outgoing.map(({ topic, partition = 0, written: { key, value } }) => ({
+      topic,
+      partition,
+      key: key!,
+      value: value!,
+    }))
+    await bench.producer.send({ messages, acks: -1 })
+  }
+
+  it('knows nothing as long as it has no topic', async () => {
+    const replayed = made()
+    await replayed.catchUp()
+    expect(replayed.has(0, 0)).toBe(false)
+    expect(replayed.progressOf('r1')).toBe(undefined)
+  })
+
+  it('tells others what was replayed, and hears of it', async () => {
+    const [one, other] = [made(), made()]
+    await one.create(2, 1)
+    const offsets = [0, 7, 8, 32_767, 32_768, 5_000_000_000]
+    for (const offset of offsets) one.add(1, offset)
+    await send(one.written(progress))
+    await other.catchUp()
+    expect(offsets.filter((offset) => !other.has(1, offset))).toEqual([])
+    expect([other.has(1, 1), other.has(0, 0), other.has(1, 32_769)]).toEqual([false, false, false])
+    expect(other.progressOf('r1')).toEqual(progress)
+    expect([other.lastOf(0), other.lastOf(1)]).toEqual([-1, 5_000_000_000])
+    await send([markOf(place(), { partition: 0, offset: 9 }, 'letter 1')])
+    await other.catchUp()
+    expect([other.has(0, 9), other.has(1, 7)]).toEqual([true, true])
+  })
+
+  it('writes only what is new, and takes back what was not', async () => {
+    const replayed = made()
+    replayed.add(0, 1)
+    replayed.add(0, 2)
+    replayed.drop(0, 2)
+    expect([replayed.has(0, 1), replayed.has(0, 2)]).toEqual([true, false])
+    expect(replayed.written(progress)).toHaveLength(2)
+    expect(replayed.written(progress)).toHaveLength(1)
+  })
+
+  it('bears what others write there', async () => {
+    const replayed = made()
+    await replayed.create(1, 1)
+    const { topic } = replayed
+    await bench.put(topic, [
+      { key: '0:0', value: Buffer.alloc(9000, 0xff) },
+      { key: 'replay:x', value: Buffer.from('{"sent":"many"}') },
+      { key: 'replay:y', value: Buffer.from('nothing') },
+      { key: 'other', value: Buffer.from('x') },
+    ])
+    await replayed.catchUp()
+    expect([replayed.has(0, 32_767), replayed.has(0, 32_768)]).toEqual([true, false])
+    expect([replayed.progressOf('x'), replayed.progressOf('y')]).toEqual([undefined, undefined])
+  })
+})
