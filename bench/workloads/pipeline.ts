@@ -1,4 +1,5 @@
 import { Consumer, Producer, type Message } from '@platformatic/kafka'
+import { withLineage } from '../../src/pipeline/dead/lineage.ts'
 import { PipelineNode } from '../../src/pipeline/node.ts'
 import { replayNode } from '../../src/pipeline/replay/replay.ts'
 import type { NodeInput } from '../../src/pipeline/graph/settings.ts'
@@ -131,14 +132,17 @@ function nodeInput(bench: PipelineBench, inputTopic: string): NodeInput {
 /** Each round has dead records of its own: what was replayed once is not replayed again. */
 async function back(url: string, sizes: Sizes): Promise<Result[]> {
   const records = Math.max(sizes.bulk, fewest)
+  const bare: number[] = []
   const raw: number[] = []
   const ours: number[] = []
   for (let round = 0; round <= sizes.rounds; round++) {
     const bench = await deadBench(url)
     try {
-      const rawRate = await produced(bench, url, records)
+      const bareRate = await produced(bench, url, records, 'bare')
+      const rawRate = await produced(bench, url, records, 'same')
       const rate = await replayed(bench, records)
       if (round === 0) continue
+      bare.push(bareRate)
       raw.push(rawRate)
       ours.push(rate)
       say(`  round ${round}: replay ${rate.toFixed(0)}/s, client ${rawRate.toFixed(0)}/s`)
@@ -148,24 +152,33 @@ async function back(url: string, sizes: Sizes): Promise<Result[]> {
   }
   const ratios = ours.map((rate, at) => rate / raw[at]!)
   return [
-    result('kafka', 'client alone: produce', median(raw), '/s'),
+    result('kafka', 'client alone: produce, without headers', median(bare), '/s'),
+    result('kafka', 'client alone: produce the same records', median(raw), '/s'),
     result('kafka', 'replay', median(ours), '/s'),
     result('kafka', 'replay / client alone', median(ratios), 'x', { atLeast: 0.5 }),
   ]
 }
 
-/** Writes as many records of the same size, 500 with each request. */
-async function produced(bench: DeadBench, url: string, records: number): Promise<number> {
+/** Writes as many records, 500 with each request: the same as a replay sends, with the header that tells of their past, or without it. */
+async function produced(
+  bench: DeadBench,
+  url: string,
+  records: number,
+  which: 'same' | 'bare',
+): Promise<number> {
   const settings = { clientId: bench.name, bootstrapBrokers: url.split(',') }
   const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
-  const topic = await bench.topic('raw', 2)
+  const topic = await bench.topic(which, 2)
   const value = streamOf('stream', text)
+  const lineage = { reprocessed: 1, firstFailedMs: Date.now(), dead: 'x'.repeat(36), replay: 'id' }
+  const headers = new Map(which === 'same' ? withLineage([], lineage) : [])
   const startMs = performance.now()
   for (let n = 0; n < records; n += lotSize) {
     const messages = Array.from({ length: lotSize }, (_, more) => ({
       topic,
       key: Buffer.from(`key-${n + more}`),
       value,
+      headers,
     }))
     await producer.send({ messages, acks: -1 })
   }
