@@ -11,7 +11,7 @@ type Transaction = Awaited<ReturnType<Producer['beginTransaction']>>
 type TxnOffsetCommitRequest = Parameters<typeof txnOffsetCommitV4.createRequest>
 
 /** A transaction that takes longer is given up by the broker, so that those who read behind it need not wait for ever. */
-const transactionMs = 60_000
+const usualMs = 60_000
 /** The broker finishes the last transaction for a moment after it has answered. */
 const momentMs = 3
 const retries = 20
@@ -41,6 +41,7 @@ const anyEpoch = { currentLeaderEpoch: -1, lastFetchedEpoch: -1 }
 export class Transactor {
   readonly #cluster: Cluster
   readonly #id: string
+  readonly #transactionMs: number
   readonly #closing = new AbortController()
   #producer: Producer | undefined
   /** Who we are to the broker. Whoever took the id over is somebody else. */
@@ -48,9 +49,11 @@ export class Transactor {
   #last: Promise<void> = Promise.resolve()
   #lost: RedriveError | undefined
 
-  constructor(cluster: Cluster, transactionalId: string) {
+  /** A transaction that is open for longer than `transactionMs` is given up by the broker. */
+  constructor(cluster: Cluster, transactionalId: string, transactionMs = usualMs) {
     this.#cluster = cluster
     this.#id = transactionalId
+    this.#transactionMs = transactionMs
   }
 
   /** Takes the id over: from now on, nothing of those who had it before comes through. Else the first call of `carry` does it. */
@@ -110,7 +113,7 @@ export class Transactor {
     if (this.#producer) return this.#producer
     const producer = this.#cluster.producer({
       transactionalId: this.#id,
-      timeout: transactionMs,
+      timeout: this.#transactionMs,
       retries,
       retryDelay: (_client, _operation, attempt, _retries, error) =>
         isRefusal(error, 'CONCURRENT_TRANSACTIONS') ? momentMs * attempt : retryMs,
@@ -222,7 +225,7 @@ export class Transactor {
   /** It is not known how far the broker came. What comes next begins anew, as the same sender, and ends what was open. */
   async #startOver(why: unknown, begunMs: number): Promise<void> {
     // Whoever takes too long is refused like whoever was taken over, and may go on.
-    const isInTime = this.#cluster.clock.mono() - begunMs < transactionMs / 2
+    const isInTime = this.#cluster.clock.mono() - begunMs < this.#transactionMs / 2
     if (isFenced(why) && isInTime) this.#lost = lostTo(this.#id, why)
     await this.#drop()
     // If that fails, the next one does it.

@@ -18,7 +18,7 @@ export type { PipelineEvent } from './events.ts'
 export { metricsContentType } from './metrics/metrics.ts'
 export type { ReplayOptions, ReplayReport } from './replay/replay.ts'
 export { replayFilter, type ReplayFilter } from './replay/filter.ts'
-export type { ErasureKey, ErasureReport } from './dead/erase.ts'
+export type { ErasureKey, ErasureReport } from './erase.ts'
 export { unseal, type DlqMessage, type Envelope } from './dead/envelope.ts'
 export {
   aStream,

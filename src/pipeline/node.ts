@@ -44,6 +44,9 @@ export interface PipelineNodeOptions {
   timeoutMs?: number
 }
 
+/** Those who read only what is committed wait for what a dead process has left open. */
+const transactionMs = 10_000
+
 /**
  * A node of a graph: reads its topic as one of a group, calls its module for each record, and sends what came of it to the next nodes.
  * What it gives up lies in its DLQ topic, confirmed by the broker, before the record counts as done.
@@ -86,7 +89,9 @@ export class PipelineNode {
       drainMs,
       work: (record, turn) => this.#work(record, turn),
       trouble: (error) => this.#tell({ type: 'trouble', error }),
-      ...(transactional ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`) } : {}),
+      ...(transactional
+        ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`, transactionMs) }
+        : {}),
     })
   }
 

@@ -155,7 +155,7 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     const partitions = [{ partition: 0, offset: 1n }]
     await admin.deleteRecords({ topics: [{ name: dead, partitions }] })
     await tap.sendBack(letter, 1)
-    await expect.poll(() => lengths(orders)).toEqual([0, 0, 1, 0, 0, 0])
+    await expect.poll(() => lengths(orders), { timeout: 20_000 }).toEqual([0, 0, 1, 0, 0, 0])
   })
 })
 

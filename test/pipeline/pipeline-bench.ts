@@ -14,7 +14,7 @@ export interface PipelineBench {
   readonly producer: Producer
   topic(name: string, partitions?: number): Promise<string>
   put(topic: string, records: readonly Put[]): Promise<void>
-  /** All that lies in a topic, by partition and offset. */
+  /** All that lies in a topic and is committed, by partition and offset. */
   read(topic: string): Promise<Stored[]>
   /** The offset that a group has committed, by partition. */
   committed(groupId: string): Promise<number[]>
@@ -51,6 +51,19 @@ export function pipelineBench(url: string): PipelineBench {
         // A broker does not show at once what it has made.
       }
   }
+  /** What is committed shows a moment later, and what a dead process has left open when the broker gives it up. */
+  const settled = async (topic: string): Promise<void> => {
+    const consumer = cluster.consumer({ groupId })
+    const endOf = async (isolationLevel: 0 | 1): Promise<string> =>
+      String((await consumer.listOffsets({ topics: [topic], isolationLevel })).get(topic))
+    const endMs = performance.now() + 60_000
+    try {
+      while ((await endOf(0)) !== (await endOf(1)))
+        if (performance.now() > endMs) throw new Error(`a transaction stays open in ${topic}`)
+    } finally {
+      await consumer.close(true)
+    }
+  }
   return {
     name: place.name,
     cluster,
@@ -76,6 +89,7 @@ export function pipelineBench(url: string): PipelineBench {
     },
     read: async (topic) => {
       const partitions = await countOf(topic)
+      await settled(topic)
       const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
       const found: Stored[] = []
       for (const [at, { first, next }] of (await fetcher.bounds(places)).entries())

@@ -139,7 +139,7 @@ describe(quote('M8'), () => {
     await bench.clock.advance(10_000)
     expect(await stopping).toBe(false)
     await run
-    expect((await bench.dlq.receive())[0]).toMatchObject({ deliveries: 1, failures: 0 })
+    expect((await bench.dlq.receive())[0]).toMatchObject({ deliveries: 2, failures: 1 })
   })
 
   it('stops when the block that uses it ends', async () => {

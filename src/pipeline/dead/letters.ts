@@ -1,10 +1,8 @@
-import type { BaseOptions } from '@platformatic/kafka'
 import { pipelineCapture, pipelineLetterId, type PipelineKeeper } from '../../capture/pipeline.ts'
-import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { escaped } from '../../kafka/naming.ts'
 import type { Stored } from '../../kafka/record.ts'
-import { recordTap } from '../../taps/kafka.ts'
+import { recordTap, type RecordTapOptions } from '../../taps/kafka.ts'
 import type { Tap } from '../../taps/tap.ts'
 import { deadStreamOf, keyOf, type Found } from './stream.ts'
 import type { NodeSettings } from '../graph/settings.ts'
@@ -12,24 +10,13 @@ import { dlqTopicsOf } from '../graph/topics.ts'
 
 type Keeper = Pick<PipelineKeeper, 'keep' | 'forget'>
 
-export interface PipelineDeadLettersOptions {
-  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
-  url: string
+/** `groupId` is `redrive-letters.{cluster}` unless said. */
+export interface PipelineDeadLettersOptions extends Omit<RecordTapOptions, 'topics' | 'take'> {
   /** The pipeline cluster, as it stands in `dlq.{cluster}.{node}`. */
   cluster: string
   keeper: Keeper
   /** Nodes whose topics have names of their own. */
   nodes?: readonly Pick<NodeSettings, 'node' | 'dlq'>[]
-  /** All taps of one group share the work. `redrive-letters.{cluster}` unless said. */
-  groupId?: string
-  clock?: Clock
-  connection?: Partial<BaseOptions>
-  /** Hears what failed. It is tried again by itself. */
-  onTrouble?: (error: unknown) => void
-  sessionMs?: number
-  /** How often new topics are looked for. A minute unless said. */
-  lookEveryMs?: number
-  timeoutMs?: number
 }
 
 /**
