@@ -6,7 +6,7 @@ import { Door } from './capture/capture.ts'
 import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
-import type { PipelineKeeper } from './capture/pipeline.ts'
+import { pipelineKeeper, type PipelineKeeper } from './capture/pipeline.ts'
 import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
 import { WorkflowGuard } from './capture/workflow.ts'
@@ -28,7 +28,6 @@ import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './
 import { capacityOf, openStore, type OpenedStore } from './opening.ts'
 import { readOptions, type QueueOptions, type QueuePolicy, type Settings } from './options.ts'
 import { Policies } from './policies.ts'
-import type { Alert } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
@@ -37,13 +36,15 @@ import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
 import {
   metricsOf,
+  readHealth,
   readStatistics,
   summaryOf,
+  type Health,
   type Metrics,
   type SpoolStatus,
   type Statistics,
 } from './statistics.ts'
-import type { Capacity, SearchOptions, Store, StoreHealth } from './store.ts'
+import type { Capacity, SearchOptions, Store } from './store.ts'
 import type { Keep } from './taps/tap.ts'
 
 export interface GuardSettings<A> extends QueuePolicy {
@@ -51,18 +52,6 @@ export interface GuardSettings<A> extends QueuePolicy {
   rethrow?: boolean
   /** What to say about a failure of this input: a dedupeKey, a lane, tags. */
   context?: (input: A) => CaptureContext
-}
-
-export interface Health {
-  ok: boolean
-  store: StoreHealth
-  processor: { running: boolean; active: number }
-  /** Where there is a spool. */
-  spool?: SpoolStatus
-  /** What stands now, whichever process raised it. */
-  alerts: Alert[]
-  /** What is wrong, in words. */
-  problems: string[]
 }
 
 export interface Enqueued {
@@ -230,11 +219,7 @@ export class DeadLetterQueue {
 
   /** Where a pipeline keeps its dead records as letters: `pipeline.deadLetters(dlq)`. */
   pipelineLetters(): PipelineKeeper {
-    return {
-      keep: (captured) => this.#door.capture(captured),
-      forget: (id) => this.#admin.forget(id, 'erasure'),
-      store: this.#store,
-    }
+    return pipelineKeeper(this.#door, this.#admin, this.#store)
   }
 
   // back
@@ -328,15 +313,9 @@ export class DeadLetterQueue {
   }
 
   async health(): Promise<Health> {
-    const store = await this.#store.health()
     const { started: running, active } = this.#redelivery
     const alerts = (await this.#alerts?.raised()) ?? []
-    const problems = [
-      ...store.problems,
-      ...alerts.map(({ name, summary }) => `${name}: ${summary}`),
-    ]
-    const health = { ok: store.ok, store, processor: { running, active }, alerts, problems }
-    return this.#spool ? { ...health, spool: await this.#spool() } : health
+    return readHealth(this.#store, { running, active }, alerts, this.#spool)
   }
 
   // act on one

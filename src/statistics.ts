@@ -6,7 +6,8 @@ import {
   type Priority,
   type State,
 } from './letter/letter.ts'
-import type { SpoolStatus, Store, Total } from './store.ts'
+import type { Alert } from './policy/alerts.ts'
+import type { SpoolStatus, Store, StoreHealth, Total } from './store.ts'
 
 export type { SpoolStatus } from './store.ts'
 
@@ -231,4 +232,29 @@ function spoolLines(spool: SpoolStatus): string[] {
     `- Drained: ${spool.drained}`,
     `- Set Aside: ${aside}`,
   ]
+}
+
+export interface Health {
+  ok: boolean
+  store: StoreHealth
+  processor: { running: boolean; active: number }
+  /** Where there is a spool. */
+  spool?: SpoolStatus
+  /** What stands now, whichever process raised it. */
+  alerts: Alert[]
+  /** What is wrong, in words. */
+  problems: string[]
+}
+
+export async function readHealth(
+  store: Store,
+  processor: Health['processor'],
+  alerts: Alert[],
+  spool: (() => Promise<SpoolStatus>) | undefined,
+): Promise<Health> {
+  const found = await store.health()
+  const raised = alerts.map(({ name, summary }) => `${name}: ${summary}`)
+  const problems = [...found.problems, ...raised]
+  const health = { ok: found.ok, store: found, processor, alerts, problems }
+  return spool ? { ...health, spool: await spool() } : health
 }

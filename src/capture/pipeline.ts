@@ -3,7 +3,7 @@ import type { Json, Payload, Reason, Source } from '../letter/letter.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { never } from '../policy/backoff.ts'
 import type { Store } from '../store.ts'
-import type { Captured } from './capture.ts'
+import type { Captured, Door } from './capture.ts'
 import { isQueueName } from './context.ts'
 import { letterId, thrownOf } from './mailbox.ts'
 
@@ -34,6 +34,18 @@ export interface PipelineKeeper {
   /** Removes a letter for ever, if it is there. */
   forget(letterId: string): Promise<unknown>
   readonly store: Store
+}
+
+export function pipelineKeeper(
+  door: Pick<Door, 'capture'>,
+  admin: { forget(id: string, by: string): Promise<unknown> },
+  store: Store,
+): PipelineKeeper {
+  return {
+    keep: (captured) => door.capture(captured),
+    forget: (id) => admin.forget(id, 'erasure'),
+    store,
+  }
 }
 
 /** What is wrong with a record itself, by the words of pipelines. */

@@ -37,6 +37,12 @@ const longestRetryMs = 2000
 /** In the attributes of a batch: its times are the broker's. */
 const brokersTime = 0x08
 
+/** For those who read when they like, and hear of what fails from their calls. */
+export function readerOf(cluster: Cluster): Fetcher {
+  const ignore = (): void => {}
+  return new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+}
+
 /** Reads partitions, with one request at a time to each broker. It has connections of its own, since such a request blocks others. */
 export class Fetcher {
   readonly #options: FetcherOptions

@@ -17,7 +17,17 @@ export interface Part extends Reading {
   isLost: boolean
 }
 
-export interface PartsOptions<P extends Part> {
+/** Records of one partition in memory, and bytes of them, before it is read no further. */
+const maxEntries = 5000
+const maxBytes = 32 * 1024 ** 2
+
+/** What is held of a partition, and how many bytes that has. */
+export interface Holds {
+  readonly entries: { readonly size: number }
+  bytes: number
+}
+
+export interface PartsOptions<P extends Part & Holds> {
   cluster: Cluster
   groupId: string
   topics: readonly string[]
@@ -25,8 +35,6 @@ export interface PartsOptions<P extends Part> {
   sessionMs: number
   /** It is ours from now on: gives it what else is to be known of it. */
   begin: (part: Part) => P
-  /** Whether more of it may be read. */
-  hasRoom: (part: P) => boolean
   /** Records that are not done, in their order. */
   arrived: (part: P, records: Stored[]) => void
   /** There is nothing before the offset in the topic any more. */
@@ -47,7 +55,7 @@ export interface PartsOptions<P extends Part> {
 }
 
 /** The partitions that are ours as a member of a group: reads them, and keeps books on how far they are. */
-export class Parts<P extends Part> {
+export class Parts<P extends Part & Holds> {
   readonly group: Group
   readonly #options: PartsOptions<P>
   readonly #fetcher: Fetcher
@@ -135,14 +143,13 @@ export class Parts<P extends Part> {
 
   #start(place: Place, progress: Progress): void {
     if (this.#parts.has(keyOf(place))) return
-    const { begin, hasRoom } = this.#options
-    const part = begin({
+    const part = this.#options.begin({
       ...place,
       position: progress.base,
       progress,
       isLeaving: false,
       isLost: false,
-      hasRoom: () => !part.isLeaving && hasRoom(part),
+      hasRoom: () => !part.isLeaving && part.entries.size < maxEntries && part.bytes < maxBytes,
       arrived: (records, from, to, first) => {
         if (part.isLost) return
         this.#cut(part, first)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { pipelineLetterId, queueOf } from '../capture/pipeline.ts'
 import { RedriveError } from '../errors.ts'
 import type { Cluster } from '../kafka/cluster.ts'
-import { Fetcher } from '../kafka/fetcher.ts'
+import { readerOf, type Fetcher } from '../kafka/fetcher.ts'
 import type { Stored } from '../kafka/record.ts'
 import type { Outgoing } from '../kafka/sender.ts'
 import { partitionsOf } from '../kafka/topics.ts'
@@ -85,8 +85,7 @@ async function eraseRecords(
   locations: Set<string>,
 ): Promise<Set<string>> {
   const ids = new Set<string>()
-  const ignore = (): void => {}
-  const fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  const fetcher = readerOf(cluster)
   const transactor = new Transactor(cluster, `redrive.erase.${cluster.clock.id()}`)
   const admin = cluster.admin()
   try {

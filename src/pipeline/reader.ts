@@ -1,11 +1,13 @@
 import { sleep } from '../clock.ts'
 import type { Cluster } from '../kafka/cluster.ts'
-import { Parts, type Part } from '../kafka/parts.ts'
+import { Parts } from '../kafka/parts.ts'
 import { done } from '../kafka/progress.ts'
 import type { Stored } from '../kafka/record.ts'
 import { Sender, type Outgoing } from '../kafka/sender.ts'
 import type { Transactor } from '../kafka/transactor.ts'
+import { Again } from './again.ts'
 import { Lanes } from './lanes.ts'
+import { begun, isOurs, type Entry, type OurPart } from './our-part.ts'
 import { Window } from './window.ts'
 
 export interface Turn {
@@ -43,31 +45,8 @@ export interface ReaderOptions {
   trouble: (error: unknown) => void
 }
 
-/** Records of one partition in memory, and bytes of them, before it is read no further. */
-const maxEntries = 5000
-const maxBytes = 32 * 1024 ** 2
 /** How long it may take until the broker hears that a record is done, when nothing else is to be told. */
 const commitMs = 25
-const firstPauseMs = 100
-const longestPauseMs = 5000
-
-interface Entry {
-  readonly part: OurPart
-  readonly record: Stored
-  readonly lane: string | undefined
-  isRunning: boolean
-}
-
-/** A partition that is ours, and what we have of it. */
-interface OurPart extends Part {
-  readonly entries: Set<Entry>
-  /** Not told to the broker as begun, in their order. */
-  waiting: Entry[]
-  bytes: number
-  running: number
-  readonly gone: AbortController
-  onIdle: () => void
-}
 
 interface Finished {
   entry: Entry
@@ -84,6 +63,7 @@ export class Reader {
   readonly #parts: Parts<OurPart>
   readonly #sender: Sender
   readonly #window: Window
+  readonly #again: Again
   /** Told to the broker as begun; they run as soon as there is a free slot. */
   #ready: Entry[] = []
   /** Their process ended while they were under way. */
@@ -106,13 +86,13 @@ export class Reader {
     const { cluster, groupId, topics, sessionMs, trouble, transactor } = options
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
+    this.#again = new Again(cluster.clock, trouble)
     this.#parts = new Parts<OurPart>({
       cluster,
       groupId,
       topics,
       sessionMs,
       begin: (part) => begun(part),
-      hasRoom: ({ entries, bytes }) => entries.size < maxEntries && bytes < maxBytes,
       arrived: (part, records) => this.#arrive(part, records),
       cut: (part, offset) => this.#drop(part, ({ record }) => record.offset < offset),
       leaving: (part) => this.#drain(part, options.drainMs),
@@ -224,19 +204,11 @@ export class Reader {
 
   /** The broker hears that they are begun. */
   async #announce(lot: Entry[], isCareful: boolean): Promise<void> {
-    const { clock } = this.#options.cluster
     this.#isAnnouncing = true
     for (const entry of lot) this.#count(entry, 1)
     const parts = new Set(this.#dirty)
     for (const { part } of lot) parts.add(part)
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs))
-      try {
-        await this.#commitNow(parts)
-        break
-      } catch (error) {
-        this.#options.trouble(error)
-        await sleep(clock, pauseMs * (0.5 + clock.random()))
-      }
+    await this.#again.until(() => this.#commitNow(parts))
     this.#isAnnouncing = false
     const ours = lot.filter((entry) => isOurs(entry))
     if (this.#isStopping) {
@@ -274,64 +246,30 @@ export class Reader {
     const { part, record } = entry
     const { signal } = part.gone
     const turn = { deliveries: this.#deliveriesOf(entry), signal }
-    let work: Work | undefined
-    try {
-      work = await this.#options.work(record, turn)
-    } catch (error) {
-      work = await this.#again(signal, error, () => this.#options.work(record, turn))
-    }
+    const work = await this.#again.until(() => this.#options.work(record, turn), signal)
     if (work && !signal.aborted) {
       if (this.#options.transactor) this.#unsettled.push({ entry, work })
-      else if (work.outgoing.length === 0 || (await this.#sent(work, signal)))
-        this.#done({ entry, work })
+      else if (work.outgoing.length === 0 || (await this.#sent(work, signal))) {
+        this.#done(entry)
+        work.done?.()
+      }
       this.#commitLater(part)
     }
     this.#end(entry)
   }
 
   /** Whether all that came of it is with the brokers. False: it is none of our business any more. */
-  async #sent(work: Work, signal: AbortSignal): Promise<boolean> {
-    const { outgoing, failed } = work
+  async #sent({ outgoing, failed }: Work, signal: AbortSignal): Promise<boolean> {
     const send = async (): Promise<boolean> => {
       await Promise.all(outgoing.map((one) => this.#sender.send(one)))
       return !signal.aborted
     }
-    try {
-      return await send()
-    } catch (error) {
-      failed?.(error)
-      return (await this.#again(signal, error, send, failed)) ?? false
-    }
+    return (await this.#again.until(send, signal, failed)) ?? false
   }
 
-  /** Until it succeeds, or is none of our business any more. */
-  async #again<T>(
-    signal: AbortSignal,
-    thrown: unknown,
-    act: () => T | Promise<T>,
-    failed?: (error: unknown) => void,
-  ): Promise<T | undefined> {
-    const { cluster, trouble } = this.#options
-    let error = thrown
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
-      if (signal.aborted) return undefined
-      trouble(error)
-      await sleep(cluster.clock, pauseMs * (0.5 + cluster.clock.random()), signal)
-      if (signal.aborted) return undefined
-      try {
-        return await act()
-      } catch (next) {
-        error = next
-        failed?.(next)
-      }
-    }
-  }
-
-  #done({ entry, work }: Finished): void {
-    const { part, record } = entry
+  #done(entry: Entry): void {
     this.#forget(entry)
-    part.progress.mark(record.offset, done)
-    work.done?.()
+    entry.part.progress.mark(entry.record.offset, done)
   }
 
   #end(entry: Entry): void {
@@ -357,10 +295,8 @@ export class Reader {
   /** In a transaction, records are done when it is committed with what came of them. Names the partitions that have such. */
   #closeBooks(): OurPart[] {
     for (const finished of this.#unsettled.splice(0)) {
-      const { part, record } = finished.entry
-      if (part.isLost) continue
-      this.#forget(finished.entry)
-      part.progress.mark(record.offset, done)
+      if (finished.entry.part.isLost) continue
+      this.#done(finished.entry)
       this.#owed.push(finished)
     }
     return this.#owed.map(({ entry }) => entry.part)
@@ -423,19 +359,4 @@ export class Reader {
     for (const part of this.#parts.all()) part.waiting = part.waiting.filter(stays)
     this.#lanes.remove(isGone)
   }
-}
-
-function begun(part: Part): OurPart {
-  return Object.assign(part, {
-    entries: new Set<Entry>(),
-    waiting: [],
-    bytes: 0,
-    running: 0,
-    gone: new AbortController(),
-    onIdle: () => {},
-  })
-}
-
-function isOurs({ part }: Entry): boolean {
-  return !part.isLeaving && !part.isLost
 }

@@ -43,6 +43,8 @@ const nat = fc.nat(1000)
 /** Odd numbers of milliseconds, so that no two priorities come out with equal scores. */
 const delays = fc.constantFrom(-3_000_001, -1_000_003, -101, 0, 53, 107, 211, 1009)
 
+const fewIds = 8
+
 const letterPicks = fc.record({
   place: fc.nat(255),
   queue: fc.constantFrom('a', 'b'),
@@ -105,7 +107,9 @@ function letterOf(
   real: Real,
 ): DeadLetter {
   const { place, delayMs, state, dedupeKey, lane, dependsOn, queue, priority, tags } = picks
-  const number = (place * 2 ** 16 + (picks.again ? 0 : real.steps)).toString(16).padStart(12, '0')
+  // Few for those that may come again, or they hardly ever would.
+  const drawn = picks.again ? place % fewIds : place
+  const number = (drawn * 2 ** 16 + (picks.again ? 0 : real.steps)).toString(16).padStart(12, '0')
   const at = toTimestamp(model.nowMs)
   const failure: Failure = { name: 'Error', message: `step ${real.steps}`, causes: [], at }
   const known = model.letters()

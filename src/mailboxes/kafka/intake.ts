@@ -21,9 +21,6 @@ export interface IntakeOptions {
   passed: (part: Part) => void
 }
 
-/** Records of one partition in memory, and bytes of them, before it is read no further. */
-const maxEntries = 5000
-const maxBytes = 32 * 1024 ** 2
 /** How far the first record that is not done may lie behind the last, before it is moved on if it only waits for its time. */
 const moveOnReach = 1000
 /** How long those who got messages of a partition may take to settle them when it goes to somebody else. */
@@ -65,7 +62,6 @@ export class Intake {
       sessionMs,
       begin: (part) =>
         Object.assign(part, { entries: new Set<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
-      hasRoom: ({ entries, bytes }) => entries.size < maxEntries && bytes < maxBytes,
       arrived: (part, records) => this.#arrive(part, records),
       cut: (part, offset) => this.#drop(part, (entry) => entry.stored.offset < offset),
       leaving: (part) => this.#leave(part),

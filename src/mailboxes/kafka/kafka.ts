@@ -16,7 +16,7 @@ import { sizeOf } from '../../kafka/record.ts'
 import { settingsIn } from '../../kafka/address.ts'
 import { createTopic, partitionsOf } from '../../kafka/topics.ts'
 import { Cluster } from '../../kafka/cluster.ts'
-import { Fetcher } from '../../kafka/fetcher.ts'
+import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import { keyOf, type Place } from '../../kafka/group.ts'
 import type { Entry, Part } from './holding.ts'
 import { Intake } from './intake.ts'
@@ -108,8 +108,7 @@ class KafkaMailbox implements MailboxDriver {
       moveOn: (entry) => this.#copy(entry, entry.opened),
       passed: (part) => this.#trim(part),
     })
-    const ignore = (): void => {}
-    this.#reader = new Fetcher({ cluster, groupId: topic, trouble: ignore, well: ignore })
+    this.#reader = readerOf(cluster)
     this.#admin = cluster.admin()
   }
 

@@ -1,7 +1,7 @@
 import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
-import { Fetcher } from '../../kafka/fetcher.ts'
+import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { unseal } from '../dead/envelope.ts'
 import { Replayed } from '../replay/replayed.ts'
@@ -75,8 +75,7 @@ export class Standing {
     this.#options = options
     const { cluster, nodes } = options
     this.#admin = cluster.admin()
-    const ignore = (): void => {}
-    const fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+    const fetcher = readerOf(cluster)
     this.#fetcher = fetcher
     this.#known = nodes.map((node) => {
       const replayed = new Replayed(cluster, fetcher, node)

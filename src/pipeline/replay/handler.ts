@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
-import { Fetcher } from '../../kafka/fetcher.ts'
+import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { partitionsOf } from '../../kafka/topics.ts'
 import { Transactor } from '../../kafka/transactor.ts'
@@ -30,8 +30,7 @@ type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
  * limit it goes to the quarantine topic, and the letter is parked.
  */
 export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
-  const ignore = (): void => {}
-  const fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  const fetcher = readerOf(cluster)
   const replayed = new Replayed(cluster, fetcher, settings)
   const admin = cluster.admin()
   // Others replay at the same time; nobody is taken over.

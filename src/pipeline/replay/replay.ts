@@ -1,11 +1,9 @@
-import type { Admin } from '@platformatic/kafka'
 import { createHash } from 'node:crypto'
 import { nextTurn, sleep } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
-import { Fetcher } from '../../kafka/fetcher.ts'
+import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import { sizeOf, type Stored } from '../../kafka/record.ts'
-import type { Outgoing } from '../../kafka/sender.ts'
 import { Transactor } from '../../kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { glance, type Glance } from './glance.ts'
@@ -15,7 +13,8 @@ import { asQuarantined, asReplayed } from './record.ts'
 import { Replayed, type ReplayProgress } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import { readAll, survey, type Surveyed } from './survey.ts'
-import { createTopics } from '../graph/topic-setup.ts'
+import { counted, left, outgoingIn, type Step } from './steps.ts'
+import { Targets } from './targets.ts'
 import { replaysTopicOf } from '../graph/topics.ts'
 
 export interface ReplayOptions {
@@ -63,28 +62,14 @@ const maxSteps = 20_000
 /** Records that are seen to before others have their turn. */
 const maxAtOnce = 300
 
-type Kind = 'sent' | 'quarantined' | 'passed' | 'left'
-
-/** What becomes of one dead record. */
-interface Step {
-  partition: number
-  offset: number
-  kind: Kind
-  outgoing: Outgoing | undefined
-  /** Where else the same record lies. */
-  copies: readonly number[]
-}
-
 const none: readonly number[] = []
 
 class Replay {
   readonly #options: ReplayOptions
   readonly #fetcher: Fetcher
-  readonly #admin: Admin
   readonly #replayed: Replayed
   readonly #transactor: Transactor
-  /** How many partitions the topics have that records go to. 0: it is not there. */
-  readonly #targets = new Map<string, number>()
+  readonly #targets: Targets
   #progress: ReplayProgress
   #steps: Step[] = []
   #acting = 0
@@ -98,9 +83,8 @@ class Replay {
     if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid('limit is a number from 1 on')
     if (!(rate > 0)) throw invalid('rate is a number of records a second, more than 0')
     this.#options = options
-    const ignore = (): void => {}
-    this.#fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
-    this.#admin = cluster.admin()
+    this.#fetcher = readerOf(cluster)
+    this.#targets = new Targets(cluster, settings, options.dryRun ?? false)
     this.#replayed = new Replayed(cluster, this.#fetcher, settings)
     this.#transactor = new Transactor(cluster, replaysTopicOf(settings))
     this.#progress = {
@@ -119,10 +103,10 @@ class Replay {
 
   async run(): Promise<ReplayReport> {
     const { settings, target, id, signal } = this.#options
-    const partitions = await this.#partitionsOf(settings.dlq.topic)
+    const partitions = await this.#targets.look(settings.dlq.topic)
     if (partitions === 0)
       throw new RedriveError('INVALID_INPUT', `there is no topic ${settings.dlq.topic}`)
-    if (target !== undefined && (await this.#partitionsOf(target)) === 0)
+    if (target !== undefined && (await this.#targets.look(target)) === 0)
       throw new RedriveError('INVALID_INPUT', `there is no topic ${target} to replay to`)
     await this.#begin(partitions)
     if (this.#progress.done && id !== undefined) return this.#report()
@@ -136,11 +120,7 @@ class Replay {
 
   async close(): Promise<void> {
     await this.#carrying.catch(() => {})
-    await Promise.all([
-      this.#transactor.close(),
-      this.#fetcher.close(),
-      this.#admin.close().catch(() => {}),
-    ])
+    await Promise.all([this.#transactor.close(), this.#fetcher.close(), this.#targets.close()])
   }
 
   /** From now on, nobody else replays this node. Goes on with the replay of our id, or starts it. */
@@ -256,13 +236,15 @@ class Replay {
       const { quarantineTopic } = settings.dlq
       step.kind = 'quarantined'
       step.outgoing = asQuarantined(record, quarantineTopic, nowMs)
-      return this.#targets.has(quarantineTopic) ? step : this.#createTopics().then(() => step)
+      return this.#targets.knows(quarantineTopic)
+        ? step
+        : this.#targets.makeQuarantine().then(() => step)
     }
     if (!found.replayable) return left(step)
     const topic = target ?? (found.topic || settings.inputTopic)
-    const partitions = this.#targets.get(topic)
+    const partitions = this.#targets.partitionsOf(topic)
     if (partitions === undefined)
-      return this.#partitionsOf(topic).then(() => this.#stepFor(record, surveyed))
+      return this.#targets.look(topic).then(() => this.#stepFor(record, surveyed))
     if (partitions === 0 || topic === settings.dlq.topic) return left(step)
     const { id } = this.#progress
     const { node } = settings
@@ -342,46 +324,6 @@ class Replay {
   #report(): ReplayReport {
     return { ...this.#progress, dryRun: this.#options.dryRun ?? false }
   }
-
-  async #createTopics(): Promise<void> {
-    const { cluster, settings, dryRun } = this.#options
-    const { quarantineTopic } = settings.dlq
-    if (!dryRun && (await this.#partitionsOf(quarantineTopic)) === 0)
-      await createTopics(cluster, [settings])
-    this.#targets.set(quarantineTopic, settings.partitions)
-  }
-
-  async #partitionsOf(topic: string): Promise<number> {
-    const { cluster } = this.#options
-    const there = await cluster.call(() => this.#admin.listTopics())
-    if (!there.includes(topic)) return this.#know(topic, 0)
-    const { topics } = await cluster.call(() => this.#admin.metadata({ topics: [topic] }))
-    return this.#know(topic, topics.get(topic)?.partitionsCount ?? 0)
-  }
-
-  #know(topic: string, partitions: number): number {
-    this.#targets.set(topic, partitions)
-    return partitions
-  }
-}
-
-function counted(before: ReplayProgress, steps: readonly Step[]): ReplayProgress {
-  const progress = { ...before, positions: [...before.positions] }
-  for (const { kind, partition, offset } of steps) {
-    progress[kind] += 1
-    progress.positions[partition] = offset + 1
-  }
-  return progress
-}
-
-function left(step: Step): Step {
-  return { ...step, kind: 'left', outgoing: undefined }
-}
-
-function outgoingIn(steps: readonly Step[]): Outgoing[] {
-  const all: Outgoing[] = []
-  for (const { outgoing } of steps) if (outgoing) all.push(outgoing)
-  return all
 }
 
 /** What does not say where it failed may be of any node. */

@@ -1,0 +1,35 @@
+import type { Holds, Part } from '../kafka/parts.ts'
+import type { Stored } from '../kafka/record.ts'
+
+/** A record that is not done. */
+export interface Entry {
+  readonly part: OurPart
+  readonly record: Stored
+  readonly lane: string | undefined
+  isRunning: boolean
+}
+
+/** A partition that is ours, and what we have of it. */
+export interface OurPart extends Part, Holds {
+  readonly entries: Set<Entry>
+  /** Not told to the broker as begun, in their order. */
+  waiting: Entry[]
+  running: number
+  readonly gone: AbortController
+  onIdle: () => void
+}
+
+export function begun(part: Part): OurPart {
+  return Object.assign(part, {
+    entries: new Set<Entry>(),
+    waiting: [],
+    bytes: 0,
+    running: 0,
+    gone: new AbortController(),
+    onIdle: () => {},
+  })
+}
+
+export function isOurs({ part }: Entry): boolean {
+  return !part.isLeaving && !part.isLost
+}

@@ -1,0 +1,33 @@
+import type { Outgoing } from '../../kafka/sender.ts'
+import type { ReplayProgress } from './replayed.ts'
+
+/** What becomes of one dead record. */
+export interface Step {
+  partition: number
+  offset: number
+  kind: 'sent' | 'quarantined' | 'passed' | 'left'
+  outgoing: Outgoing | undefined
+  /** Where else the same record lies. */
+  copies: readonly number[]
+}
+
+/** How far a replay is when these are done. */
+export function counted(before: ReplayProgress, steps: readonly Step[]): ReplayProgress {
+  const progress = { ...before, positions: [...before.positions] }
+  for (const { kind, partition, offset } of steps) {
+    progress[kind] += 1
+    progress.positions[partition] = offset + 1
+  }
+  return progress
+}
+
+/** It stays where it is. */
+export function left(step: Step): Step {
+  return { ...step, kind: 'left', outgoing: undefined }
+}
+
+export function outgoingIn(steps: readonly Step[]): Outgoing[] {
+  const all: Outgoing[] = []
+  for (const { outgoing } of steps) if (outgoing) all.push(outgoing)
+  return all
+}

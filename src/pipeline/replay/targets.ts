@@ -1,0 +1,53 @@
+import type { Admin } from '@platformatic/kafka'
+import type { Cluster } from '../../kafka/cluster.ts'
+import type { NodeSettings } from '../graph/settings.ts'
+import { createTopics } from '../graph/topic-setup.ts'
+
+/** The topics that records go to, and how many partitions they have. 0: it is not there. */
+export class Targets {
+  readonly #cluster: Cluster
+  readonly #settings: NodeSettings
+  readonly #dryRun: boolean
+  readonly #admin: Admin
+  readonly #partitions = new Map<string, number>()
+
+  constructor(cluster: Cluster, settings: NodeSettings, dryRun: boolean) {
+    this.#cluster = cluster
+    this.#settings = settings
+    this.#dryRun = dryRun
+    this.#admin = cluster.admin()
+  }
+
+  knows(topic: string): boolean {
+    return this.#partitions.has(topic)
+  }
+
+  /** Undefined: nobody has looked. */
+  partitionsOf(topic: string): number | undefined {
+    return this.#partitions.get(topic)
+  }
+
+  async look(topic: string): Promise<number> {
+    const there = await this.#cluster.call(() => this.#admin.listTopics())
+    if (!there.includes(topic)) return this.#know(topic, 0)
+    const { topics } = await this.#cluster.call(() => this.#admin.metadata({ topics: [topic] }))
+    return this.#know(topic, topics.get(topic)?.partitionsCount ?? 0)
+  }
+
+  /** Records that were replayed as often as they may be need a place. */
+  async makeQuarantine(): Promise<void> {
+    const { dlq, partitions } = this.#settings
+    if (!this.#dryRun && (await this.look(dlq.quarantineTopic)) === 0)
+      await createTopics(this.#cluster, [this.#settings])
+    this.#know(dlq.quarantineTopic, partitions)
+  }
+
+  async close(): Promise<void> {
+    await this.#admin.close().catch(() => {})
+  }
+
+  #know(topic: string, partitions: number): number {
+    this.#partitions.set(topic, partitions)
+    return partitions
+  }
+}
