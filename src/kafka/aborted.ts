@@ -17,8 +17,7 @@ export function endIn({ attributes, records }: Batch): 'commit' | 'abort' | unde
 
 /**
  * What was sent in transactions that came to nothing is left out; the broker's own marks are, too. The broker names such transactions, and
- * it is for the reader to leave their records out. The client does so only for one transaction of each sender in a fetch, and not at
- * all for one that ends behind it.
+ * it is for the reader to leave their records out.
  */
 export function validBatches({ records, abortedTransactions }: FetchedPartition): Batch[] {
   const batches = records ?? []

@@ -95,12 +95,12 @@ export class Cluster {
   }
 }
 
-/** Asks a broker for what the client has no verb for. */
+/** Asks a broker for what the client has no verb for. What is asked may depend on the version that both know. */
 export async function askBroker<A extends unknown[], R>(
   client: Base,
   node: number,
   name: string,
-  asked: A,
+  asked: A | ((version: number) => A),
 ): Promise<R> {
   // The brokers are known by then: whoever knows the node has asked for them.
   const broker =
@@ -111,7 +111,7 @@ export async function askBroker<A extends unknown[], R>(
   const connection = await promised<Connection>((callback) =>
     client[kGetConnection](broker, callback),
   )
-  return api.async(connection, ...asked)
+  return api.async(connection, ...(typeof asked === 'function' ? asked(api.version) : asked))
 }
 
 function promised<T>(

@@ -1,8 +1,8 @@
-import type { Consumer } from '@platformatic/kafka'
+import { FetchIsolationLevels, type Consumer, type fetchV17 } from '@platformatic/kafka'
 import { nextTurn, sleep } from '../clock.ts'
 import type { RedriveError } from '../errors.ts'
 import { validBatches, type Batch, type FetchedPartition } from './aborted.ts'
-import type { Cluster } from './cluster.ts'
+import { askBroker, type Cluster } from './cluster.ts'
 import { keyOf, type Place } from './group.ts'
 import type { Stored } from './record.ts'
 import { isRefusal } from './trouble.ts'
@@ -16,7 +16,8 @@ export interface Reading extends Place {
 }
 
 type Topics = Awaited<ReturnType<Consumer['metadata']>>['topics']
-type FetchResponse = Awaited<ReturnType<Consumer['fetch']>>
+type FetchRequest = Parameters<typeof fetchV17.createRequest>
+type FetchResponse = ReturnType<typeof fetchV17.parseResponse>
 type Headers = Batch['records'][number]['headers']
 
 export interface FetcherOptions {
@@ -33,7 +34,12 @@ const waitMs = 500
 const shortWaitMs = 50
 const maxBytes = 4 * 1024 ** 2
 const maxBytesPerPartition = 1024 ** 2
+const retryMs = 200
 const longestRetryMs = 2000
+/** Up to this version of the request, topics are known by their names. */
+const lastByName = 12
+/** Each request stands for itself: a session with a broker bears one at a time. */
+const noSession = [0, -1] as const
 /** In the attributes of a batch: its times are the broker's. */
 const brokersTime = 0x08
 
@@ -50,7 +56,6 @@ export class Fetcher {
   readonly #readings = new Map<string, Reading>()
   readonly #busy = new Set<number>()
   readonly #closing = new AbortController()
-  #lastRead: Promise<unknown> = Promise.resolve()
   #isPlanning = false
   #failures = 0
 
@@ -91,14 +96,8 @@ export class Fetcher {
     }))
   }
 
-  /** What lies in a partition from there on, as much as comes at once. In turn: a session with a broker bears one request at a time. */
-  read(place: Place, from: number): Promise<{ records: Stored[]; to: number }> {
-    const turn = this.#lastRead.then(() => this.#read(place, from))
-    this.#lastRead = turn.catch(() => {})
-    return turn
-  }
-
-  async #read(
+  /** What lies in a partition from there on, as much as comes at once. */
+  async read(
     { topic, partition }: Place,
     from: number,
   ): Promise<{ records: Stored[]; to: number }> {
@@ -106,9 +105,14 @@ export class Fetcher {
     const arrived: Reading['arrived'] = (records, _, to) => (found = { records, to })
     const reading = { topic, partition, position: from, hasRoom: () => true, arrived }
     if (!this.#consumer.topics.has(topic)) this.#consumer.topics.track(topic)
-    const topics = await this.#topics([reading])
-    const node = leaderOf(topics, reading)
-    this.#take(await this.#ask(node, [reading], topics, 0), [reading], topics)
+    await this.#twice(async () => {
+      const topics = await this.#topics([reading])
+      this.#take(
+        await this.#ask(leaderOf(topics, reading), [reading], topics, 0),
+        [reading],
+        topics,
+      )
+    })
     return found
   }
 
@@ -147,7 +151,7 @@ export class Fetcher {
     const late = (): void => trouble(cluster.trouble(new Error(`broker ${node} does not answer`)))
     const cancel = cluster.clock.timer(waitMs + cluster.timeoutMs, late)
     try {
-      const answer = await this.#ask(node, readings, topics, longestMs)
+      const answer = await this.#twice(() => this.#ask(node, readings, topics, longestMs))
       this.#failures = 0
       well()
       this.#take(answer, readings, topics)
@@ -168,14 +172,25 @@ export class Fetcher {
     return (await this.#consumer.metadata({ topics: names })).topics
   }
 
-  #ask(
-    node: number,
-    readings: Reading[],
-    known: Topics,
-    maxWaitTime: number,
-  ): Promise<FetchResponse> {
+  /** What was known of the brokers may be old, and so may a connection. */
+  async #twice<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      if (isRefusal(error, 'OFFSET_OUT_OF_RANGE') || this.#closing.signal.aborted) throw error
+      this.#consumer.clearMetadata()
+      await sleep(this.#options.cluster.clock, retryMs, this.#closing.signal)
+      return act()
+    }
+  }
+
+  /**
+   * Not by the client's own fetch. That leaves out all of a sender from the last transaction that came to nothing up to the last such mark,
+   * and a mark may lie far behind, of a transaction without records: what was committed in between would be lost.
+   */
+  #ask(node: number, readings: Reading[], known: Topics, waitMs: number): Promise<FetchResponse> {
     const topics = [...Map.groupBy(readings, ({ topic }) => topic)].map(([topic, parts]) => ({
-      topicId: known.get(topic)?.id ?? '',
+      topic,
       partitions: parts.map(({ partition, position }) => ({
         partition,
         currentLeaderEpoch: -1,
@@ -184,13 +199,25 @@ export class Fetcher {
         partitionMaxBytes: maxBytesPerPartition,
       })),
     }))
-    return this.#consumer.fetch({ node, topics, maxWaitTime, minBytes: 1, maxBytes })
+    const asked = (version: number): FetchRequest => {
+      const named = topics.map(({ topic, partitions }) => ({
+        topicId: version <= lastByName ? topic : (known.get(topic)?.id ?? ''),
+        partitions,
+      }))
+      const { READ_COMMITTED } = FetchIsolationLevels
+      return [waitMs, 1, maxBytes, READ_COMMITTED, ...noSession, named, [], '']
+    }
+    return askBroker<FetchRequest, FetchResponse>(this.#consumer, node, 'Fetch', asked)
   }
 
   #take({ responses }: FetchResponse, readings: readonly Reading[], known: Topics): void {
     const keyBy = (topicId: string, partition: number): string => `${topicId}:${partition}`
     const byKey = new Map(
-      readings.map((one) => [keyBy(known.get(one.topic)?.id ?? '', one.partition), one]),
+      readings.flatMap((one) =>
+        [one.topic, known.get(one.topic)?.id ?? ''].map(
+          (name) => [keyBy(name, one.partition), one] as const,
+        ),
+      ),
     )
     for (const { topicId, partitions } of responses)
       for (const found of partitions) {

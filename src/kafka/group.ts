@@ -24,6 +24,12 @@ export interface Position extends Place {
   note: string
 }
 
+/** Who somebody is in a group. Whoever is given up and comes back is somebody else. */
+export interface Member {
+  generationId: number
+  memberId: string
+}
+
 export interface GroupOptions {
   cluster: Cluster
   groupId: string
@@ -108,12 +114,21 @@ export class Group {
     return this.#owned.has(keyOf(place))
   }
 
+  /**
+   * Who we are now. Positions are worth as much as who we were when we knew them: the broker takes them from whoever is in the group, also
+   * when somebody else has had the partitions meanwhile.
+   */
+  get member(): Member {
+    const { generationId, memberId } = this.consumer
+    return { generationId, memberId: memberId ?? '' }
+  }
+
   /** Refused by the broker when somebody else has the partitions: with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION. */
   async commit(positions: readonly Position[]): Promise<void> {
     const { groupId } = this.#options
-    const { generationId, memberId } = this.consumer
+    const { generationId, memberId } = this.member
     const topics = committed(positions)
-    const asked: OffsetCommitRequest = [groupId, generationId, memberId ?? '', null, topics]
+    const asked: OffsetCommitRequest = [groupId, generationId, memberId, null, topics]
     const node = await this.consumer.findGroupCoordinator()
     await askBroker(this.consumer, node, 'OffsetCommit', asked)
   }

@@ -206,7 +206,8 @@ export class Parts<P extends Part & Holds> {
         return
       } catch (error) {
         const { cause } = error as Error
-        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose(this.all())
+        // We may be in the group again by now, with these or others anew.
+        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose(parts.filter(({ isLost }) => !isLost))
         else if (!isPassing(cause) || cluster.clock.mono() > endMs) throw error
         else await sleep(cluster.clock, 50)
       }

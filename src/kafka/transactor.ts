@@ -3,7 +3,7 @@ import { sleep } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { endIn } from './aborted.ts'
 import { askBroker, type Cluster } from './cluster.ts'
-import { committed, type Group, type Place, type Position } from './group.ts'
+import { committed, type Group, type Member, type Place, type Position } from './group.ts'
 import { lotsOf, messageOf, type Outgoing } from './sender.ts'
 import { isRefusal } from './trouble.ts'
 
@@ -23,6 +23,8 @@ const longestPauseMs = 2000
 /** Whose offsets, and how far. */
 export interface Offsets {
   group: Group
+  /** Who we were in the group when this was true. */
+  member: Member
   positions: readonly Position[]
 }
 
@@ -143,9 +145,9 @@ export class Transactor {
   async #commitOffsets(
     producer: Producer,
     transaction: Transaction,
-    { group: { consumer }, positions }: Offsets,
+    { group: { consumer }, member: { generationId, memberId }, positions }: Offsets,
   ): Promise<void> {
-    const { groupId, generationId, memberId } = consumer
+    const { groupId } = consumer
     const { producerId, producerEpoch } = this.#self
     const asked: TxnOffsetCommitRequest = [
       this.#id,
@@ -153,7 +155,7 @@ export class Transactor {
       producerId,
       producerEpoch,
       generationId,
-      memberId ?? '',
+      memberId,
       null,
       committed(positions),
     ]

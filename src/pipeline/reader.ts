@@ -104,8 +104,9 @@ export class Reader {
             closeBooks: () => this.#closeBooks(),
             commit: async (positions) => {
               const { group } = this.#parts
+              const { member } = group
               const outgoing = this.#owed.flatMap(({ work }) => work.outgoing)
-              await transactor.carry(outgoing, { group, positions })
+              await transactor.carry(outgoing, { group, member, positions })
               const owed = this.#owed
               this.#owed = []
               for (const { work } of owed) work.done?.()

@@ -25,8 +25,6 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
     const topic = await bench.topic('read', 2)
     for (const partition of [0, 1])
       await bench.put(topic, [{ value: Buffer.from(`in ${partition}`), partition }])
-    // The session with the broker begins with the first one.
-    await fetcher.read({ topic, partition: 0 }, 0)
     const asked = Array.from({ length: 20 }, (_, n) => n % 2)
     const found = await Promise.all(asked.map((partition) => fetcher.read({ topic, partition }, 0)))
     expect(found.map(({ records }) => records.map(({ value }) => value.toString()))).toEqual(
