@@ -1,5 +1,6 @@
 import { findErrorBy } from '@platformatic/kafka'
 import { RedriveError, type ErrorCode } from '../errors.ts'
+import { unreachable } from '../unreachable.ts'
 
 /** What Kafka refuses with, by its own names, and what that means for whoever reads it. */
 const refusals: Record<string, [code: ErrorCode, advice: string]> = {
@@ -25,7 +26,10 @@ export function troubleOf(error: unknown, place: string): RedriveError {
   if (error instanceof RedriveError) return error
   const cause = error instanceof Error ? error : new Error(String(error))
   const refusal = Object.keys(refusals).find((id) => isRefusal(cause, id))
-  const [code, what] = refusals[refusal ?? ''] ?? ['MAILBOX_UNAVAILABLE', 'the cluster failed']
+  const [code, what] = refusals[refusal ?? ''] ?? [
+    'MAILBOX_UNAVAILABLE',
+    unreachable(cause) ?? 'the cluster failed',
+  ]
   const detail = refusal ?? firstLine(cause)
   return new RedriveError(code, `kafka ${place}: ${what} (${detail})`, { cause })
 }

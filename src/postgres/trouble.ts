@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { unreachable } from '../unreachable.ts'
 import type { Tenant } from './tenant.ts'
 
 /** The five characters by which Postgres names an error, undefined for errors of the connection. */
@@ -29,7 +30,7 @@ const adviceTo = ({ noun }: Tenant): Record<string, string> => ({
 /** Turns whatever was thrown into an error of ours. The one place that knows what the codes of Postgres mean. */
 export function troubleOf(error: unknown, place: string, tenant: Tenant): RedriveError {
   if (error instanceof RedriveError) return error
-  const what = meaningOf(stateOf(error), tenant)
+  const what = unreachable(error) ?? meaningOf(stateOf(error), tenant)
   return new RedriveError(tenant.unavailable, `${place}: ${what} (${messageOf(error)})`, {
     cause: error,
   })

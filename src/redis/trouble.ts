@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { unreachable } from '../unreachable.ts'
 import type { Tenant } from './tenant.ts'
 
 /** What the first word of a server's refusal means for whoever reads it. */
@@ -26,7 +27,8 @@ export function troubleOf(error: unknown, place: string, tenant: Tenant): Redriv
   const message = text || name
   const advice = adviceTo(tenant)
   const word = /^(?:ERR )?([A-Z]+)\b/.exec(message)?.[1] ?? ''
-  const what = Object.hasOwn(advice, word) ? advice[word]! : 'the server failed'
+  const known = Object.hasOwn(advice, word) ? advice[word] : unreachable(error)
+  const what = known ?? 'the server failed'
   return new RedriveError(tenant.unavailable, `redis ${place}: ${what} (${message})`, {
     cause: error,
   })

@@ -1,5 +1,6 @@
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { RedriveError, type ErrorCode } from '../../errors.ts'
+import { unreachable } from '../../unreachable.ts'
 
 /** What JetStream refuses with, by its own numbers, where it means more than that it is away. */
 const refusals: Record<number, [code: ErrorCode, advice: string]> = {
@@ -26,7 +27,7 @@ export function troubleOf(error: unknown, place: string): RedriveError {
   const { name, message } = error instanceof Error ? error : new Error(String(error))
   const [code, what] = refusalOf(error) ?? [
     'MAILBOX_UNAVAILABLE' as const,
-    advice[name] ?? advice[nameOf(error)] ?? 'the server failed',
+    advice[name] ?? advice[nameOf(error)] ?? unreachable(error) ?? 'the server failed',
   ]
   return new RedriveError(code, `nats ${place}: ${what} (${message || name})`, { cause: error })
 }

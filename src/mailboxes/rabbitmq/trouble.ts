@@ -1,4 +1,5 @@
 import { RedriveError } from '../../errors.ts'
+import { unreachable } from '../../unreachable.ts'
 
 /** What the server's reply codes mean for whoever reads them. */
 const advice: Record<number, string> = {
@@ -22,7 +23,8 @@ export function troubleOf(error: unknown, place: string): RedriveError {
       `rabbitmq ${place}: the queue is there with other settings; remove it, or use it as it is with declare: false (${message})`,
       options,
     )
-  const what = (typeof code === 'number' ? advice[code] : undefined) ?? 'the server failed'
+  const known = typeof code === 'number' ? advice[code] : unreachable(error)
+  const what = known ?? 'the server failed'
   return new RedriveError('MAILBOX_UNAVAILABLE', `rabbitmq ${place}: ${what} (${message})`, options)
 }
 

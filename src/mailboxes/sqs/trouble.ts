@@ -1,4 +1,5 @@
 import { RedriveError, type ErrorCode } from '../../errors.ts'
+import { unreachable } from '../../unreachable.ts'
 
 /** What the refusals of SQS mean for whoever reads them, by the last part of their names. */
 const refusals: Record<string, [code: ErrorCode, advice: string]> = {
@@ -21,11 +22,17 @@ const stale = ['ReceiptHandleIsInvalid', 'MessageNotInflight', 'InvalidParameter
 export function troubleOf(error: unknown, queue: string): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message } = error instanceof Error ? error : new Error(String(error))
+  if (message === 'Region is missing')
+    return new RedriveError(
+      'INVALID_CONFIG',
+      `sqs ${queue}: no region is known: put ?region=… behind the URL, or set AWS_REGION`,
+      { cause: error },
+    )
   const [code, advice] = refusals[wordOf(name)] ?? [
     'MAILBOX_UNAVAILABLE' as const,
     name === 'AbortError' || name === 'TimeoutError'
       ? 'there was no answer in time'
-      : 'the service failed',
+      : (unreachable(error) ?? 'the service failed'),
   ]
   return new RedriveError(code, `sqs ${queue}: ${advice} (${message || name})`, { cause: error })
 }
