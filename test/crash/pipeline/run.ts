@@ -85,6 +85,7 @@ function inWords(verdict: Verdict): string {
     `${records} records: ${routed} routed, ${dead} dead, in ${seconds.toFixed(0)} s`,
     `${kills} kills, ${pauses} pauses, ${joins} joins, ${leaves} leaves, ${restarts} restarts of the broker`,
     ...counts,
+    `  unlucky   ${verdict.unlucky}`,
     `  duplicates routed ${verdict.duplicatesRouted}, dead ${verdict.duplicatesDead}`,
     `  runs of poison: ${JSON.stringify(verdict.poisonRuns)}`,
     ...verdict.examples.map((example) => `  ${example}`),

@@ -49,6 +49,8 @@ export interface Verdict {
   overrun: number
   /** Not all was done in time. */
   stuck: number
+  /** Good records that are dead because their process was ended from outside as often as a record may end one: at most one for so many ends. */
+  unlucky: number
   /** Routed or dead more than once: only where a process died between sending and saying so. With transactions, 0. */
   duplicatesRouted: number
   duplicatesDead: number
@@ -262,16 +264,18 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
     (await bench.read(`${bench.name}.out`)).map(({ value }) => readStream(value)?.streamId ?? '?'),
   )
   const values = new Map<string, Buffer>()
+  const crashed = new Set<string>()
   const deadIds = (await bench.read(`${bench.name}.dead`)).map(({ value }) => {
     const envelope = unseal(value)!
     const bytes = Buffer.from(envelope.value)
     const id = readStream(bytes)?.streamId ?? bytes.subarray(1).toString()
     values.set(id, bytes)
+    if (envelope.message.errorType === 'CRASH_LOOP') crashed.add(id)
     return id
   })
   const dead = tally(deadIds)
   const sent = new Set<string>()
-  const found = { lost: 0, ghost: 0, both: 0, wrong: 0, changed: 0, overrun: 0 }
+  const found = { lost: 0, ghost: 0, both: 0, wrong: 0, changed: 0, overrun: 0, unlucky: 0 }
   for (let n = 0; n < records; n++) {
     const id = idOf(n, settings)
     const plan = planOf(n, settings)
@@ -281,7 +285,8 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
     if (!isRouted && !isDead) found.lost += note('lost', id)
     if (isRouted && isDead) found.both += note('both', id)
     const goesOn = plan === 'good' || plan === 'flaky'
-    if (goesOn ? isDead : isRouted) found.wrong += note('wrong', id)
+    if (goesOn && crashed.has(id)) found.unlucky += note('unlucky', id)
+    else if (goesOn ? isDead : isRouted) found.wrong += note('wrong', id)
     const value = values.get(id)
     if (value && Buffer.compare(value, valueOf(n, settings)) !== 0)
       found.changed += note('changed', id)
@@ -316,7 +321,8 @@ function tally(ids: readonly string[]): Map<string, number> {
 /** What must not be. Duplicates count where transactions promise none. */
 export function found(verdict: Verdict): string[] {
   const kinds: string[] = faults.filter((kind) => verdict[kind] > 0)
-  const { transactional, duplicatesRouted, duplicatesDead } = verdict
+  const { transactional, duplicatesRouted, duplicatesDead, unlucky, kills, pauses } = verdict
+  if (unlucky * maxDeliveries > kills + pauses) kinds.push('unlucky')
   if (transactional && duplicatesRouted + duplicatesDead > 0) kinds.push('duplicates')
   return kinds
 }
