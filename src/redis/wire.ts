@@ -84,29 +84,32 @@ class RedisWire implements Wire {
   }
 
   run(script: Script, args: readonly Argument[]): Promise<Reply> {
-    const rest: Argument[] = ['1', this.tag, ...args]
-    return this.#within(async (client) => {
-      try {
-        return await this.#sent(client, ['EVALSHA', script.sha, ...rest], script.copied)
-      } catch (error) {
-        if (!isNoScript(error)) throw error
-        return this.#sent(client, ['EVAL', script.source, ...rest], script.copied)
-      }
-    })
+    const { sha, source, copied } = script
+    return this.#within((client) =>
+      this.#sent(client, ['EVALSHA', sha, '1', this.tag, ...args], copied).catch(
+        (error: unknown) => {
+          if (!isNoScript(error)) throw error
+          return this.#sent(client, ['EVAL', source, '1', this.tag, ...args], copied)
+        },
+      ),
+    )
   }
 
   ask(...args: Argument[]): Promise<Reply> {
     return this.#within((client) => client.sendCommand<Reply>(args))
   }
 
+  #sent(client: Client, args: Argument[], copied: boolean): Promise<Reply> {
+    const reply = client.sendCommand<Reply>(args)
+    return copied && this.#options.waitReplicas > 0 ? this.#copied(client, reply) : reply
+  }
+
   /**
    * A script with the question whether replicas have what it wrote, both on their way before either is answered: asked on
    * another connection, it would be answered about other writes.
    */
-  async #sent(client: Client, args: Argument[], copied: boolean): Promise<Reply> {
-    const reply = client.sendCommand<Reply>(args)
+  async #copied(client: Client, reply: Promise<Reply>): Promise<Reply> {
     const { waitReplicas, timeoutMs } = this.#options
-    if (!copied || waitReplicas === 0) return reply
     const waitMs = Math.min(maxWaitMs, Math.floor(timeoutMs / 2))
     const wait = ['WAIT', String(waitReplicas), String(waitMs)]
     const [done, copies] = await Promise.allSettled([reply, client.sendCommand<number>(wait)])
@@ -130,7 +133,7 @@ class RedisWire implements Wire {
     let moves = 0
     for (let pauseMs = firstPauseMs; ; pauseMs *= 2)
       try {
-        const client = await this.#connected()
+        const client = this.#client?.isReady ? this.#client : await this.#connected()
         return await this.#limited(client, call(client))
       } catch (error) {
         if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)

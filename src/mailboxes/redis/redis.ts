@@ -13,11 +13,12 @@ import type {
 } from '../../mailbox.ts'
 import { addressOf, settingsIn } from '../../redis/address.ts'
 import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
-import { textOf, wireTo, type Argument, type Reply, type Wire } from '../../redis/wire.ts'
+import { wireTo, type Argument, type Wire } from '../../redis/wire.ts'
 import { mailbox } from '../mailbox.ts'
 import { hintsOn, type Hints } from './hints.ts'
+import { maxStep } from './messages.ts'
 import { pack, unpack } from './packing.ts'
-import { maxStep, scripts } from './scripts.ts'
+import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
 import { together, weightOf } from './together.ts'
 
@@ -188,7 +189,7 @@ class RedisMailbox implements MailboxDriver {
     if (after !== undefined && !/^\d{1,15}$/.test(after))
       throw new RedriveError('INVALID_INPUT', 'after must be what an earlier page said')
     const args = [after ?? '0', String(Math.floor(limit))]
-    const [last, page] = (await this.#wire.run(scripts.browse, args)) as [number, Reply[]]
+    const [last, ...page] = (await this.#wire.run(scripts.browse, args)) as [number, ...Buffer[]]
     const found = deliveriesIn(page, this.#clock)
     return last < 0 ? { found } : { found, after: String(last) }
   }
@@ -235,15 +236,13 @@ class RedisMailbox implements MailboxDriver {
   /** What comes after the abort goes back to where it was. */
   #take(ask: Ask): Promise<Taken> {
     const { signal } = ask
-    const taking = this.#receives.call(ask, ask.max).then((taken) => {
-      if (!signal.aborted) return taken
-      this.#giveBack(taken.found)
-      return nothing
-    })
     return new Promise((resolve, reject) => {
       const leave = (): void => resolve(nothing)
-      signal.addEventListener('abort', leave, { once: true })
-      taking.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+      signal.addEventListener('abort', leave)
+      this.#receives
+        .call(ask, ask.max)
+        .then((taken) => (signal.aborted ? this.#giveBack(taken.found) : resolve(taken)), reject)
+        .finally(() => signal.removeEventListener('abort', leave))
     })
   }
 
@@ -259,7 +258,8 @@ class RedisMailbox implements MailboxDriver {
 
   async #sendAll(parcels: Argument[][]): Promise<number[]> {
     const { maxMessages = '', retentionSeconds = defaultRetentionSeconds } = this.#options
-    const args = [String(maxMessages), String(retentionSeconds * 1000), ...parcels.flat()]
+    const args: Argument[] = [String(maxMessages), String(retentionSeconds * 1000)]
+    for (const parcel of parcels) args.push(...parcel)
     const [expired, ...answers] = (await this.#wire.run(scripts.send, args)) as number[]
     this.#tellExpired(expired!)
     return answers
@@ -268,19 +268,25 @@ class RedisMailbox implements MailboxDriver {
   async #receiveAll(asks: Ask[]): Promise<Taken[]> {
     const live = asks.filter(({ signal }) => !signal.aborted)
     if (live.length === 0) return asks.map(() => nothing)
-    const args = live.flatMap(({ max, visibilityMs }) => [String(max), String(visibilityMs)])
+    const args: string[] = []
+    for (const { max, visibilityMs } of live) args.push(String(max), String(visibilityMs))
     const reply = await this.#wire.run(scripts.receive, args)
-    const [expired, due, ...lists] = reply as [number, number, ...Reply[][]]
+    const [expired, due, ...rest] = reply as [number, number, ...(number | Buffer)[]]
     this.#tellExpired(expired)
     const dueMs = due < 0 ? Infinity : due
-    const taken = new Map(
-      live.map((ask, at) => [ask, { found: deliveriesIn(lists[at]!, this.#clock), dueMs }]),
-    )
-    return asks.map((ask) => taken.get(ask) ?? nothing)
+    const all = deliveriesIn(rest.slice(live.length) as Buffer[], this.#clock)
+    let start = 0
+    const taken = live.map((_, at): Taken => {
+      return { found: all.slice(start, (start += rest[at] as number)), dueMs }
+    })
+    if (live.length === asks.length) return taken
+    return asks.map((ask) => taken[live.indexOf(ask)] ?? nothing)
   }
 
   async #settleAll(deeds: Argument[][]): Promise<boolean[]> {
-    const answers = (await this.#wire.run(scripts.settle, deeds.flat())) as number[]
+    const args: Argument[] = []
+    for (const deed of deeds) args.push(...deed)
+    const answers = (await this.#wire.run(scripts.settle, args)) as number[]
     return answers.map((answer) => answer === 1)
   }
 
@@ -305,20 +311,20 @@ function deedOf(deed: Deed, receipt: string, ms: number): Argument[] {
   return [deed, receipt.slice(colon + 1), /^\d{1,16}$/.test(number) ? number : '0', String(ms)]
 }
 
-/** Seven values of the reply are one message. */
-function deliveriesIn(reply: readonly Reply[], clock: Clock): Delivery[] {
+/** Three values of the reply are one message: its id, its state and what was sent. */
+function deliveriesIn(reply: readonly Buffer[], clock: Clock): Delivery[] {
   const deliveries: Delivery[] = []
-  for (let at = 0; at < reply.length; at += 7) {
-    const id = textOf(reply[at])
-    const [receipt, count, failures, enqueuedMs, firstMs] = reply.slice(at + 1) as number[]
+  for (let at = 0; at < reply.length; at += 3) {
+    const id = reply[at]!.toString()
+    const state = reply[at + 1]!
     deliveries.push({
-      ...unpack(reply[at + 6] as Buffer),
+      ...unpack(reply[at + 2]!),
       id,
-      receipt: `${receipt}:${id}`,
-      deliveries: count!,
-      failures: failures!,
-      enqueuedMs: enqueuedMs!,
-      firstReceivedMs: firstMs === 0 ? clock.now() : firstMs!,
+      receipt: `${state.readDoubleBE(0)}:${id}`,
+      deliveries: state.readDoubleBE(8),
+      failures: state.readDoubleBE(16),
+      firstReceivedMs: Math.floor(state.readDoubleBE(24)) || clock.now(),
+      enqueuedMs: state.readDoubleBE(32),
     })
   }
   return deliveries

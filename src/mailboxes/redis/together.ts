@@ -6,8 +6,8 @@ import { gatherer, type Gatherer } from '../../kept/gather.ts'
 const maxBatches = 3
 
 /** Messages that go to the server in one script, and how many bytes weigh as much as one. */
-const maxWeight = 32
-const bytesPerMessage = 32 * 2 ** 10
+const maxWeight = 64
+const bytesPerMessage = 16 * 2 ** 10
 
 /** What a message with so many bytes weighs. */
 export function weightOf(bytes: number): number {
@@ -28,12 +28,13 @@ export function together<A, R>(
   send: (asks: A[]) => Promise<R[]>,
 ): Gatherer<A, R> {
   const aged = gatherer<Aged<A>, R>({ maxBatches, maxWeight }, async (asks) => {
-    const isLate = ({ bornMs }: Aged<A>): boolean => systemClock.mono() > bornMs + patienceMs
-    const late = new Set(asks.filter(isLate))
-    const timely = asks.filter((one) => !late.has(one))
+    const oldestMs = systemClock.mono() - patienceMs
+    const timely = asks.filter(({ bornMs }) => bornMs >= oldestMs)
     const values = timely.length === 0 ? [] : await send(timely.map(({ ask }) => ask))
     let at = 0
-    return asks.map((one) => (late.has(one) ? { error: unsent() } : { value: values[at++]! }))
+    return asks.map(({ bornMs }) =>
+      bornMs >= oldestMs ? { value: values[at++]! } : { error: unsent() },
+    )
   })
   return {
     call: (ask, weight) => aged.call({ ask, bornMs: systemClock.mono() }, weight),

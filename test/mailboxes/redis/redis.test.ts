@@ -79,6 +79,18 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(1)
   })
 
+  it('removes with one expired message all that have expired, so that those behind them need not wait', async () => {
+    let expired = 0
+    const mailbox = await open({ onExpired: (count) => (expired += count) })
+    const old = Array.from({ length: 30 }, (_, n) => `old ${n}`)
+    await Promise.all([...old, 'new'].map((id) => mailbox.send(id, { id })))
+    await Promise.all(old.map((id) => age(id)))
+    const [message] = await mailbox.receive()
+    expect(message!.id).toBe('new')
+    expect(expired).toBe(30)
+    expect(await expectSound(url, tag)).toBe(1)
+  })
+
   it('leaves an expired message with whoever has it, and removes it when it comes back', async () => {
     let expired = 0
     const mailbox = await open({ onExpired: (count) => (expired += count) })
@@ -154,6 +166,27 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     const [second] = await mailbox.receive({ visibilitySeconds: 60 })
     await expect(first!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
     await second!.acknowledge()
+  })
+
+  it('ends a receipt when its message comes back, even if the clock then says that it has not lapsed', async () => {
+    const mailbox = await open()
+    for (const id of ['a', 'b']) await mailbox.send(id, { id })
+    const [a] = await mailbox.receive({ visibilitySeconds: 60 })
+    await ask(url, 'ZADD', `${tag}:hidden`, '1', 'a')
+    const [b] = await mailbox.receive()
+    expect(b!.id).toBe('b')
+    await expect(a!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
+    expect(await expectSound(url, tag)).toBe(2)
+  })
+
+  it('says that there is something only when somebody has found nothing', async () => {
+    const mailbox = await open()
+    const waiting = (): Promise<unknown> => ask(url, 'HGET', `${tag}:meta`, 'waiting')
+    for (const expected of [null, '1', null]) {
+      expect(await waiting()).toBe(expected)
+      if (expected === null) await mailbox.receive()
+      else await mailbox.send('x')
+    }
   })
 
   it('delivers a body that somebody else put there, and one whose state is damaged', async () => {
