@@ -3,7 +3,7 @@ import {
   Consumer,
   kGetApi,
   kGetConnection,
-  Producer,
+  type Producer,
   type API,
   type Base,
   type BaseOptions,
@@ -13,6 +13,7 @@ import {
 import type { Clock } from '../clock.ts'
 import type { RedriveError } from '../errors.ts'
 import { connectionTo, placeOf } from './address.ts'
+import { QuickProducer } from './producer.ts'
 import { troubleOf } from './trouble.ts'
 
 export interface ClusterOptions {
@@ -52,7 +53,7 @@ export class Cluster {
 
   producer(more: Partial<BaseOptions> & { transactionalId?: string } = {}): Producer {
     const { timeoutMs } = this
-    return new Producer({
+    return new QuickProducer({
       ...this.#base,
       requestTimeout: timeoutMs,
       idempotent: true,

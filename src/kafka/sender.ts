@@ -6,6 +6,8 @@ import { isRefusal } from './trouble.ts'
 
 /** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
 const maxBatchBytes = 1_000_000
+/** What goes to a broker at once, to several partitions. */
+const maxLotBytes = 2 * maxBatchBytes
 
 export interface Outgoing {
   topic: string
@@ -47,7 +49,7 @@ export class Sender {
     return this.#producer
   }
 
-  /** In lots that a topic takes as one. */
+  /** In lots that go at once. */
   async #carry(all: Outgoing[]): Promise<Outcome<void>[]> {
     const outcomes: Outcome<void>[] = []
     for (const lot of lotsOf(all)) outcomes.push(...(await this.#sendLot(lot)))
@@ -76,20 +78,48 @@ export class Sender {
   }
 }
 
-/** As much as a topic takes as one. */
+/** As much as goes at once. */
 export function* lotsOf(all: readonly Outgoing[]): Generator<readonly Outgoing[]> {
+  let lot = new Lot()
   let start = 0
-  let bytes = 0
-  for (const [at, { written }] of all.entries()) {
-    const size = sizeOf(written)
-    if (bytes + size > maxBatchBytes && at > start) {
-      yield all.slice(start, at)
-      start = at
-      bytes = 0
-    }
-    bytes += size
+  for (const [at, outgoing] of all.entries()) {
+    if (lot.takes(outgoing)) continue
+    yield all.slice(start, at)
+    start = at
+    lot = new Lot()
+    lot.takes(outgoing)
   }
   if (start < all.length) yield all.slice(start)
+}
+
+/** Each partition has its own batch of it. What has no partition yet may come to lie in any. */
+class Lot {
+  readonly #sizes = new Map<string, number[]>()
+  #largest = 0
+  #loose = 0
+  #bytes = 0
+
+  takes({ topic, partition, written }: Outgoing): boolean {
+    const size = sizeOf(written)
+    const sizes = this.#sizesIn(topic)
+    const own = partition === undefined ? 0 : (sizes[partition] ?? 0) + size
+    const largest = Math.max(this.#largest, own)
+    const loose = partition === undefined ? this.#loose + size : this.#loose
+    const bytes = this.#bytes + size
+    const isTooMuch = largest + loose > maxBatchBytes || bytes > maxLotBytes
+    if (isTooMuch && this.#bytes > 0) return false
+    if (partition !== undefined) sizes[partition] = own
+    this.#largest = largest
+    this.#loose = loose
+    this.#bytes = bytes
+    return true
+  }
+
+  #sizesIn(topic: string): number[] {
+    const sizes = this.#sizes.get(topic) ?? []
+    if (sizes.length === 0) this.#sizes.set(topic, sizes)
+    return sizes
+  }
 }
 
 function isTooLarge(error: unknown): boolean {

@@ -42,7 +42,7 @@ export class Keys {
       this.#bytes.copy(bytes, 0, 0, from)
       this.#bytes = bytes
     }
-    key.copy(this.#bytes, from)
+    this.#bytes.set(key, from)
     this.#hashes[at] = hash
     this.#offsets[at] = offset
     this.#ends[at] = to

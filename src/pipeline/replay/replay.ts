@@ -181,7 +181,9 @@ class Replay {
     const place = { topic: settings.dlq.topic, partition }
     const end = this.#progress.ends[partition] ?? 0
     const { held, from } = surveyed
-    if (!(await this.#takeAll(held, end, surveyed))) return false
+    // What is seen to need not stay in memory.
+    for (let records = held.shift(); records; records = held.shift())
+      if (!(await this.#takeAll(records, end, surveyed))) return false
     for await (const { records } of readAll(cluster, this.#fetcher, place, from, end))
       if (!(await this.#takeAll(records, end, surveyed))) return false
     return true

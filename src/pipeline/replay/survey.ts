@@ -16,8 +16,8 @@ export interface Surveyed {
   doubles: ReadonlySet<number>
   /** Where else those lie that count. Compaction keeps the last copy, and that is not the one that counts. */
   copies: ReadonlyMap<number, readonly number[]>
-  /** The first of those that are wanted, as many as fit into memory. */
-  held: readonly Stored[]
+  /** The first of those that are wanted, as many as fit into memory, as they were read. */
+  held: Stored[][]
   /** Where the others begin. */
   from: number
 }
@@ -39,14 +39,16 @@ export async function survey(
   const doubles = new Set<number>()
   const copies = new Map<number, number[]>()
   const keys = new Keys()
-  const held: Stored[] = []
+  const held: Stored[][] = []
   let bytes = 0
   let from = start
   for await (const { records, to } of readAll(cluster, fetcher, place, bounds?.first ?? 0, end)) {
+    const wanted: Stored[] = []
+    held.push(wanted)
     for (const record of records) {
       const { key, value, offset } = record
       if (offset >= start && bytes < maxHeldBytes) {
-        held.push(record)
+        wanted.push(record)
         bytes += value.length
         from = offset + 1
       }
