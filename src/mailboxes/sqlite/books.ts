@@ -20,8 +20,26 @@ export interface Books {
   n: number | undefined
   /** How many messages this batch removed because they were kept too long, by mailbox. */
   readonly expired: Map<number, number>
+  /** The time at which nothing was left in a mailbox that was kept too long. */
+  readonly swept: Map<number, number>
+  /** Mailboxes that were given something since one who took found too little in them. */
+  readonly filled: Set<number>
 }
 
 export function openBooks(path: string): Books {
-  return { path, db: openDatabase({ path, ...form }), nowMs: 0, n: undefined, expired: new Map() }
+  return {
+    path,
+    db: openDatabase({ path, ...form }),
+    nowMs: 0,
+    n: undefined,
+    expired: new Map(),
+    swept: new Map(),
+    filled: new Set(),
+  }
+}
+
+/** Forgets what may no longer be true, after a rollback. */
+export function forgetAll(books: Books): void {
+  books.swept.clear()
+  books.filled.clear()
 }

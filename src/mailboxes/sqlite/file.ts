@@ -1,15 +1,10 @@
 import { resolve } from 'node:path'
-import { Worker } from 'node:worker_threads'
-import { nextTurn, type Clock } from '../../clock.ts'
+import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
-import { packBatch, unpackReport, type Crossing } from './crossing.ts'
-import type { Batch, Call, Report, Verb, Verbs } from './protocol.ts'
+import { openThread, type Thread } from '../../sqlite/thread.ts'
+import type { Report, Verb, Verbs } from './protocol.ts'
 
-/** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
-const maxBatches = 2
-const maxWeight = 512
 /** So many bytes weigh as much as a call without any. */
 const bytesOfWeight = 16 * 1024
 
@@ -39,31 +34,34 @@ export function useFile(path: string, clock: Clock): MailFile {
   return file
 }
 
-interface Listening {
-  worker: Worker
-  waiting: { calls: Call[]; done: (report: Report) => void }[]
+const program = {
+  file: new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
+  name: 'redrive-mailboxes',
 }
 
 class ThreadFile implements MailFile {
   users = 0
-  readonly #path: string
-  readonly #clock: Clock
   readonly #forget: () => void
-  readonly #calls: Gatherer<Call, unknown>
+  readonly #thread: Thread<Verbs>
   readonly #watchers = new Map<number, Watchers>()
   readonly #expired = new Map<number, Set<(count: number) => void>>()
-  #thread: Listening | undefined
 
   constructor(path: string, clock: Clock, forget: () => void) {
-    this.#path = path
-    this.#clock = clock
     this.#forget = forget
-    this.#calls = gatherer({ maxBatches, maxWeight }, (calls) => this.#carry(calls))
+    const message = `sqlite ${path}: the thread that keeps the file died; what was on its way may or may not be done`
+    this.#thread = openThread<Verbs, Report>({
+      program,
+      file: path,
+      now: () => Math.floor(clock.now()),
+      // Callers have little to do for a message, and a commit more or less counts.
+      share: 1,
+      hear: (report) => this.#hear(report),
+      lost: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
+    })
   }
 
   call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], bytes = 0): Promise<Verbs[V]['answer']> {
-    const call = { verb, ask } as Call
-    return this.#calls.call(call, 1 + bytes / bytesOfWeight) as Promise<Verbs[V]['answer']>
+    return this.#thread.call(verb, ask, 1 + bytes / bytesOfWeight)
   }
 
   waiting(mailbox: number): Watchers {
@@ -83,64 +81,11 @@ class ThreadFile implements MailFile {
     this.users -= 1
     if (this.users > 0) return
     this.#forget()
-    await this.#calls.idle()
-    const thread = this.#thread
-    if (!thread) return
-    this.#thread = undefined
-    thread.worker.ref()
-    await new Promise<void>((done) => {
-      thread.worker.once('exit', () => done())
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin
-      thread.worker.postMessage(null)
-    })
+    await this.#thread.end()
   }
 
-  async #carry(calls: Call[]): Promise<{ value: unknown }[]> {
-    const { answers, expired } = await this.#post({ nowMs: Math.floor(this.#clock.now()), calls })
+  #hear({ expired }: Report): void {
     for (const [mailbox, count] of expired)
       for (const hear of this.#expired.get(mailbox) ?? []) hear(count)
-    // Node reads a port until it is empty: busy callers and a quick thread would never let it go on to timers and sockets.
-    await nextTurn()
-    if (!Array.isArray(answers)) throw new RedriveError(answers.code, answers.message)
-    return answers.map((value) => ({ value }))
-  }
-
-  #post(batch: Batch): Promise<Report> {
-    const thread = (this.#thread ??= this.#start())
-    // While calls are out the process must not end; when none is, the thread must not keep it.
-    if (thread.waiting.length === 0) thread.worker.ref()
-    return new Promise((done) => {
-      const crossing = packBatch(batch)
-      thread.waiting.push({ calls: batch.calls, done })
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin
-      thread.worker.postMessage(crossing, [crossing.bytes.buffer])
-    })
-  }
-
-  #start(): Listening {
-    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
-    const worker = new Worker(new URL(file, import.meta.url), {
-      workerData: { path: this.#path },
-      execArgv: [],
-      name: 'redrive-mailboxes',
-    })
-    const thread: Listening = { worker, waiting: [] }
-    worker.on('message', (crossing: Crossing) => {
-      const first = thread.waiting.shift()
-      if (thread.waiting.length === 0) worker.unref()
-      first?.done(unpackReport(crossing, first.calls))
-    })
-    let why = ''
-    worker.on('error', (error) => (why = ` (${error instanceof Error ? error.message : 'error'})`))
-    worker.once('exit', () => this.#lost(thread, why))
-    return thread
-  }
-
-  /** The thread is gone. What was on its way is done or lost, nobody knows; what comes next goes to a new thread. */
-  #lost(thread: Listening, why: string): void {
-    if (this.#thread === thread) this.#thread = undefined
-    const message = `sqlite ${this.#path}: the thread that keeps the file died; what was on its way may or may not be done${why}`
-    for (const { done } of thread.waiting.splice(0))
-      done({ answers: { code: 'MAILBOX_UNAVAILABLE', message }, expired: [] })
   }
 }

@@ -1,5 +1,5 @@
 import type { MailboxHealth } from '../../mailbox.ts'
-import type { Trouble } from '../../sqlite/trouble.ts'
+import type { CallOf, Report as AnyReport } from '../../sqlite/protocol.ts'
 
 /** A delivery, named by the message and how often it was delivered by then. */
 export interface Receipt {
@@ -7,17 +7,21 @@ export interface Receipt {
   deliveries: number
 }
 
-/** A message as the thread gives it. `about` has its content type, headers and where replies go, as JSON. */
-export interface Kept extends Receipt {
-  id: string
-  about: string
-  bytes: Uint8Array
-  /** Deliveries that were given back untried. */
-  released: number
-  failures: number
-  enqueuedMs: number
-  firstMs: number | null
-}
+/**
+ * A message as the thread gives it; a list, since lists cross threads fast. `about` has its content type, headers and where replies go,
+ * as JSON. `released` are the deliveries that were given back untried.
+ */
+export type Kept = [
+  seq: number,
+  deliveries: number,
+  id: string,
+  about: string,
+  bytes: Uint8Array,
+  released: number,
+  failures: number,
+  enqueuedMs: number,
+  firstMs: number | null,
+]
 
 export interface Taken {
   found: Kept[]
@@ -58,18 +62,10 @@ export interface Verbs {
 
 export type Verb = keyof Verbs
 
-export type Call = { [V in Verb]: { verb: V; ask: Verbs[V]['ask'] } }[Verb]
-
-/** All calls that had gathered, with the caller's time. */
-export interface Batch {
-  nowMs: number
-  calls: Call[]
-}
+export type Call = CallOf<Verbs>
 
 /** What became of a batch. All its writes are one transaction. */
-export interface Report {
-  /** One for each call, or what all of them failed with. */
-  answers: unknown[] | Trouble
+export interface Report extends AnyReport {
   /** How many messages were removed because they were kept too long, by mailbox. */
   expired: [mailbox: number, count: number][]
 }

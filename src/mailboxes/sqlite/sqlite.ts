@@ -10,6 +10,7 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
+import { tight } from '../../kept/pack.ts'
 import { mailbox } from '../mailbox.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, parcelOf } from '../kept-parcel.ts'
@@ -133,7 +134,7 @@ class SqliteMailbox implements MailboxDriver {
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
     const { file, number } = this.#use()
-    const { bytes } = parcel
+    const bytes = tight(parcel.bytes)
     const ask = {
       mailbox: number,
       id: parcel.id,
@@ -193,7 +194,7 @@ class SqliteMailbox implements MailboxDriver {
     const page = rows.slice(0, limit)
     const found = page.map((kept) => ({ ...this.#delivery(kept), receipt: '' }))
     const last = page.at(-1)
-    return last && rows.length > limit ? { found, after: String(last.seq) } : { found }
+    return last && rows.length > limit ? { found, after: String(last[0]) } : { found }
   }
 
   async purge(): Promise<number> {
@@ -224,7 +225,7 @@ class SqliteMailbox implements MailboxDriver {
   }
 
   #delivery(kept: Kept): Delivery {
-    const { seq, deliveries, released, id, about, bytes, failures, enqueuedMs, firstMs } = kept
+    const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = kept
     return {
       ...parcelOf(id, about, bytes),
       receipt: `${seq}.${deliveries}`,

@@ -16,6 +16,14 @@ const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_un
 const fresh = '(expires_at IS NULL OR expires_at > ?)'
 const holds = 'mailbox = ? AND seq = ? AND held = 1 AND deliveries = ? AND hidden_until > ?'
 
+const insertMessage = `INSERT INTO messages
+  (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at, expires_at)
+  VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`
+const deleteHeld = `DELETE FROM messages WHERE ${holds}`
+const giveBack = `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, released = released + ?,
+  place = ifnull(?, place) WHERE ${holds}`
+const holdLonger = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
+
 /** What changes the file. Each runs inside the transaction of its batch. */
 export const writes: Works = {
   open({ db }, { name }) {
@@ -28,8 +36,7 @@ export const writes: Works = {
     const seq = lastOf(books) + 1
     const add = (): number =>
       db.run(
-        `INSERT INTO messages (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`,
+        insertMessage,
         seq,
         mailbox,
         id,
@@ -39,9 +46,10 @@ export const writes: Works = {
         retentionMs > 0 ? nowMs + retentionMs : null,
       )
     // One of the same id that was kept too long is as good as gone.
-    const added = add() > 0 || (expire(books, mailbox, 'id = ?', id) > 0 && add() > 0)
+    const added = add() > 0 || (expire(books, mailbox, overdueId, id) > 0 && add() > 0)
     if (!added) return null
     books.n = seq
+    books.filled.add(mailbox)
     db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes)
     return null
   },
@@ -53,14 +61,14 @@ export const writes: Works = {
       while (end < found.length && slots[end] === slots[from]) end += 1
       hide(books, mailbox, found.slice(from, end), books.nowMs + slots[from]!)
     }
+    if (found.length < slots.length) books.filled.delete(mailbox)
     return found.length > 0
       ? { found: found.map(({ kept }) => kept) }
       : { found: [], ...nextOf(books, mailbox) }
   },
 
   acknowledge({ db, nowMs }, receipt) {
-    if (db.run(`DELETE FROM messages WHERE ${holds}`, ...valuesOf(receipt), nowMs) === 0)
-      return false
+    if (db.run(deleteHeld, ...valuesOf(receipt), nowMs) === 0) return false
     db.run('DELETE FROM bodies WHERE seq = ?', receipt.seq)
     return true
   },
@@ -68,8 +76,7 @@ export const writes: Works = {
   nack(books, { delayMs, failed, tail, ...receipt }) {
     const { db, nowMs } = books
     const given = db.run(
-      `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, released = released + ?, place = ifnull(?, place)
-       WHERE ${holds}`,
+      giveBack,
       delayMs > 0 ? nowMs + delayMs : null,
       failed ? 1 : 0,
       failed ? 0 : 1,
@@ -77,13 +84,16 @@ export const writes: Works = {
       ...valuesOf(receipt),
       nowMs,
     )
-    if (given > 0 && tail) books.n = lastOf(books) + 1
-    return given > 0
+    if (given === 0) return false
+    books.filled.add(receipt.mailbox)
+    // It may have been kept too long by now, and was spared because somebody held it.
+    books.swept.delete(receipt.mailbox)
+    if (tail) books.n = lastOf(books) + 1
+    return true
   },
 
   extend({ db, nowMs }, { ms, ...receipt }) {
-    const longer = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
-    return db.run(longer, nowMs + ms, ...valuesOf(receipt), nowMs) > 0
+    return db.run(holdLonger, nowMs + ms, ...valuesOf(receipt), nowMs) > 0
   },
 
   purge({ db }, { mailbox }) {
@@ -104,15 +114,7 @@ export const reads: Works = {
   },
 
   browse({ db, nowMs }, { mailbox, after, limit }) {
-    const rows = db.all(
-      `${full} WHERE m.mailbox = ? AND m.seq > ? AND (${fresh} OR (m.held = 1 AND m.hidden_until > ?)) ORDER BY m.seq LIMIT ?`,
-      mailbox,
-      after,
-      nowMs,
-      nowMs,
-      limit,
-    )
-    return rows.map(keptOf)
+    return db.all(page, mailbox, after, nowMs, nowMs, limit) as Kept[]
   },
 
   health(books, ask): MailboxHealth {
@@ -133,23 +135,18 @@ export const reads: Works = {
 
 const waits = `m.mailbox = ? AND m.hidden_until IS NULL AND ${fresh}`
 
-const full = `SELECT m.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at
-  FROM messages m JOIN bodies b ON b.seq = m.seq`
+/** The columns of a `Kept`. */
+const columns =
+  'm.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at'
+const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 
-function keptOf(row: SqlValue[]): Kept {
-  const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = row as [
-    number,
-    number,
-    string,
-    string,
-    Uint8Array,
-    number,
-    number,
-    number,
-    number | null,
-  ]
-  return { seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs }
-}
+const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ?
+  AND (${fresh} OR (m.held = 1 AND m.hidden_until > ?)) ORDER BY m.seq LIMIT ?`
+// As they will be delivered. SQLite would prepare a statement with a bare value for its limit anew each time.
+const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at,
+  ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
+const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1,
+  first_at = ifnull(first_at, ?) WHERE ${waits} AND place BETWEEN ? AND ?`
 
 function valuesOf({ seq, mailbox, deliveries }: Receipt & { mailbox: number }): number[] {
   return [mailbox, seq, deliveries]
@@ -162,22 +159,11 @@ interface First {
 
 /** The first that wait, as they will be delivered. They are read before they are hidden, since what is read stops at a weight. */
 function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
-  // SQLite would prepare a statement with a bare value for its limit anew each time.
-  const rows = db.each(
-    `${full.replace('SELECT', 'SELECT m.place,')} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`,
-    mailbox,
-    nowMs,
-    most,
-  )
   const found: First[] = []
   let bytes = 0
-  for (const [place, ...row] of rows) {
-    const kept = keptOf(row)
-    found.push({
-      place: place as number,
-      kept: { ...kept, deliveries: kept.deliveries + 1, firstMs: kept.firstMs ?? nowMs },
-    })
-    bytes += kept.bytes.byteLength
+  for (const [place, ...kept] of db.each(head, nowMs, mailbox, nowMs, most)) {
+    found.push({ place: place as number, kept: kept as Kept })
+    bytes += (kept as Kept)[4].byteLength
     if (bytes >= maxTakenBytes) break
   }
   return found
@@ -185,16 +171,8 @@ function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
 
 /** Hides messages that stand one behind the other. */
 function hide({ db, nowMs }: Books, mailbox: number, found: First[], untilMs: number): void {
-  db.run(
-    `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1, first_at = ifnull(first_at, ?)
-     WHERE ${waits} AND place BETWEEN ? AND ?`,
-    untilMs,
-    nowMs,
-    mailbox,
-    nowMs,
-    found[0]!.place,
-    found.at(-1)!.place,
-  )
+  const [first, last] = [found[0]!.place, found.at(-1)!.place]
+  db.run(hideThem, untilMs, nowMs, mailbox, nowMs, first, last)
 }
 
 /** The last number that was given out. */
@@ -203,38 +181,31 @@ function lastOf(books: Books): number {
 }
 
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
-export function hasNothing({ db, nowMs }: Books, { verb, ask }: Call): boolean {
-  if (verb !== 'take') return false
+export function hasNothing({ db, nowMs, filled }: Books, [, verb, ask]: Call): boolean {
+  if (verb !== 'take' || filled.has(ask.mailbox)) return false
   const { mailbox } = ask
-  const something = db.get(
-    `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)
-       OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
-       OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`,
-    mailbox,
-    mailbox,
-    nowMs,
-    mailbox,
-    nowMs,
-    nowMs,
-  )!
-  return something[0] === 0
+  return db.get(something, mailbox, mailbox, nowMs, mailbox, nowMs, nowMs)![0] === 0
 }
 
-/** Removes some of what was kept too long, from every mailbox that the calls are about. */
+const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)
+  OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
+  OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`
+
+/** Removes some of what was kept too long, from every mailbox that the calls are about. Once all of it is gone, time has to go on before there is more. */
 export function sweep(books: Books, calls: Call[]): void {
-  const mailboxes = new Set(calls.flatMap(({ ask }) => ('mailbox' in ask ? [ask.mailbox] : [])))
-  for (const mailbox of mailboxes) expire(books, mailbox, 'true')
+  const mailboxes = new Set(calls.flatMap(([, , ask]) => ('mailbox' in ask ? [ask.mailbox] : [])))
+  for (const mailbox of mailboxes) {
+    if (books.swept.get(mailbox) === books.nowMs) continue
+    if (expire(books, mailbox, anyOverdue) < maxSwept) books.swept.set(mailbox, books.nowMs)
+  }
 }
+
+const anyOverdue = `SELECT seq FROM messages WHERE ${overdue} LIMIT ${maxSwept}`
+const overdueId = `SELECT seq FROM messages WHERE ${overdue} AND id = ?`
 
 function expire(books: Books, mailbox: number, which: string, ...values: SqlValue[]): number {
   const { db, nowMs, expired } = books
-  const gone = db.all(
-    `SELECT seq FROM messages WHERE ${overdue} AND ${which} LIMIT ${maxSwept}`,
-    mailbox,
-    nowMs,
-    nowMs,
-    ...values,
-  )
+  const gone = db.all(which, mailbox, nowMs, nowMs, ...values)
   for (const [seq] of gone) {
     db.run('DELETE FROM messages WHERE mailbox = ? AND seq = ?', mailbox, seq!)
     db.run('DELETE FROM bodies WHERE seq = ?', seq!)

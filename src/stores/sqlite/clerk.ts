@@ -1,4 +1,5 @@
 import { systemClock } from '../../clock.ts'
+import type { Answer } from '../../sqlite/protocol.ts'
 import {
   breaksConnection,
   concernsAll,
@@ -8,7 +9,7 @@ import {
 } from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import type { DatabaseOptions } from './database.ts'
-import type { Answer, Call, Report } from './protocol.ts'
+import type { Call, Report } from './protocol.ts'
 import { verbs, type Steps } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */

@@ -11,11 +11,11 @@ import {
   priorityCode,
   type Cell,
 } from '../../kept/codes.ts'
-import { Deltas } from '../../kept/deltas.ts'
+import { Deltas, type Delta } from '../../kept/deltas.ts'
 import type { Database } from '../../sqlite/database.ts'
 import type { Books } from './books.ts'
 import type { QueueNames } from './queue-names.ts'
-import type { Row } from '../../kept/row.ts'
+import type { Row, SqlValue } from '../../kept/row.ts'
 
 /**
  * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched
@@ -39,9 +39,16 @@ export function counters(db: Database): Counters {
   return new MaintainedCounters(db)
 }
 
-const growCounter = `INSERT INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-  n = n + excluded.n, retries = retries + excluded.retries,
-  max_retries = max(max_retries, excluded.max_retries), backoff_ms = backoff_ms + excluded.backoff_ms`
+/** Rows that one statement writes at the most. */
+const maxGrown = 8
+
+/** The statement for each number of rows. */
+const growCounters = Array.from({ length: maxGrown + 1 }, (_, rows) => {
+  const values = Array<string>(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')
+  return `INSERT INTO counters VALUES ${values} ON CONFLICT DO UPDATE SET
+    n = n + excluded.n, retries = retries + excluded.retries,
+    max_retries = max(max_retries, excluded.max_retries), backoff_ms = backoff_ms + excluded.backoff_ms`
+})
 
 const dropCounter =
   'DELETE FROM counters WHERE queue = ? AND kind = ? AND name = ? AND code = ? AND n = 0'
@@ -98,11 +105,13 @@ class MaintainedCounters implements Counters {
   }
 
   flush(): void {
-    for (const delta of this.#deltas.changed()) {
-      const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
-      this.#db.run(growCounter, queue, kind, name, code, n, retries, maxRetries, backoffMs)
-      if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
+    const changed = this.#deltas.changed()
+    for (let start = 0; start < changed.length; start += maxGrown) {
+      const some = changed.slice(start, start + maxGrown)
+      this.#db.run(growCounters[some.length]!, ...some.flatMap(valuesOf))
     }
+    for (const { queue, kind, name, code, n } of changed)
+      if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
     this.#deltas.clear()
   }
 
@@ -110,6 +119,11 @@ class MaintainedCounters implements Counters {
     this.#deltas.clear()
     this.#held = undefined
   }
+}
+
+function valuesOf(delta: Delta): SqlValue[] {
+  const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
+  return [queue, kind, name, code, n, retries, maxRetries, backoffMs]
 }
 
 /** The cells with letters that pass, told by their parts. */

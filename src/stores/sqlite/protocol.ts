@@ -1,9 +1,8 @@
-import type { MessagePort } from 'node:worker_threads'
 import type { KeptLetter, PackedLetter } from '../../kept/form.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Place, Search } from '../../kept/search.ts'
-import type { Trouble } from '../../sqlite/trouble.ts'
+import type { CallOf, Report as AnyReport } from '../../sqlite/protocol.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -15,7 +14,6 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import type { DatabaseOptions } from './database.ts'
 
 export type Stored<T> = { id: string; version: number; value: T; updatedAt: string }
 
@@ -57,31 +55,10 @@ export interface Verbs {
 
 export type Verb = keyof Verbs
 
-/** One call: its number, what to do, with what. */
-export type Call = { [V in Verb]: [number: number, verb: V, ask: Verbs[V]['ask']] }[Verb]
-
-/** What the caller says: which file, all calls that had gathered with the caller's time, close the file, end. */
-export type Message =
-  | { kind: 'file'; options: DatabaseOptions }
-  | { kind: 'batch'; nowMs: number; calls: Call[] }
-  | { kind: 'close' }
-  | { kind: 'end' }
-
-export type Answer = [number: number, value: unknown, trouble?: Trouble]
+export type Call = CallOf<Verbs>
 
 /** What the thread says. */
-export interface Report {
-  answers: Answer[]
-  /** True: the batch is dealt with and the next may come, or the file is closed. Long searches answer later, on their own. */
-  done: boolean
+export interface Report extends AnyReport {
   /** True: a letter may have become free to be claimed. */
   woke: boolean
-}
-
-/** What the thread is started with. */
-export interface ThreadData {
-  /** Messages come by the first; reports go by all in turn. */
-  ports: MessagePort[]
-  /** Rung by the caller after each message; the thread sleeps on it. */
-  bell: SharedArrayBuffer
 }

@@ -184,11 +184,8 @@ class SqliteStore implements Store {
    * Small batches go in one call; large ones in several, so that others get their turn. Only these must be tracked: they may be
    * between two calls when the store is closed, and the thread waits for its calls by itself.
    */
-  async #inChunks<T, R>(
-    all: readonly T[],
-    send: (some: readonly T[]) => Promise<R[]>,
-  ): Promise<R[]> {
-    if (all.length === 0) return []
+  #inChunks<T, R>(all: readonly T[], send: (some: readonly T[]) => Promise<R[]>): Promise<R[]> {
+    if (all.length === 0) return Promise.resolve([])
     if (all.length <= maxCallItems) return send(all)
     return this.#life.track(inChunks(all, send))
   }

@@ -1,12 +1,17 @@
 import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { migrations } from '../../../src/mailboxes/sqlite/schema.ts'
 import { sqliteMailbox, type SqliteMailboxOptions } from '../../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
+
+/** Every thread of this file, since a mailbox takes over one that another gave back. */
+const threads: Worker[] = []
+process.on('worker', (worker) => threads.push(worker))
 
 describe('sqliteMailbox', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -109,6 +114,19 @@ describe('sqliteMailbox', () => {
       expect(await mailbox.receive()).toEqual([])
       await message!.acknowledge()
       expect(counts).toEqual([])
+    })
+
+    it('ends a message that is given back too late, whether or not time goes on', async () => {
+      const counts: number[] = []
+      const mailbox = await open({ retentionSeconds: 10, onExpired: (n) => counts.push(n) })
+      await mailbox.send('slow')
+      const [message] = await mailbox.receive({ visibilitySeconds: 60 })
+      clock.set(clock.now() + 20_000)
+      await mailbox.send('next')
+      await message!.nack()
+      const found = await mailbox.receive({ max: 10 })
+      expect(found.map((one) => one.value())).toEqual(['next'])
+      expect(counts).toEqual([1])
     })
 
     it('lets an id be sent again when its message has ended', async () => {
@@ -229,6 +247,30 @@ describe('sqliteMailbox', () => {
     await rename(`${path}.moved`, path)
     await mailbox.send('kept too')
     expect(await mailbox.approximateCount()).toBe(2)
+  })
+
+  it('gives each message bytes of its own', async () => {
+    const mailbox = await open()
+    await mailbox.send(Buffer.from('one'))
+    await mailbox.send(Buffer.from('three'))
+    const found = await mailbox.receive({ max: 2 })
+    expect(found.map(({ body }) => body.bytes.buffer.byteLength)).toEqual([3, 5])
+  })
+
+  it('answers every call when the thread dies, and goes on with a new one', async () => {
+    const mailbox = await open()
+    await mailbox.send('before')
+    const other = new DatabaseSync(path)
+    other.exec('BEGIN IMMEDIATE')
+    const lost = mailbox.send('during')
+    const ends = Promise.all(threads.map((thread) => thread.terminate()))
+    await expect(lost).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await ends
+    other.exec('ROLLBACK')
+    other.close()
+    await mailbox.send('after')
+    const found = await mailbox.receive({ max: 10 })
+    expect(found.map((message) => message.value())).toEqual(['before', 'after'])
   })
 
   it('refuses a cursor that is none of its own', async () => {

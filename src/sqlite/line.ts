@@ -1,6 +1,12 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
 import type { Message, Report, ThreadData } from './protocol.ts'
 
+/** What runs in a thread. */
+export interface Program {
+  file: URL
+  name: string
+}
+
 /**
  * A running thread and the way to talk to it. It does not keep the process alive, unless `hold` says that something is
  * on its way.
@@ -11,28 +17,22 @@ export interface Line {
   hold(held: boolean): void
   /** Who hears what the thread says, not always in the order in which it was said, and who hears that it is gone and why. Null: nobody any more. */
   listen(listener: LineListener | null): void
+  /** For whoever needs the thread no more, and has had its file closed. */
+  giveBack(): void
 }
 
-export interface LineListener {
+interface LineListener {
   hear(report: Report): void
   lost(cause: unknown): void
 }
 
-/** Threads without a file. Waking one is far cheaper than starting one, which tests that open many stores feel. */
-const resting: Line[] = []
+/** Threads without a file, by program. Waking one is far cheaper than starting one, which tests that open many files feel. */
+const resting = new Map<Program, ThreadLine[]>()
 const maxResting = 2
 
 /** A thread that is ready for a file. */
-export function takeLine(): Line {
-  return resting.pop() ?? new ThreadLine()
-}
-
-/** Gives back a thread that has closed its file. */
-export function giveBack(line: Line): void {
-  line.listen(null)
-  line.hold(false)
-  if (resting.length < maxResting) resting.push(line)
-  else line.send({ kind: 'end' })
+export function takeLine(program: Program): Line {
+  return resting.get(program)?.pop() ?? new ThreadLine(program)
 }
 
 /**
@@ -43,23 +43,24 @@ export function giveBack(line: Line): void {
 const portCount = 3
 
 class ThreadLine implements Line {
+  readonly #program: Program
   readonly #worker: Worker
   readonly #ports: MessagePort[]
   readonly #bell: Int32Array
   #listener: LineListener | null = null
 
-  constructor() {
+  constructor(program: Program) {
     const channels = Array.from({ length: portCount }, () => new MessageChannel())
     const ports = channels.map(({ port2 }) => port2)
     const bell = new SharedArrayBuffer(4)
     const data: ThreadData = { ports, bell }
-    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
-    const worker = new Worker(new URL(file, import.meta.url), {
+    const worker = new Worker(program.file, {
       workerData: data,
       transferList: ports,
       execArgv: [],
-      name: 'redrive-sqlite',
+      name: program.name,
     })
+    this.#program = program
     this.#ports = channels.map(({ port1 }) => port1)
     this.#bell = new Int32Array(bell)
     this.#worker = worker
@@ -80,22 +81,30 @@ class ThreadLine implements Line {
     Atomics.notify(this.#bell, 0)
   }
 
-  /** The thread itself too: should it die, its end must still be heard, or its callers would wait for ever. */
+  /** By the thread and not by a port: should it die, its end must still be heard, or its callers would wait for ever. */
   hold(held: boolean): void {
-    for (const handle of [this.#worker, this.#ports[0]!]) {
-      if (held) handle.ref()
-      else handle.unref()
-    }
+    if (held) this.#worker.ref()
+    else this.#worker.unref()
   }
 
   listen(listener: LineListener | null): void {
     this.#listener = listener
   }
 
+  giveBack(): void {
+    this.listen(null)
+    this.hold(false)
+    const others = resting.get(this.#program) ?? []
+    resting.set(this.#program, others)
+    if (others.length < maxResting) others.push(this)
+    else this.send({ kind: 'end' })
+  }
+
   #lost(cause: unknown): void {
     for (const port of this.#ports) port.close()
-    const at = resting.indexOf(this)
-    if (at !== -1) resting.splice(at, 1)
+    const others = resting.get(this.#program) ?? []
+    const at = others.indexOf(this)
+    if (at !== -1) others.splice(at, 1)
     this.#listener?.lost(cause)
   }
 }

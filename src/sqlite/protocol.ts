@@ -1,0 +1,36 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { Trouble } from './trouble.ts'
+
+/** What can be asked of a thread, and what it answers. */
+export type VerbTable<V> = { [K in keyof V]: { ask: unknown; answer: unknown } }
+
+/** One call: its number, what to do, with what. */
+export type CallOf<V extends VerbTable<V>> = {
+  [K in keyof V]: [number: number, verb: K, ask: V[K]['ask']]
+}[keyof V]
+
+/** What the caller says: which file, all calls that had gathered with the caller's time, close the file, end. */
+export type Message =
+  | { kind: 'file'; options: unknown }
+  | { kind: 'batch'; nowMs: number; calls: AnyCall[] }
+  | { kind: 'close' }
+  | { kind: 'end' }
+
+export type AnyCall = [number: number, verb: PropertyKey, ask: unknown]
+
+export type Answer = [number: number, value: unknown, trouble?: Trouble]
+
+/** What the thread says. */
+export interface Report {
+  answers: Answer[]
+  /** True: the batch is dealt with and the next may come, or the file is closed. What takes long answers later, on its own. */
+  done: boolean
+}
+
+/** What the thread is started with. */
+export interface ThreadData {
+  /** Messages come by the first; reports go by all in turn. */
+  ports: MessagePort[]
+  /** Rung by the caller after each message; the thread sleeps on it. */
+  bell: SharedArrayBuffer
+}

@@ -1,0 +1,173 @@
+import { RedriveError } from '../errors.ts'
+import { takeLine, type Line, type Program } from './line.ts'
+import type { AnyCall, Report, VerbTable } from './protocol.ts'
+
+/** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
+const maxBatches = 2
+
+/** How much one batch carries at the most, so that no call waits for long. */
+const maxBatchWeight = 512
+
+export interface ThreadOptions<R extends Report> {
+  program: Program
+  /** What the thread is told when it gets the file. */
+  file: unknown
+  now: () => number
+  /**
+   * The share of all calls that are out which one batch may have. With a half, the callers of the other half hear their
+   * answers and come with the next while the thread writes: right where callers have much to do for each call. With all of
+   * it there are fewer commits.
+   */
+  share: 0.5 | 1
+  /** Hears each report before its answers are given. */
+  hear: (report: R) => void
+  /** What calls fail with that were on their way when the thread died. */
+  lost: (cause: unknown) => RedriveError
+}
+
+interface Waiting {
+  resolve: (value: never) => void
+  reject: (error: RedriveError) => void
+}
+
+interface Queued {
+  call: AnyCall
+  weight: number
+}
+
+/**
+ * The caller's end of the thread that keeps a file. While a batch is on its way, calls gather; then all that gathered
+ * goes as the next one. So one call alone costs one commit, and many at once share one.
+ */
+export interface Thread<V extends VerbTable<V>> {
+  call<K extends keyof V>(verb: K, ask: V[K]['ask'], weight?: number): Promise<V[K]['answer']>
+  /** Waits for every call, then closes the file. */
+  end(): Promise<void>
+}
+
+export function openThread<V extends VerbTable<V>, R extends Report>(
+  options: ThreadOptions<R>,
+): Thread<V> {
+  return new FileThread<V, R>(options)
+}
+
+class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> {
+  readonly #options: ThreadOptions<R>
+  #line: Line | undefined
+  #queue: Queued[] = []
+  readonly #waiting = new Map<number, Waiting>()
+  #batches = 0
+  #number = 0
+  #idle: (() => void)[] = []
+
+  constructor(options: ThreadOptions<R>) {
+    this.#options = options
+  }
+
+  call<K extends keyof V>(verb: K, ask: V[K]['ask'], weight = 1): Promise<V[K]['answer']> {
+    return new Promise((resolve, reject) => {
+      const number = ++this.#number
+      this.#waiting.set(number, { resolve, reject })
+      // Calls of one turn go together.
+      if (this.#queue.length === 0) queueMicrotask(() => this.#send())
+      this.#queue.push({ call: [number, verb, ask], weight })
+    })
+  }
+
+  async end(): Promise<void> {
+    if (this.#isBusy()) await new Promise<void>((resolve) => this.#idle.push(resolve))
+    const line = this.#line
+    if (!line) return
+    this.#line = undefined
+    line.hold(true)
+    await new Promise<void>((resolve) => {
+      line.listen({ hear: () => resolve(line.giveBack()), lost: () => resolve() })
+      line.send({ kind: 'close' })
+    })
+  }
+
+  #send(): void {
+    while (this.#queue.length > 0 && this.#batches < maxBatches) {
+      const line = (this.#line ??= this.#start())
+      // While calls are out the process must not end; when none is, the thread must not keep it.
+      if (this.#batches === 0) line.hold(true)
+      this.#post(line, this.#gather())
+    }
+  }
+
+  /** What cannot cross to the thread, such as a function, is the mistake of one call and must not take others along. */
+  #post(line: Line, calls: AnyCall[]): void {
+    try {
+      line.send({ kind: 'batch', nowMs: this.#options.now(), calls })
+      this.#batches += 1
+    } catch (cause) {
+      if (calls.length > 1) for (const call of calls) this.#post(line, [call])
+      else this.#refuse(calls[0]!, cause)
+    }
+  }
+
+  #refuse([number, verb]: AnyCall, cause: unknown): void {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const message = `sqlite: what was given to ${String(verb)} cannot be kept: ${why}`
+    this.#waiting.get(number)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
+    this.#waiting.delete(number)
+    this.#rest()
+  }
+
+  /** What waits, but no more than its share of all calls that are out. Looks at counts weigh nothing, and go together. */
+  #gather(): AnyCall[] {
+    const light = this.#queue.every((queued) => queued.weight === 0)
+    const share = light ? 1 : this.#options.share
+    const most = Math.min(this.#queue.length, Math.ceil(this.#waiting.size * share))
+    let weight = 0
+    let count = 0
+    while (count < most && weight < maxBatchWeight) weight += this.#queue[count++]!.weight
+    return this.#queue.splice(0, count).map(({ call }) => call)
+  }
+
+  #start(): Line {
+    const { program, file } = this.#options
+    const line = takeLine(program)
+    line.listen({ hear: (report) => this.#hear(report as R), lost: (cause) => this.#lost(cause) })
+    line.send({ kind: 'file', options: file })
+    return line
+  }
+
+  #hear(report: R): void {
+    if (report.done) this.#batches -= 1
+    this.#options.hear(report)
+    for (const [number, value, trouble] of report.answers) {
+      const waiting = this.#waiting.get(number)
+      this.#waiting.delete(number)
+      if (trouble) waiting?.reject(new RedriveError(trouble.code, trouble.message))
+      else waiting?.resolve(value as never)
+    }
+    this.#send()
+    this.#rest()
+  }
+
+  /** The thread is gone. What was on its way is done or lost, nobody knows; what still waits goes to a new thread. */
+  #lost(cause: unknown): void {
+    this.#line = undefined
+    this.#batches = 0
+    const queued = new Set(this.#queue.map(({ call }) => call[0]))
+    for (const [number, { reject }] of this.#waiting) {
+      if (queued.has(number)) continue
+      this.#waiting.delete(number)
+      reject(this.#options.lost(cause))
+    }
+    this.#send()
+    this.#rest()
+  }
+
+  /** Reports may overtake each other, so the last answer need not be the last report. */
+  #isBusy(): boolean {
+    return this.#waiting.size > 0 || this.#batches > 0
+  }
+
+  #rest(): void {
+    if (this.#isBusy()) return
+    this.#line?.hold(false)
+    for (const tell of this.#idle.splice(0)) tell()
+  }
+}
