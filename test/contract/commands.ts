@@ -207,7 +207,7 @@ const decidePicks = fc.record({
 /** A person decides, by what was seen, which may have changed since. */
 const decide = steps('decide', decidePicks, async ({ token, move, priority }, model, real) => {
   const looked = pick(
-    real.seen.filter((letter) => moves.isLegal(move, letter.state)),
+    real.seen.filter((letter) => moves.isLegal(move, letter.state) && isTold(letter, model)),
     token,
   )
   if (!looked) return
@@ -223,6 +223,12 @@ const decide = steps('decide', decidePicks, async ({ token, move, priority }, mo
   }[move]()
   await apply('person', change, model, real)
 })
+
+/** Whether a guard can tell it from what has come under its id since: another one with the same version was never seen by whoever decides. */
+function isTold({ id, version, state }: DeadLetter, model: StoreModel): boolean {
+  const now = model.get(id)
+  return now?.version !== version || now.state === state
+}
 
 async function apply(
   who: string,
