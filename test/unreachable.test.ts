@@ -29,15 +29,14 @@ it.each(['postgres', 'redis', 'amqp', 'nats', 'kafka'])(
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
     await new Promise((resolve) => server.close(resolve))
-    const opened = openMailbox(`${scheme}://127.0.0.1:${port}`, { name: 'nobody' }).then(
-      async (mailbox) => {
-        try {
-          await mailbox.send('lost')
-        } finally {
-          await mailbox.close()
-        }
-      },
-    )
-    await expect(opened).rejects.toThrow(told)
+    const sendTo = async (url: string): Promise<void> => {
+      const mailbox = await openMailbox(url, { name: 'nobody' })
+      try {
+        await mailbox.send('lost')
+      } finally {
+        await mailbox.close()
+      }
+    }
+    await expect(sendTo(`${scheme}://127.0.0.1:${port}`)).rejects.toThrow(told)
   },
 )
