@@ -7,9 +7,10 @@ import type { AddResult, Capacity } from '../../store.ts'
 import { documentOf, type Kept } from './document.ts'
 import { inRounds, isDone, lightNow, withDrafts, type Desk, type Standing } from './desk.ts'
 import { conditionsOf } from './filter.ts'
-import { crowded, finishDraft, holderOf, keyOf, maxTries } from './keys.ts'
+import { finishDraft, holderOf, keyOf } from './keys.ts'
 import { removeLetters } from './remove.ts'
 import { freeDependents, recheckWaits, unresolved } from './waits.ts'
+import { crowded, maxTries } from './tries.ts'
 
 /** One letter on its way in, and what becomes of it. */
 interface Arrival {

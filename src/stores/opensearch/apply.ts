@@ -5,7 +5,7 @@ import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { follow } from './add.ts'
 import { documentOf, type Kept } from './document.ts'
 import { inRounds, lettersNow, type Desk } from './desk.ts'
-import { crowded, maxTries } from './keys.ts'
+import { crowded, maxTries } from './tries.ts'
 
 /** One wish for one letter, and what became of it. */
 interface Wish<R> {

@@ -1,7 +1,5 @@
 import type { Clock } from '../../clock.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import type { KeyDocument } from './keys.ts'
-import type { LaneDocument } from './lanes.ts'
 import {
   keptOf,
   lightOf,
@@ -11,8 +9,30 @@ import {
   type LetterDocument,
   type Light,
 } from './document.ts'
-import type { Mark, Shelf } from './shelf.ts'
+import type { Mark, Shelf, Stamped } from './shelf.ts'
 import type { Totals } from './totals.ts'
+
+/** The letters that have or had a dedupeKey and may be open. The one that is, and is the oldest, holds it. */
+export interface KeyDocument extends Stamped {
+  kind: 'key'
+  entries: Entry[]
+}
+
+/** A letter of a key. Whoever comes under the same id later has another birth. */
+export interface Entry {
+  id: string
+  birth: string
+}
+
+/**
+ * Who was given a lane last, and for which epoch. The lane is in use while that letter runs. Nobody gives it back: once
+ * the letter has reached the epoch and runs no more, the lane is free.
+ */
+export interface LaneDocument extends Stamped {
+  kind: 'lane'
+  id: string
+  epoch: number
+}
 
 /** What every verb works with. */
 export interface Desk {

@@ -1,7 +1,7 @@
 import type { ClaimRequest } from '../../store.ts'
 import { term } from './fields.ts'
-import type { Desk } from './desk.ts'
-import { viewLanes, type LaneDocument, type LaneView } from './lanes.ts'
+import type { Desk, LaneDocument } from './desk.ts'
+import { viewLanes, type LaneView } from './lanes.ts'
 import type { Found } from './shelf.ts'
 
 /** A letter that a claim may take, as a search shows it. */

@@ -2,8 +2,9 @@ import type { KeepResult, StoredLetter } from '../../store.ts'
 import { follow } from './add.ts'
 import { documentOf, letterOf, type Kept } from './document.ts'
 import { inRounds, lettersNow, lightNow, withDrafts, type Desk } from './desk.ts'
-import { crowded, finishDraft, maxTries, nameKey } from './keys.ts'
+import { finishDraft, nameKey } from './keys.ts'
 import { unresolved } from './waits.ts'
+import { crowded, maxTries } from './tries.ts'
 
 export async function stored(desk: Desk, ids: readonly string[]): Promise<StoredLetter[]> {
   const found = await lettersNow(desk, ids)

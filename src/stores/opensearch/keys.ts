@@ -1,25 +1,19 @@
-import { RedriveError } from '../../errors.ts'
 import { isOpen, type DeadLetter } from '../../letter/letter.ts'
 import { documentOf, type Kept, type Light } from './document.ts'
 import { hashOf } from './fields.ts'
-import { isDone, lettersNow, withDrafts, type Desk, type Standing } from './desk.ts'
-import type { Found, Stamped, Write } from './shelf.ts'
-
-/** The letters that have or had a dedupeKey and may be open. The one that is, and is the oldest, holds it. */
-export interface KeyDocument extends Stamped {
-  kind: 'key'
-  entries: Entry[]
-}
-
-interface Entry {
-  id: string
-  birth: string
-}
+import {
+  isDone,
+  lettersNow,
+  withDrafts,
+  type Desk,
+  type Entry,
+  type KeyDocument,
+  type Standing,
+} from './desk.ts'
+import type { Found, Write } from './shelf.ts'
+import { crowded, maxTries } from './tries.ts'
 
 type Keyed = Pick<DeadLetter, 'queue' | 'dedupeKey'>
-
-/** How often a step is begun anew because others got in between. Each time one of them got further, so this is ample. */
-export const maxTries = 200
 
 export function keyOf({ queue, dedupeKey }: Keyed): string {
   return `key:${hashOf(queue, dedupeKey!)}`
@@ -124,11 +118,4 @@ export async function forgetKeys(desk: Desk, gone: readonly Light[]): Promise<vo
       : { id, drop: true, at: mark }
   })
   await desk.keys.write(writes)
-}
-
-export function crowded(what: string): RedriveError {
-  return new RedriveError(
-    'STORE_UNAVAILABLE',
-    `opensearch: too many write ${what} at once: try again`,
-  )
 }

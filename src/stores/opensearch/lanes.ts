@@ -1,17 +1,7 @@
 import { documentOf, type Light } from './document.ts'
 import { hashOf } from './fields.ts'
-import { lettersNow, type Desk, type Standing } from './desk.ts'
-import type { Found, Stamped } from './shelf.ts'
-
-/**
- * Who was given a lane last, and for which epoch. The lane is in use while that letter runs. Nobody gives it back: once
- * the letter has reached the epoch and runs no more, the lane is free.
- */
-export interface LaneDocument extends Stamped {
-  kind: 'lane'
-  id: string
-  epoch: number
-}
+import { lettersNow, type Desk, type LaneDocument, type Standing } from './desk.ts'
+import type { Found } from './shelf.ts'
 
 /** The letter of a lane that runs, or else its oldest, as a search shows it, and who has the lane. */
 export interface LaneView {

@@ -4,8 +4,8 @@ import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import { crowded, maxTries } from './keys.ts'
 import type { Shelf, Stamped } from './shelf.ts'
+import { crowded, maxTries } from './tries.ts'
 
 export interface RecordDocument extends Stamped {
   kind: string

@@ -3,8 +3,8 @@ import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import type { Action, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import { crowded, maxTries } from './keys.ts'
 import type { Found, Mark, Shelf, Stamped } from './shelf.ts'
+import { crowded, maxTries } from './tries.ts'
 
 /**
  * What happened in one queue, as far as one process counted it, or, in the base, as far as it was folded in. The sum over

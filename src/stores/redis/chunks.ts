@@ -1,3 +1,6 @@
+/** Letters, changes or leases that go to the server in one script, so that it is never busy with one for long. */
+export const maxScriptItems = 128
+
 /** Chunks of one large call that may be on their way before the oldest is awaited. */
 const maxAhead = 2
 

@@ -35,9 +35,6 @@ export function deskOf(wire: Wire, tag: string, clock: Clock | undefined, wake: 
   }
 }
 
-/** Letters, changes or leases that go to the server in one script, so that it is never busy with one for long. */
-export const maxScriptItems = 128
-
 /** As many payload bytes as this weigh as much as a letter, so that few large ones fill a script too. */
 const bytesPerItem = 32 * 2 ** 10
 

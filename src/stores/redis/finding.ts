@@ -9,11 +9,12 @@ import {
 } from '../../letter/query.ts'
 import { textOf } from '../../redis/wire.ts'
 import type { TallyKey } from '../../store.ts'
-import { maxLooks, maxScriptItems, type Desk } from './desk.ts'
+import { maxLooks, type Desk } from './desk.ts'
 import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
 import { scripts } from './scripts.ts'
 import type { Found } from './search.ts'
 import { countsIn, tallyOf } from './tally.ts'
+import { maxScriptItems } from './chunks.ts'
 
 /** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
 const maxPageBytes = 32 * 2 ** 20

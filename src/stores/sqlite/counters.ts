@@ -13,7 +13,6 @@ import {
 } from '../../kept/codes.ts'
 import { Deltas, type Delta } from '../../kept/deltas.ts'
 import type { Database } from '../../sqlite/database.ts'
-import type { Books } from './books.ts'
 import type { QueueNames } from './queue-names.ts'
 import type { Row, SqlValue } from '../../kept/row.ts'
 
@@ -165,7 +164,10 @@ export function readTotals(db: Database, queues: QueueNames): Total[] {
   }))
 }
 
-export function writeTotals({ db, queues }: Books, totals: readonly Total[]): null {
+export function writeTotals(
+  { db, queues }: { db: Database; queues: QueueNames },
+  totals: readonly Total[],
+): null {
   const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
     const code = actionCode(action) * 4 + priorityCode(priority)
