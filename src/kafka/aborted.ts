@@ -1,12 +1,11 @@
 import type { Consumer } from '@platformatic/kafka'
+import { attribute } from './batch.ts'
 
 type FetchResponse = Awaited<ReturnType<Consumer['fetch']>>
 export type FetchedPartition = FetchResponse['responses'][number]['partitions'][number]
 export type Batch = NonNullable<FetchedPartition['records']>[number]
 
-/** In the attributes of a batch: it belongs to a transaction; it is the broker's own, and says how one ended. */
-const transactional = 0x10
-const control = 0x20
+const { transactional, control } = attribute
 
 /** How a transaction ended, by the mark that the broker wrote into the partition. Undefined: this is no such mark. */
 export function endIn({ attributes, records }: Batch): 'commit' | 'abort' | undefined {

@@ -27,8 +27,8 @@ const at = {
   records: 61,
 } as const
 const version = 2
-/** In the attributes of a batch: it belongs to a transaction. */
-const transactional = 0x10
+/** What the attributes of a batch say: its times are the broker's; it belongs to a transaction; it is the broker's own, and says how one ended. */
+export const attribute = { brokersTime: 0x08, transactional: 0x10, control: 0x20 } as const
 
 /**
  * Records as a topic keeps them, in one piece of memory. The client's own way makes dozens of objects of each record, and takes several
@@ -55,7 +55,7 @@ export function batchOf(records: readonly MessageRecord[], sent: Sent): Buffer {
   bytes.fill(0, 0, at.records)
   bytes.writeInt32BE(size - at.afterLength, at.length)
   bytes.writeInt8(version, at.version)
-  bytes.writeInt16BE(sent.isTransactional ? transactional : 0, at.attributes)
+  bytes.writeInt16BE(sent.isTransactional ? attribute.transactional : 0, at.attributes)
   bytes.writeInt32BE(records.length - 1, at.lastRecord)
   bytes.writeBigInt64BE(first, at.firstTime)
   bytes.writeBigInt64BE(last, at.lastTime)

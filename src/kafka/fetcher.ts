@@ -2,6 +2,7 @@ import { FetchIsolationLevels, type Consumer, type fetchV17 } from '@platformati
 import { nextTurn, sleep } from '../clock.ts'
 import type { RedriveError } from '../errors.ts'
 import { validBatches, type Batch, type FetchedPartition } from './aborted.ts'
+import { attribute } from './batch.ts'
 import { askBroker, type Cluster } from './cluster.ts'
 import { keyOf, type Place } from './group.ts'
 import type { Stored } from './record.ts'
@@ -40,8 +41,6 @@ const longestRetryMs = 2000
 const lastByName = 12
 /** Each request stands for itself: a session with a broker bears one at a time. */
 const noSession = [0, -1] as const
-/** In the attributes of a batch: its times are the broker's. */
-const brokersTime = 0x08
 
 /** For those who read when they like, and hear of what fails from their calls. */
 export function readerOf(cluster: Cluster): Fetcher {
@@ -269,7 +268,8 @@ function deliver(reading: Reading, found: FetchedPartition): void {
 function collect(stored: Stored[], { topic, partition }: Place, batch: Batch, from: number): void {
   const firstOffset = Number(batch.firstOffset)
   const firstMs = Number(batch.firstTimestamp)
-  const brokersMs = batch.attributes & brokersTime ? Number(batch.maxTimestamp) : undefined
+  const brokersMs =
+    batch.attributes & attribute.brokersTime ? Number(batch.maxTimestamp) : undefined
   for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
     const offset = firstOffset + offsetDelta
     if (offset < from) continue

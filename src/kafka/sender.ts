@@ -116,8 +116,8 @@ class Lot {
   }
 
   #sizesIn(topic: string): number[] {
-    const sizes = this.#sizes.get(topic) ?? []
-    if (sizes.length === 0) this.#sizes.set(topic, sizes)
+    let sizes = this.#sizes.get(topic)
+    if (!sizes) this.#sizes.set(topic, (sizes = []))
     return sizes
   }
 }

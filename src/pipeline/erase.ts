@@ -3,6 +3,7 @@ import { pipelineLetterId, queueOf } from '../capture/pipeline.ts'
 import { RedriveError } from '../errors.ts'
 import type { Cluster } from '../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../kafka/fetcher.ts'
+import { readAll } from '../kafka/read-all.ts'
 import type { Stored } from '../kafka/record.ts'
 import type { Outgoing } from '../kafka/sender.ts'
 import { partitionsOf } from '../kafka/topics.ts'
@@ -137,8 +138,7 @@ async function matching(
   const bounds = await cluster.call(() => fetcher.bounds(places))
   const found = new Map<string, Match>()
   for (const [partition, { first, next }] of bounds.entries())
-    for (let from = first; from < next;) {
-      const { records, to } = await cluster.call(() => fetcher.read({ topic, partition }, from))
+    for await (const { records } of readAll(cluster, fetcher, places[partition]!, first, next))
       for (const record of records) {
         const name = record.key?.toString('latin1') ?? `\n${partition}:${record.offset}`
         const seen = glance(record.value)
@@ -146,9 +146,6 @@ async function matching(
         if (record.value.length === 0) found.delete(name)
         else if (seen && isOf(key, seen.key, stream)) found.set(name, { record, stream })
       }
-      if (to === from) break
-      from = to
-    }
   return found.values()
 }
 

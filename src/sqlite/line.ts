@@ -7,6 +7,11 @@ export interface Program {
   name: string
 }
 
+/** The `worker` beside a module, as it is built and as it is written. */
+export function workerBeside(module: string, name: string): Program {
+  return { file: new URL(module.endsWith('.ts') ? './worker.ts' : './worker.js', module), name }
+}
+
 /**
  * A running thread and the way to talk to it. It does not keep the process alive, unless `hold` says that something is
  * on its way.

@@ -3,10 +3,10 @@ import type { AnyCall, Message, Report, ThreadData } from './protocol.ts'
 
 /** Who keeps the file in the thread. Every batch is reported done, once. */
 export interface Keeper {
-  /** Whether there are steps left to do of what takes long. */
-  readonly busy: boolean
+  /** Whether there are steps left to do of what takes long, for a keeper that has such. */
+  readonly busy?: boolean
   run(nowMs: number, calls: AnyCall[]): void
-  step(): void
+  step?(): void
   close(): void
 }
 
@@ -37,7 +37,7 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
     for (;;) {
       const received = receiveMessageOnPort(ports[0]!)
       if (received) return received.message as Message
-      if (keeper?.busy) keeper.step()
+      if (keeper?.busy) keeper.step?.()
       else sleep()
     }
   }

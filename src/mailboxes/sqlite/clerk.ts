@@ -18,8 +18,6 @@ const tenant: Tenant = {
 
 /** Does what batches ask, in the thread. All writes of a batch are one transaction; reads come after them. */
 export class Clerk {
-  /** Nothing takes so long that it would be done in steps. */
-  readonly busy = false
   readonly #path: string
   readonly #report: (report: Report) => void
   #books: Books | undefined
@@ -32,8 +30,6 @@ export class Clerk {
   run(nowMs: number, calls: Call[]): void {
     this.#report(this.#done(nowMs, calls))
   }
-
-  step(): void {}
 
   /** Lets go of the file, whatever state it is in. */
   close(): void {

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { workerBeside } from '../../sqlite/line.ts'
 import { openThread, type Thread } from '../../sqlite/thread.ts'
 import type { Report, Verb, Verbs } from './protocol.ts'
 
@@ -34,10 +35,7 @@ export function useFile(path: string, clock: Clock): MailFile {
   return file
 }
 
-const program = {
-  file: new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
-  name: 'redrive-mailboxes',
-}
+const program = workerBeside(import.meta.url, 'redrive-mailboxes')
 
 class ThreadFile implements MailFile {
   users = 0

@@ -1,5 +1,6 @@
 import type { Cluster } from '../../kafka/cluster.ts'
 import type { Fetcher } from '../../kafka/fetcher.ts'
+import { readAll } from '../../kafka/read-all.ts'
 import type { Stored } from '../../kafka/record.ts'
 import type { Outgoing } from '../../kafka/sender.ts'
 import { createTopic, partitionsOf } from '../../kafka/topics.ts'
@@ -73,14 +74,20 @@ export class Replayed {
     }))
     if (count === 0) return
     const bounds = await this.#cluster.call(() => this.#fetcher.bounds(places))
-    for (const [partition, { first, next }] of bounds.entries())
-      for (let from = Math.max(first, this.#positions[partition] ?? 0); from < next;) {
-        const place = { topic: this.topic, partition }
-        const { records, to } = await this.#cluster.call(() => this.#fetcher.read(place, from))
+    for (const [partition, { first, next }] of bounds.entries()) {
+      const from = Math.max(first, this.#positions[partition] ?? 0)
+      const place = { topic: this.topic, partition }
+      for await (const { records, to } of readAll(
+        this.#cluster,
+        this.#fetcher,
+        place,
+        from,
+        next,
+      )) {
         for (const record of records) this.#take(record)
-        if (to === from) break
-        this.#positions[partition] = from = to
+        this.#positions[partition] = to
       }
+    }
   }
 
   has(partition: number, offset: number): boolean {

@@ -1,6 +1,7 @@
 import type { Cluster } from '../../kafka/cluster.ts'
 import type { Fetcher } from '../../kafka/fetcher.ts'
 import type { Place } from '../../kafka/group.ts'
+import { readAll } from '../../kafka/read-all.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { Keys } from './keys.ts'
 
@@ -21,8 +22,6 @@ export interface Surveyed {
   /** Where the others begin. */
   from: number
 }
-
-type Read = Awaited<ReturnType<Fetcher['read']>>
 
 const maxHeldBytes = 64 * 1024 ** 2
 
@@ -62,28 +61,4 @@ export async function survey(
     if (bytes < maxHeldBytes) from = Math.max(start, to)
   }
   return { doubles, copies, held, from }
-}
-
-/** What lies in a partition, up to the end or somewhat behind it. The next records are on their way while these are seen to. */
-export async function* readAll(
-  cluster: Cluster,
-  fetcher: Fetcher,
-  place: Place,
-  start: number,
-  end: number,
-): AsyncGenerator<Read> {
-  const read = (from: number): Promise<Read> => {
-    const reading = cluster.call(() => fetcher.read(place, from))
-    // It is awaited in its turn.
-    reading.catch(() => {})
-    return reading
-  }
-  let at = start
-  for (let ahead = at < end ? read(at) : undefined; ahead;) {
-    const found = await ahead
-    // What is missing up to the end was compacted away.
-    ahead = found.to > at && found.to < end ? read(found.to) : undefined
-    at = found.to
-    yield found
-  }
 }

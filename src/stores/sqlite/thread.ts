@@ -1,15 +1,13 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { workerBeside } from '../../sqlite/line.ts'
 import { openThread, type Thread as AnyThread } from '../../sqlite/thread.ts'
 import type { DatabaseOptions } from './database.ts'
 import type { Report, Verbs } from './protocol.ts'
 
 export type Thread = AnyThread<Verbs>
 
-const program = {
-  file: new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
-  name: 'redrive-sqlite',
-}
+const program = workerBeside(import.meta.url, 'redrive-sqlite')
 
 /** The thread that keeps the file of a store. `wake` is called when a letter may have become free to be claimed. */
 export function sqliteThread(options: DatabaseOptions, clock: Clock, wake: () => void): Thread {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/kafka/cluster.ts'
 import type { Fetcher } from '../../../src/kafka/fetcher.ts'
 import type { Stored } from '../../../src/kafka/record.ts'
-import { readAll, survey, type Surveyed } from '../../../src/pipeline/replay/survey.ts'
+import { readAll } from '../../../src/kafka/read-all.ts'
+import { survey, type Surveyed } from '../../../src/pipeline/replay/survey.ts'
 
 const place = { topic: 't', partition: 0 }
 const cluster = { call: <T>(act: () => Promise<T>) => act() } as unknown as Cluster
