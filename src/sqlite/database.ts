@@ -1,5 +1,6 @@
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { systemClock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { placeOf, type FilePlace } from './place.ts'
 import { isBusy } from './trouble.ts'
@@ -35,6 +36,12 @@ const maxStatements = 500
 const checkpointPages = 2000
 const journalLimitBytes = 64 * 2 ** 20
 
+/**
+ * `write`: what is committed is on disk, if the file is kept so. `unflushed`: it outlives the process, and is on disk with the next commit that is
+ * flushed, or after `flush`.
+ */
+type TransactionKind = 'read' | 'write' | 'unflushed'
+
 /** The open file: statements by their text, and transactions. */
 export interface Database {
   readonly place: FilePlace
@@ -46,9 +53,12 @@ export interface Database {
   run(sql: string, ...params: SqlValue[]): number
   /** Answers the number of the new row, or 0 when the statement left it out. */
   insert(sql: string, ...params: SqlValue[]): number
-  begin(kind: 'read' | 'write'): void
-  commit(): void
+  begin(kind: TransactionKind): void
+  /** Answers how long it took, in ms. */
+  commit(): number
   rollback(): void
+  /** Puts on disk what was committed and not flushed. Waits for no lock. */
+  flush(): void
   /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
   checkpoint(): void
   close(): void
@@ -67,7 +77,7 @@ export function openDatabase(form: DatabaseForm): Database {
     enableForeignKeyConstraints: false,
   })
   try {
-    const database = new SqliteDatabase(connection, placeOf(path))
+    const database = new SqliteDatabase(connection, form)
     checkVersion(database)
     checkOwner(database, path, schema)
     configure(database, form)
@@ -179,12 +189,16 @@ function patiently(act: () => unknown): void {
 class SqliteDatabase implements Database {
   readonly place: FilePlace
   readonly #connection: DatabaseSync
+  readonly #form: DatabaseForm
   readonly #statements = new Map<string, StatementSync>()
+  #synchronous: 1 | 2
   #open = false
 
-  constructor(connection: DatabaseSync, place: FilePlace) {
+  constructor(connection: DatabaseSync, form: DatabaseForm) {
     this.#connection = connection
-    this.place = place
+    this.#form = form
+    this.#synchronous = form.synchronous
+    this.place = placeOf(form.path)
   }
 
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined {
@@ -208,14 +222,24 @@ class SqliteDatabase implements Database {
     return changes === 0 ? 0 : Number(lastInsertRowid)
   }
 
-  begin(kind: 'read' | 'write'): void {
-    this.run(kind === 'write' ? 'BEGIN IMMEDIATE' : 'BEGIN')
+  begin(kind: TransactionKind): void {
+    if (kind !== 'read') this.#synchronize(kind === 'write' ? this.#form.synchronous : 1)
+    this.run(kind === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE')
     this.#open = true
   }
 
-  commit(): void {
+  /** SQLite heeds it where the statement is prepared, and not where it runs, so that it cannot be kept. */
+  #synchronize(level: 1 | 2): void {
+    if (level === this.#synchronous) return
+    this.#connection.exec(`PRAGMA synchronous = ${level}`)
+    this.#synchronous = level
+  }
+
+  commit(): number {
+    const startMs = systemClock.mono()
     this.run('COMMIT')
     this.#open = false
+    return systemClock.mono() - startMs
   }
 
   /** Some errors end the transaction by themselves; then there is nothing left to roll back. */
@@ -226,6 +250,16 @@ class SqliteDatabase implements Database {
       this.run('ROLLBACK')
     } catch {
       // Already gone.
+    }
+  }
+
+  /** SQLite locks the file itself and never its WAL, so that another descriptor of that may be closed. */
+  flush(): void {
+    const descriptor = openSync(`${this.#form.path}-wal`, 'r+')
+    try {
+      fdatasyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
     }
   }
 

@@ -25,6 +25,8 @@ export interface Report {
   answers: Answer[]
   /** True: the batch is dealt with and the next may come, or the file is closed. What takes long answers later, on its own. */
   done: boolean
+  /** How long it took to commit, where something was written. */
+  commitMs?: number
 }
 
 /** What the thread is started with. */

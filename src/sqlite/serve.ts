@@ -7,8 +7,14 @@ export interface Keeper {
   readonly busy?: boolean
   run(nowMs: number, calls: AnyCall[]): void
   step?(): void
+  /** Whether something was written that is not on disk yet, for a keeper that does not flush everything at once. */
+  readonly unflushed?: boolean
+  flush?(): void
   close(): void
 }
+
+/** For how long nobody may have asked for anything until what is not on disk yet is put there. */
+const quietMs = 2
 
 /**
  * The life of a thread that keeps a file. It has no event loop: it sleeps on the bell, and between batches does the steps of
@@ -27,10 +33,11 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
     port.postMessage(said)
   }
 
-  /** Until the bell is rung, or not at all if it was rung since the last look. */
-  const sleep = (): void => {
-    Atomics.wait(bell, 0, heard)
+  /** Until the bell is rung, or not at all if it was rung since the last look. Answers whether it was rung in time. */
+  const sleep = (ms: number): boolean => {
+    const why = Atomics.wait(bell, 0, heard, ms)
     heard = Atomics.load(bell, 0)
+    return why !== 'timed-out'
   }
 
   const next = (): Message => {
@@ -38,7 +45,7 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
       const received = receiveMessageOnPort(ports[0]!)
       if (received) return received.message as Message
       if (keeper?.busy) keeper.step?.()
-      else sleep()
+      else if (!sleep(keeper?.unflushed ? quietMs : Infinity)) keeper?.flush?.()
     }
   }
 

@@ -14,11 +14,11 @@ export interface ThreadOptions<R extends Report> {
   file: unknown
   now: () => number
   /**
-   * The share of all calls that are out which one batch may have. With a half, the callers of the other half hear their
-   * answers and come with the next while the thread writes: right where callers have much to do for each call. With all of
-   * it there are fewer commits.
+   * About how long a caller is busy with a call of weight 1: with its answer, and until it comes with the next. While what
+   * all callers do takes longer than a commit, they come in two halves, one of which is busy while the thread writes
+   * for the other. On a slower disk they come together, for that halves the commits.
    */
-  share: 0.5 | 1
+  callerMs: number
   /** Hears each report before its answers are given. */
   hear: (report: R) => void
   /** What calls fail with that were on their way when the thread died. */
@@ -26,6 +26,7 @@ export interface ThreadOptions<R extends Report> {
 }
 
 interface Waiting {
+  weight: number
   resolve: (value: never) => void
   reject: (error: RedriveError) => void
 }
@@ -56,7 +57,11 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   #line: Line | undefined
   #queue: Queued[] = []
   readonly #waiting = new Map<number, Waiting>()
+  /** Of all that wait. */
+  #weight = 0
   #batches = 0
+  /** How long the last two commits took. One of them may have been held up by a checkpoint. */
+  #commitMs: [number, number] = [0, 0]
   #number = 0
   #idle: (() => void)[] = []
 
@@ -67,7 +72,8 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   call<K extends keyof V>(verb: K, ask: V[K]['ask'], weight = 1): Promise<V[K]['answer']> {
     return new Promise((resolve, reject) => {
       const number = ++this.#number
-      this.#waiting.set(number, { resolve, reject })
+      this.#waiting.set(number, { weight, resolve, reject })
+      this.#weight += weight
       // Calls of one turn go together.
       if (this.#queue.length === 0) queueMicrotask(() => this.#send())
       this.#queue.push({ call: [number, verb, ask], weight })
@@ -109,20 +115,34 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   #refuse([number, verb]: AnyCall, cause: unknown): void {
     const why = cause instanceof Error ? cause.message : String(cause)
     const message = `sqlite: what was given to ${String(verb)} cannot be kept: ${why}`
-    this.#waiting.get(number)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
-    this.#waiting.delete(number)
+    this.#over(number)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
     this.#rest()
   }
 
-  /** What waits, but no more than its share of all calls that are out. Looks at counts weigh nothing, and go together. */
+  /** What is queued, but no more than one batch may have of all that wait. Looks at counts weigh nothing, and go along. */
   #gather(): AnyCall[] {
-    const light = this.#queue.every((queued) => queued.weight === 0)
-    const share = light ? 1 : this.#options.share
-    const most = Math.min(this.#queue.length, Math.ceil(this.#waiting.size * share))
+    const most = Math.min(maxBatchWeight, this.#weight * this.#share())
     let weight = 0
     let count = 0
-    while (count < most && weight < maxBatchWeight) weight += this.#queue[count++]!.weight
+    for (const queued of this.#queue) {
+      if (queued.weight > 0 && weight >= most) break
+      weight += queued.weight
+      count += 1
+    }
     return this.#queue.splice(0, count).map(({ call }) => call)
+  }
+
+  #share(): number {
+    return Math.min(...this.#commitMs) < this.#weight * this.#options.callerMs ? 0.5 : 1
+  }
+
+  /** Whoever waits for this call, and does so no more. */
+  #over(number: number): Waiting | undefined {
+    const waiting = this.#waiting.get(number)
+    if (!waiting) return undefined
+    this.#waiting.delete(number)
+    this.#weight -= waiting.weight
+    return waiting
   }
 
   #start(): Line {
@@ -135,10 +155,10 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
 
   #hear(report: R): void {
     if (report.done) this.#batches -= 1
+    if (report.commitMs !== undefined) this.#commitMs = [this.#commitMs[1], report.commitMs]
     this.#options.hear(report)
     for (const [number, value, trouble] of report.answers) {
-      const waiting = this.#waiting.get(number)
-      this.#waiting.delete(number)
+      const waiting = this.#over(number)
       if (trouble) waiting?.reject(new RedriveError(trouble.code, trouble.message))
       else waiting?.resolve(value as never)
     }
@@ -151,11 +171,8 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     this.#line = undefined
     this.#batches = 0
     const queued = new Set(this.#queue.map(({ call }) => call[0]))
-    for (const [number, { reject }] of this.#waiting) {
-      if (queued.has(number)) continue
-      this.#waiting.delete(number)
-      reject(this.#options.lost(cause))
-    }
+    for (const number of this.#waiting.keys())
+      if (!queued.has(number)) this.#over(number)?.reject(this.#options.lost(cause))
     this.#send()
     this.#rest()
   }

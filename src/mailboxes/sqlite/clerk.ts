@@ -4,7 +4,7 @@ import type { Database } from '../../sqlite/database.ts'
 import type { Answer } from '../../sqlite/protocol.ts'
 import { breaksConnection, troubleOf, type Tenant } from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
-import type { Call, Report } from './protocol.ts'
+import type { Call, Report, Verb } from './protocol.ts'
 import { hasNothing, reads, sweep, writes } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */
@@ -21,6 +21,8 @@ export class Clerk {
   readonly #path: string
   readonly #report: (report: Report) => void
   #books: Books | undefined
+  /** Whether a lease was written that is not on disk yet. */
+  unflushed = false
 
   constructor(path: string, report: (report: Report) => void) {
     this.#path = path
@@ -29,6 +31,16 @@ export class Clerk {
 
   run(nowMs: number, calls: Call[]): void {
     this.#report(this.#done(nowMs, calls))
+  }
+
+  /** Puts leases on disk. Should that fail, the connection cannot be trusted any more; what is lost then are leases. */
+  flush(): void {
+    this.unflushed = false
+    try {
+      this.#books?.db.flush()
+    } catch {
+      this.close()
+    }
   }
 
   /** Lets go of the file, whatever state it is in. */
@@ -46,7 +58,7 @@ export class Clerk {
     try {
       const books = (this.#books ??= openBooks(this.#path))
       books.nowMs = nowMs
-      return { answers: this.#carryOut(books, calls), done: true, expired: [...books.expired] }
+      return { ...this.#carryOut(books, calls), done: true, expired: [...books.expired] }
     } catch (error) {
       if (this.#books) forgetAll(this.#books)
       if (breaksConnection(error)) this.close()
@@ -55,20 +67,22 @@ export class Clerk {
     }
   }
 
-  #carryOut(books: Books, calls: Call[]): Answer[] {
+  #carryOut(books: Books, calls: Call[]): Pick<Report, 'answers' | 'commitMs'> {
     const answers: Answer[] = []
     books.expired.clear()
     // Whoever waits looks again and again, and must not take the lock each time.
     const looks = calls.every((call) => isRead(call) || hasNothing(books, call))
-    if (!looks) this.#write(books, calls, answers)
+    const written = looks ? {} : { commitMs: this.#write(books, calls, answers) }
     for (const [number, verb, ask] of calls)
       if (looks || !(verb in writes)) answers.push([number, reads[verb]!(books, ask as never)])
-    return answers
+    return { answers, ...written }
   }
 
-  #write(books: Books, calls: Call[], answers: Answer[]): void {
+  /** Answers how long the commit took. */
+  #write(books: Books, calls: Call[], answers: Answer[]): number {
     const askedMs = systemClock.mono()
-    transaction(books.db, () => {
+    const leases = calls.every(([, verb]) => isLease(verb) || !(verb in writes))
+    const tookMs = transaction(books.db, leases ? 'unflushed' : 'write', () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
@@ -78,21 +92,29 @@ export class Clerk {
       if (books.n !== undefined)
         books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
+    this.unflushed = leases
+    return tookMs
   }
 }
 
-/** All or nothing, and on disk when it returns. */
-function transaction(db: Database, work: () => void): void {
+/** All or nothing. Answers how long the commit took. */
+function transaction(db: Database, kind: 'write' | 'unflushed', work: () => void): number {
   const misplaced = db.place.problem()
   if (misplaced !== undefined) throw new RedriveError(tenant.unavailable, misplaced)
-  db.begin('write')
+  db.begin(kind)
   try {
     work()
-    db.commit()
+    return db.commit()
   } catch (error) {
     db.rollback()
     throw error
   }
 }
+
+/**
+ * Whoever holds a lease is on this machine, and is gone when its power is: nobody waits until a lease is on disk. It is put there
+ * soon all the same, since it counts a delivery.
+ */
+const isLease = (verb: Verb): boolean => verb === 'take' || verb === 'extend'
 
 const isRead = ([, verb]: Call): boolean => verb in reads && !(verb in writes)

@@ -6,13 +6,10 @@ import { workerBeside } from '../../sqlite/line.ts'
 import { openThread, type Thread } from '../../sqlite/thread.ts'
 import type { Report, Verb, Verbs } from './protocol.ts'
 
-/** So many bytes weigh as much as a call without any. */
-const bytesOfWeight = 16 * 1024
-
 /** What the mailboxes of one file share: its thread, and who waits for news. */
 export interface MailFile {
-  /** `bytes`: how much it carries to the thread. */
-  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], bytes?: number): Promise<Verbs[V]['answer']>
+  /** `weight`: as many calls of one message each would be as much work. 1 unless said. */
+  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight?: number): Promise<Verbs[V]['answer']>
   /** Who hears that messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
   /** Who hears how many messages of this mailbox were removed because they were kept too long. */
@@ -51,15 +48,14 @@ class ThreadFile implements MailFile {
       program,
       file: path,
       now: () => Math.floor(clock.now()),
-      // Callers have little to do for a message, and a commit more or less counts.
-      share: 1,
+      callerMs: 0.006,
       hear: (report) => this.#hear(report),
       lost: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
     })
   }
 
-  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], bytes = 0): Promise<Verbs[V]['answer']> {
-    return this.#thread.call(verb, ask, 1 + bytes / bytesOfWeight)
+  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight = 1): Promise<Verbs[V]['answer']> {
+    return this.#thread.call(verb, ask, weight)
   }
 
   waiting(mailbox: number): Watchers {

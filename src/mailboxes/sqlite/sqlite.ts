@@ -35,6 +35,9 @@ export function sqliteMailbox(options: SqliteMailboxOptions): Mailbox {
   return mailbox(new SqliteMailbox(options, clock), resolver ? { clock, resolver } : { clock })
 }
 
+/** So many bytes are as much work as a message without any. */
+const bytesOfWeight = 16 * 1024
+
 /** How often others that use the file are asked for news. */
 const pollMs = 100
 
@@ -99,7 +102,11 @@ class SqliteMailbox implements MailboxDriver {
       clock: this.#clock,
       take: async (slots) => {
         const whole = slots.map(Math.ceil)
-        const { found, ...rest } = await file.call('take', { mailbox: number, slots: whole })
+        const { found, ...rest } = await file.call(
+          'take',
+          { mailbox: number, slots: whole },
+          whole.length,
+        )
         return { deliveries: found.map((kept) => this.#delivery(kept)), ...rest }
       },
       giveBack: (receipts) =>
@@ -143,7 +150,7 @@ class SqliteMailbox implements MailboxDriver {
       delayMs: Math.ceil(delayMs),
       retentionMs: this.#retentionMs,
     }
-    await file.call('send', ask, bytes.byteLength)
+    await file.call('send', ask, 1 + bytes.byteLength / bytesOfWeight)
     file.waiting(number).tell()
   }
 

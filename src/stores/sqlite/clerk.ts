@@ -40,6 +40,8 @@ export class Clerk {
   #books: Books | undefined
   #jobs: Job[] = []
   #nowMs = 0
+  /** How long the last commit took, if something was written since the last report. */
+  #commitMs: number | undefined
 
   constructor(options: DatabaseOptions, report: (report: Report) => void) {
     this.#options = options
@@ -108,7 +110,8 @@ export class Clerk {
       this.#begin(books, kind)
       const done = work()
       if (kind === 'write') books.counters.flush()
-      books.db.commit()
+      const tookMs = books.db.commit()
+      if (kind === 'write') this.#commitMs = tookMs
       return done
     } catch (error) {
       this.#recover(error)
@@ -152,7 +155,9 @@ export class Clerk {
     }
     const woke = this.#books?.woke ?? false
     if (this.#books) this.#books.woke = false
-    if (done || answers.length > 0) this.#report({ answers, done, woke })
+    const written = this.#commitMs === undefined ? {} : { commitMs: this.#commitMs }
+    this.#commitMs = undefined
+    if (done || answers.length > 0) this.#report({ answers, done, woke, ...written })
   }
 }
 

@@ -16,8 +16,8 @@ export function sqliteThread(options: DatabaseOptions, clock: Clock, wake: () =>
     program,
     file: options,
     now: () => clock.now(),
-    // Making the letters takes callers longer than a commit.
-    share: 0.5,
+    // Most of it goes into making the letter.
+    callerMs: 0.03,
     hear: ({ woke }) => woke && wake(),
     lost: (cause) => new RedriveError('STORE_UNAVAILABLE', message, { cause }),
   })

@@ -1,0 +1,37 @@
+// A thread without a file. Calls answer with the size of their batch; `flushed` is answered when what is unflushed was flushed.
+import type { AnyCall, Report } from '../../src/sqlite/protocol.ts'
+import { serve, type Keeper } from '../../src/sqlite/serve.ts'
+
+class Counting implements Keeper {
+  unflushed = false
+  readonly #commitMs: number
+  readonly #report: (said: Report) => void
+  #waiting: number[] = []
+
+  constructor(commitMs: number, report: (said: Report) => void) {
+    this.#commitMs = commitMs
+    this.#report = report
+  }
+
+  run(_nowMs: number, calls: AnyCall[]): void {
+    const waiting = calls.filter(([, verb]) => verb === 'flushed').map(([number]) => number)
+    this.#waiting.push(...waiting)
+    this.unflushed ||= waiting.length > 0
+    const answers = calls.filter(([, verb]) => verb === 'size')
+    this.#report({
+      answers: answers.map(([number]) => [number, calls.length]),
+      done: true,
+      commitMs: this.#commitMs,
+    })
+  }
+
+  flush(): void {
+    this.unflushed = false
+    const answers = this.#waiting.splice(0).map((number): [number, string] => [number, 'flushed'])
+    this.#report({ answers, done: false })
+  }
+
+  close(): void {}
+}
+
+serve((options, report) => new Counting(options as number, report))

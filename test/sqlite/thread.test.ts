@@ -1,0 +1,71 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { openThread, type Thread } from '../../src/sqlite/thread.ts'
+
+interface Verbs {
+  size: { ask: null; answer: number }
+  flushed: { ask: null; answer: string }
+}
+
+const program = { file: new URL('./counting-worker.ts', import.meta.url), name: 'counting' }
+const callerMs = 1
+
+describe('openThread', () => {
+  let thread: Thread<Verbs>
+  afterEach(() => thread.end())
+
+  /** A thread whose commits take so long, as it says. */
+  const opened = (commitMs: number): Thread<Verbs> =>
+    openThread({
+      program,
+      file: commitMs,
+      now: () => 0,
+      callerMs,
+      hear: () => {},
+      lost: (cause) => new RedriveError('STORE_UNAVAILABLE', 'lost', { cause }),
+    })
+
+  /** The sizes of the batches that so many calls of this weight went in, when all came at once. */
+  const sizes = async (calls: number, weight?: number): Promise<number[]> => {
+    const all = Array.from({ length: calls }, () => thread.call('size', null, weight))
+    const found = await Promise.all(all)
+    return found.filter((size, at) => at === 0 || size !== found[at - 1])
+  }
+
+  it('has callers come in two halves while a commit takes less time than they do', async () => {
+    thread = opened(63)
+    await sizes(1)
+    await sizes(1)
+    expect(await Promise.all(Array.from({ length: 64 }, () => thread.call('size', null)))).toEqual(
+      Array(64).fill(32),
+    )
+  })
+
+  it('has them come together when a commit takes longer', async () => {
+    thread = opened(65)
+    await sizes(1)
+    await sizes(1)
+    expect(await sizes(64)).toEqual([64])
+  })
+
+  it('goes by the quicker of the last two commits', async () => {
+    thread = opened(65)
+    await sizes(1)
+    expect(await sizes(64)).toEqual([32])
+  })
+
+  it('counts a heavy call for as many as it weighs, and one that weighs nothing for none', async () => {
+    thread = opened(0)
+    const [heavy, ...light] = await Promise.all([
+      thread.call('size', null, 30),
+      ...Array.from({ length: 30 }, () => thread.call('size', null)),
+    ])
+    expect([heavy, ...new Set(light)]).toEqual([1, 30])
+    expect(await sizes(64, 0)).toEqual([64])
+  })
+
+  it('flushes what is not on disk yet once nobody asks for anything', async () => {
+    thread = opened(0)
+    expect(await thread.call('flushed', null)).toBe('flushed')
+  })
+})
