@@ -17,7 +17,10 @@ export interface ReceivingOptions {
   pollMs: () => number
 }
 
-/** Those who wait for messages. One look is made for all of them, and the next when there is news or it is time. */
+/**
+ * Those who wait for messages. One look is made for all of them, and the next when there is news or it is time. Whoever comes while a look is
+ * out need not wait for its end: a second one is made.
+ */
 export interface Receiving {
   receive(ask: Ask): Promise<Delivery[]>
   /** Messages may have become visible. */
@@ -34,19 +37,28 @@ interface Waiting {
   ask: Ask
   endMs: number
   over: boolean
+  /** A look for him is out. */
+  sought: boolean
   end: (found: Delivery[]) => void
   fail: (error: unknown) => void
 }
 
 /** Messages that one look takes at the most. */
 const maxSlots = 500
+/** Looks that may be out at once. */
+const maxLooks = 2
 
 class SharedReceiving implements Receiving {
   readonly #options: ReceivingOptions
   readonly #waiting = new Set<Waiting>()
-  #looking: Promise<void> | undefined
-  #news = false
+  /** Whom looks are out for. */
+  readonly #sought = new Set<Waiting[]>()
+  #starting = false
+  #looking = 0
+  /** Counts the news. */
+  #news = 0
   #wake: (() => void) | undefined
+  #idle: (() => void)[] = []
 
   constructor(options: ReceivingOptions) {
     this.#options = options
@@ -64,38 +76,67 @@ class SharedReceiving implements Receiving {
       const fail = (error: unknown): void => (leave(), reject(error))
       const abort = (): void => (end([]), this.news())
       const endMs = this.#options.clock.mono() + ask.waitMs
-      const waiting: Waiting = { ask, endMs, over: false, end, fail }
+      const waiting: Waiting = { ask, endMs, over: false, sought: false, end, fail }
       ask.signal.addEventListener('abort', abort)
       this.#waiting.add(waiting)
       this.news()
       // Those of one turn share a look.
-      this.#looking ??= Promise.resolve().then(() => this.#look())
+      if (!this.#starting) queueMicrotask(() => void this.#look())
+      this.#starting = true
     })
   }
 
   news(): void {
-    this.#news = true
+    this.#news += 1
     this.#wake?.()
   }
 
   async idle(): Promise<void> {
-    while (this.#looking) await this.#looking
+    if (this.#starting || this.#looking > 0)
+      await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
+  /** Looks for whoever is not looked for yet, until there is nobody left, or somebody else looks and this one finds nothing. */
   async #look(): Promise<void> {
-    while (this.#waiting.size > 0) {
-      this.#news = false
-      const all = [...this.#waiting]
-      try {
-        const slots = all.flatMap(({ ask }) => Array<number>(ask.max).fill(ask.visibilityMs))
-        const { deliveries, nextMs } = await this.#options.take(slots.slice(0, maxSlots))
-        await this.#share(all, deliveries)
-        if (deliveries.length === 0) await this.#pause(nextMs)
-      } catch (error) {
-        for (const { over, fail } of all) if (!over) fail(error)
-      }
+    this.#starting = false
+    if (this.#looking === maxLooks || this.#willGiveBack()) return
+    this.#looking += 1
+    for (let found = true; found || this.#looking === 1;) {
+      const all = [...this.#waiting].filter(({ sought }) => !sought)
+      if (all.length === 0) break
+      found = await this.#lookFor(all)
     }
-    this.#looking = undefined
+    this.#looking -= 1
+    if (this.#looking === 0) for (const tell of this.#idle.splice(0)) tell()
+  }
+
+  /** Whether somebody left while a look for him was out. What it finds for him goes back to its place, and must not be overtaken. */
+  #willGiveBack(): boolean {
+    return [...this.#sought].some((all) => all.some(({ over }) => over))
+  }
+
+  /** Answers whether something was found. If not, and nobody else looks, it is now time to look again. */
+  async #lookFor(all: Waiting[]): Promise<boolean> {
+    const heard = this.#news
+    this.#sought.add(all)
+    for (const one of all) one.sought = true
+    try {
+      const slots = all.flatMap(({ ask }) => Array<number>(ask.max).fill(ask.visibilityMs))
+      const { deliveries, nextMs } = await this.#options.take(slots.slice(0, maxSlots))
+      await this.#share(all, deliveries)
+      this.#end(all)
+      if (deliveries.length > 0) return true
+      if (this.#looking === 1) await this.#pause(heard, nextMs)
+    } catch (error) {
+      for (const { over, fail } of all) if (!over) fail(error)
+      this.#end(all)
+    }
+    return false
+  }
+
+  #end(all: Waiting[]): void {
+    this.#sought.delete(all)
+    for (const one of all) one.sought = false
   }
 
   /** What was taken for somebody who no longer waits is given back: it must not stay hidden. */
@@ -116,8 +157,8 @@ class SharedReceiving implements Receiving {
   }
 
   /** Until there is news, a hidden message is due, somebody's time is up, or it is time to look again. */
-  async #pause(nextMs = Infinity): Promise<void> {
-    if (this.#news || this.#waiting.size === 0) return
+  async #pause(heard: number, nextMs = Infinity): Promise<void> {
+    if (this.#news !== heard || this.#waiting.size === 0) return
     const { clock, pollMs } = this.#options
     let leastMs = Math.min(nextMs, pollMs())
     for (const { endMs } of this.#waiting) leastMs = Math.min(leastMs, endMs - clock.mono())

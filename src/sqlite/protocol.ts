@@ -4,19 +4,28 @@ import type { Trouble } from './trouble.ts'
 /** What can be asked of a thread, and what it answers. */
 export type VerbTable<V> = { [K in keyof V]: { ask: unknown; answer: unknown } }
 
-/** One call: its number, what to do, with what. */
+/** One call: its number, what to do, with what, and the bytes that go with it. */
 export type CallOf<V extends VerbTable<V>> = {
-  [K in keyof V]: [number: number, verb: K, ask: V[K]['ask']]
+  [K in keyof V]: [number: number, verb: K, ask: V[K]['ask'], bytes?: Uint8Array]
 }[keyof V]
 
 /** What the caller says: which file, all calls that had gathered with the caller's time, close the file, end. */
 export type Message =
   | { kind: 'file'; options: unknown }
-  | { kind: 'batch'; nowMs: number; calls: AnyCall[] }
+  | { kind: 'batch'; nowMs: number; load: Load }
   | { kind: 'close' }
   | { kind: 'end' }
 
-export type AnyCall = [number: number, verb: PropertyKey, ask: unknown]
+export type AnyCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: Uint8Array]
+
+/** What a batch carries. The bytes of all calls go in one piece: each piece takes as long to cross as some thousand bytes. */
+export interface Load {
+  calls: SentCall[]
+  bytes: Uint8Array | null
+}
+
+/** A call on its way, with how many of the bytes are its own. */
+export type SentCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: number]
 
 export type Answer = [number: number, value: unknown, trouble?: Trouble]
 

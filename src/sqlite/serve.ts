@@ -1,4 +1,6 @@
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { systemClock } from '../clock.ts'
+import { unloaded } from './batch.ts'
 import type { AnyCall, Message, Report, ThreadData } from './protocol.ts'
 
 /** Who keeps the file in the thread. Every batch is reported done, once. */
@@ -13,6 +15,12 @@ export interface Keeper {
   close(): void
 }
 
+/**
+ * For how long the thread stays awake if the last time it was asked again within that time. A caller who awaits each call is mostly back by then, and
+ * to wake the thread takes half as long.
+ */
+const awakeMs = 0.05
+
 /** For how long nobody may have asked for anything until what is not on disk yet is put there. */
 const quietMs = 2
 
@@ -25,6 +33,8 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
   const bell = new Int32Array(shared)
   let heard = 0
   let reports = 0
+  /** Whether the bell was rung again that soon, the last time. */
+  let soon = false
   let keeper: Keeper | undefined
 
   const report = (said: Report): void => {
@@ -35,8 +45,12 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
 
   /** Until the bell is rung, or not at all if it was rung since the last look. Answers whether it was rung in time. */
   const sleep = (ms: number): boolean => {
+    const startMs = systemClock.mono()
+    const passedMs = (): number => systemClock.mono() - startMs
+    if (soon) while (Atomics.load(bell, 0) === heard && passedMs() < awakeMs);
     const why = Atomics.wait(bell, 0, heard, ms)
     heard = Atomics.load(bell, 0)
+    soon = passedMs() < awakeMs
     return why !== 'timed-out'
   }
 
@@ -51,7 +65,7 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
 
   for (let message = next(); message.kind !== 'end'; message = next()) {
     if (message.kind === 'file') keeper = keep(message.options, report)
-    else if (message.kind === 'batch') keeper?.run(message.nowMs, message.calls)
+    else if (message.kind === 'batch') keeper?.run(message.nowMs, unloaded(message.load))
     else {
       keeper?.close()
       keeper = undefined

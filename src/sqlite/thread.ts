@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { loaded } from './batch.ts'
 import { takeLine, type Line, type Program } from './line.ts'
 import type { AnyCall, Report, VerbTable } from './protocol.ts'
 
@@ -41,7 +42,12 @@ interface Queued {
  * goes as the next one. So one call alone costs one commit, and many at once share one.
  */
 export interface Thread<V extends VerbTable<V>> {
-  call<K extends keyof V>(verb: K, ask: V[K]['ask'], weight?: number): Promise<V[K]['answer']>
+  call<K extends keyof V>(
+    verb: K,
+    ask: V[K]['ask'],
+    weight?: number,
+    bytes?: Uint8Array,
+  ): Promise<V[K]['answer']>
   /** Waits for every call, then closes the file. */
   end(): Promise<void>
 }
@@ -69,14 +75,19 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     this.#options = options
   }
 
-  call<K extends keyof V>(verb: K, ask: V[K]['ask'], weight = 1): Promise<V[K]['answer']> {
+  call<K extends keyof V>(
+    verb: K,
+    ask: V[K]['ask'],
+    weight = 1,
+    bytes?: Uint8Array,
+  ): Promise<V[K]['answer']> {
     return new Promise((resolve, reject) => {
       const number = ++this.#number
       this.#waiting.set(number, { weight, resolve, reject })
       this.#weight += weight
       // Calls of one turn go together.
       if (this.#queue.length === 0) queueMicrotask(() => this.#send())
-      this.#queue.push({ call: [number, verb, ask], weight })
+      this.#queue.push({ call: bytes ? [number, verb, ask, bytes] : [number, verb, ask], weight })
     })
   }
 
@@ -104,7 +115,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   /** What cannot cross to the thread, such as a function, is the mistake of one call and must not take others along. */
   #post(line: Line, calls: AnyCall[]): void {
     try {
-      line.send({ kind: 'batch', nowMs: this.#options.now(), calls })
+      line.send({ kind: 'batch', nowMs: this.#options.now(), load: loaded(calls) })
       this.#batches += 1
     } catch (cause) {
       if (calls.length > 1) for (const call of calls) this.#post(line, [call])

@@ -5,7 +5,5 @@ const numbered = (word: string, n: number): string => `${word}-${String(n).padSt
 export const markOf = (n: number): string => numbered('capture', n)
 /** In what a settle writes. */
 export const settleMarkOf = (n: number): string => numbered('settle', n)
-/** Of a message that was received. */
-export const takeMarkOf = (n: number): string => numbered('take', n)
 /** What is said once the act with this mark was acknowledged. */
 export const toldOf = (mark: string): string => `told:${mark}`

@@ -29,27 +29,6 @@ export function unsynced(calls: readonly Syscall[], acts: Acts): string[] {
   )
 }
 
-/** What is wrong with acts that leave no mark in the log: each wrote to it after the telling before, and has to be synced before its own. */
-export function unsyncedBetween(
-  calls: readonly Syscall[],
-  log: RegExp,
-  acts: readonly [before: string, told: string][],
-): string[] {
-  return acts.flatMap(([before, told]) => {
-    const start = calls.find(({ text }) => text.includes(before))
-    const end = calls.find(({ text }) => text.includes(told))
-    if (!start || !end) return `${told} it was never acknowledged`
-    const between = calls.filter((call) => call.start > start.end && call.end < end.start)
-    const touching = between.filter(({ target }) => log.test(target))
-    const last = touching.findLast(({ name }) => writes.has(name))
-    if (!last) return `${told} it was acknowledged before it was written`
-    const synced = touching.some(
-      ({ name, ok, start: at }) => syncs.has(name) && ok && at > last.end,
-    )
-    return synced ? [] : `${told} it was acknowledged before it was synced`
-  })
-}
-
 function problemOf(calls: readonly Syscall[], acts: Acts, n: number): string | undefined {
   const told = calls.find(({ text }) => text.includes(acts.told(n)))
   if (!told) return `act ${n}: it was never acknowledged`

@@ -1,9 +1,9 @@
 /*
- * A process that sends, receives and acknowledges, and tells of each on stdout as soon as it is done: `telling-mail.ts FILE COUNT`.
+ * A process that sends, receives and acknowledges, and tells on stdout of each message as soon as it is sent: `telling-mail.ts FILE COUNT`.
  */
 import { writeSync } from 'node:fs'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
-import { markOf, settleMarkOf, takeMarkOf, toldOf } from './marks.ts'
+import { markOf, toldOf } from './marks.ts'
 
 const [path, count] = process.argv.slice(2) as [string, string]
 
@@ -13,8 +13,6 @@ for (let n = 0; n < Number(count); n++) {
   await mailbox.send(markOf(n))
   writeSync(1, toldOf(markOf(n)))
   const [message] = await mailbox.receive({ waitSeconds: 20 })
-  writeSync(1, toldOf(takeMarkOf(n)))
   await message!.acknowledge()
-  writeSync(1, toldOf(settleMarkOf(n)))
 }
 await mailbox.close()

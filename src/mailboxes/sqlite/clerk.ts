@@ -21,7 +21,7 @@ export class Clerk {
   readonly #path: string
   readonly #report: (report: Report) => void
   #books: Books | undefined
-  /** Whether a lease was written that is not on disk yet. */
+  /** Whether something was written that is not on disk yet. */
   unflushed = false
 
   constructor(path: string, report: (report: Report) => void) {
@@ -33,7 +33,7 @@ export class Clerk {
     this.#report(this.#done(nowMs, calls))
   }
 
-  /** Puts leases on disk. Should that fail, the connection cannot be trusted any more; what is lost then are leases. */
+  /** Puts on disk what became of deliveries. Should that fail, the connection cannot be trusted any more, and some may come again. */
   flush(): void {
     this.unflushed = false
     try {
@@ -81,18 +81,18 @@ export class Clerk {
   /** Answers how long the commit took. */
   #write(books: Books, calls: Call[], answers: Answer[]): number {
     const askedMs = systemClock.mono()
-    const leases = calls.every(([, verb]) => isLease(verb) || !(verb in writes))
-    const tookMs = transaction(books.db, leases ? 'unflushed' : 'write', () => {
+    const flushed = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
+    const tookMs = transaction(books.db, flushed ? 'write' : 'unflushed', () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
       sweep(books, calls)
-      for (const [number, verb, ask] of calls)
-        if (writes[verb]) answers.push([number, writes[verb](books, ask as never)])
+      for (const [number, verb, ask, bytes] of calls)
+        if (writes[verb]) answers.push([number, writes[verb](books, ask as never, bytes)])
       if (books.n !== undefined)
         books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
-    this.unflushed = leases
+    this.unflushed = !flushed
     return tookMs
   }
 }
@@ -112,9 +112,9 @@ function transaction(db: Database, kind: 'write' | 'unflushed', work: () => void
 }
 
 /**
- * Whoever holds a lease is on this machine, and is gone when its power is: nobody waits until a lease is on disk. It is put there
- * soon all the same, since it counts a delivery.
+ * What becomes of a delivery does not wait for the disk. A loss of power that takes it also takes whoever held the message, who may have been
+ * about to settle it as well: it comes again, as it may after any crash. It is put on disk soon all the same.
  */
-const isLease = (verb: Verb): boolean => verb === 'take' || verb === 'extend'
+const ofDeliveries: ReadonlySet<Verb> = new Set(['take', 'extend', 'nack', 'acknowledge'])
 
 const isRead = ([, verb]: Call): boolean => verb in reads && !(verb in writes)

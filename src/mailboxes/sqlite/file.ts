@@ -9,7 +9,12 @@ import type { Report, Verb, Verbs } from './protocol.ts'
 /** What the mailboxes of one file share: its thread, and who waits for news. */
 export interface MailFile {
   /** `weight`: as many calls of one message each would be as much work. 1 unless said. */
-  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight?: number): Promise<Verbs[V]['answer']>
+  call<V extends Verb>(
+    verb: V,
+    ask: Verbs[V]['ask'],
+    weight?: number,
+    bytes?: Uint8Array,
+  ): Promise<Verbs[V]['answer']>
   /** Who hears that messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
   /** Who hears how many messages of this mailbox were removed because they were kept too long. */
@@ -54,8 +59,13 @@ class ThreadFile implements MailFile {
     })
   }
 
-  call<V extends Verb>(verb: V, ask: Verbs[V]['ask'], weight = 1): Promise<Verbs[V]['answer']> {
-    return this.#thread.call(verb, ask, weight)
+  call<V extends Verb>(
+    verb: V,
+    ask: Verbs[V]['ask'],
+    weight = 1,
+    bytes?: Uint8Array,
+  ): Promise<Verbs[V]['answer']> {
+    return this.#thread.call(verb, ask, weight, bytes)
   }
 
   waiting(mailbox: number): Watchers {

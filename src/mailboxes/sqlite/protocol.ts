@@ -2,10 +2,7 @@ import type { MailboxHealth } from '../../mailbox.ts'
 import type { CallOf, Report as AnyReport } from '../../sqlite/protocol.ts'
 
 /** A delivery, named by the message and how often it was delivered by then. */
-export interface Receipt {
-  seq: number
-  deliveries: number
-}
+export type Held = [mailbox: number, seq: number, deliveries: number]
 
 /**
  * A message as the thread gives it; a list, since lists cross threads fast. `about` has its content type, headers and where replies go,
@@ -29,35 +26,28 @@ export interface Taken {
   nextMs?: number
 }
 
-/** What can be asked of the thread, and what it answers. */
+/**
+ * What can be asked of the thread, and what it answers. All but `open` ask by a list that begins with the number of the mailbox. Times are
+ * in ms.
+ */
 export interface Verbs {
   /** Finds or makes a mailbox, and answers with its number. */
-  open: { ask: { name: string }; answer: number }
+  open: { ask: string; answer: number }
+  /** The bytes of the message go along. It is kept for ever if its retention is 0. */
   send: {
-    ask: {
-      mailbox: number
-      id: string
-      about: string
-      bytes: Uint8Array
-      delayMs: number
-      /** 0: for ever. */
-      retentionMs: number
-    }
+    ask: [mailbox: number, id: string, about: string, delayMs: number, retentionMs: number]
     answer: null
   }
-  /** One message for each slot at the most; a slot is how long its message is hidden, in ms. */
-  take: { ask: { mailbox: number; slots: number[] }; answer: Taken }
-  acknowledge: { ask: Receipt & { mailbox: number }; answer: boolean }
-  nack: {
-    /** Without `failed` it was no delivery. `tail`: behind all that waits. Otherwise it goes back to where it was. */
-    ask: Receipt & { mailbox: number; delayMs: number; failed: boolean; tail: boolean }
-    answer: boolean
-  }
-  extend: { ask: Receipt & { mailbox: number; ms: number }; answer: boolean }
-  purge: { ask: { mailbox: number }; answer: number }
-  count: { ask: { mailbox: number }; answer: number }
-  browse: { ask: { mailbox: number; after: number; limit: number }; answer: Kept[] }
-  health: { ask: { mailbox: number }; answer: MailboxHealth }
+  /** One message for each slot at the most; a slot is how long its message is hidden. */
+  take: { ask: [mailbox: number, slots: number[]]; answer: Taken }
+  acknowledge: { ask: Held; answer: boolean }
+  /** Unless it failed it was no delivery. At the tail it stands behind all that waits, and else where it was. */
+  nack: { ask: [...Held, delayMs: number, failed: boolean, tail: boolean]; answer: boolean }
+  extend: { ask: [...Held, ms: number]; answer: boolean }
+  purge: { ask: [mailbox: number]; answer: number }
+  count: { ask: [mailbox: number]; answer: number }
+  browse: { ask: [mailbox: number, after: number, limit: number]; answer: Kept[] }
+  health: { ask: [mailbox: number]; answer: MailboxHealth }
 }
 
 export type Verb = keyof Verbs

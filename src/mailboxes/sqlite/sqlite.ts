@@ -10,11 +10,10 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { tight } from '../../kept/pack.ts'
 import { mailbox } from '../mailbox.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, parcelOf } from '../kept-parcel.ts'
-import type { Kept, Receipt } from './protocol.ts'
+import type { Held, Kept } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
 
 export interface SqliteMailboxOptions {
@@ -89,7 +88,7 @@ class SqliteMailbox implements MailboxDriver {
   async open(): Promise<void> {
     const file = useFile(this.#options.path, this.#clock)
     try {
-      const number = await file.call('open', { name: this.name })
+      const number = await file.call('open', this.name)
       this.#opened = this.#listen(file, number)
     } catch (error) {
       await file.leave()
@@ -102,11 +101,7 @@ class SqliteMailbox implements MailboxDriver {
       clock: this.#clock,
       take: async (slots) => {
         const whole = slots.map(Math.ceil)
-        const { found, ...rest } = await file.call(
-          'take',
-          { mailbox: number, slots: whole },
-          whole.length,
-        )
+        const { found, ...rest } = await file.call('take', [number, whole], whole.length)
         return { deliveries: found.map((kept) => this.#delivery(kept)), ...rest }
       },
       giveBack: (receipts) =>
@@ -141,16 +136,14 @@ class SqliteMailbox implements MailboxDriver {
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
     const { file, number } = this.#use()
-    const bytes = tight(parcel.bytes)
-    const ask = {
-      mailbox: number,
-      id: parcel.id,
-      about: aboutOf(parcel),
+    const { bytes } = parcel
+    const weight = 1 + bytes.byteLength / bytesOfWeight
+    await file.call(
+      'send',
+      [number, parcel.id, aboutOf(parcel), Math.ceil(delayMs), this.#retentionMs],
+      weight,
       bytes,
-      delayMs: Math.ceil(delayMs),
-      retentionMs: this.#retentionMs,
-    }
-    await file.call('send', ask, 1 + bytes.byteLength / bytesOfWeight)
+    )
     file.waiting(number).tell()
   }
 
@@ -160,8 +153,8 @@ class SqliteMailbox implements MailboxDriver {
 
   async acknowledge(receipt: string): Promise<boolean> {
     const { file, number } = this.#use()
-    const read = receiptOf(receipt)
-    return read ? file.call('acknowledge', { mailbox: number, ...read }) : false
+    const held = heldBy(number, receipt)
+    return held ? file.call('acknowledge', held) : false
   }
 
   async nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
@@ -175,18 +168,18 @@ class SqliteMailbox implements MailboxDriver {
     receipt: string,
     how: { delayMs: number; failed: boolean; tail: boolean },
   ): Promise<boolean> {
-    const read = receiptOf(receipt)
-    if (!read) return false
-    const delayMs = Math.ceil(how.delayMs)
-    const given = await file.call('nack', { mailbox: number, ...read, ...how, delayMs })
+    const held = heldBy(number, receipt)
+    if (!held) return false
+    const { delayMs, failed, tail } = how
+    const given = await file.call('nack', [...held, Math.ceil(delayMs), failed, tail])
     if (given) file.waiting(number).tell()
     return given
   }
 
   async extend(receipt: string, ms: number): Promise<boolean> {
     const { file, number } = this.#use()
-    const read = receiptOf(receipt)
-    return read ? file.call('extend', { mailbox: number, ...read, ms: Math.ceil(ms) }) : false
+    const held = heldBy(number, receipt)
+    return held ? file.call('extend', [...held, Math.ceil(ms)]) : false
   }
 
   async browse(
@@ -197,7 +190,7 @@ class SqliteMailbox implements MailboxDriver {
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
       throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const rows = await file.call('browse', { mailbox: number, after: from, limit: limit + 1 })
+    const rows = await file.call('browse', [number, from, limit + 1])
     const page = rows.slice(0, limit)
     const found = page.map((kept) => ({ ...this.#delivery(kept), receipt: '' }))
     const last = page.at(-1)
@@ -206,18 +199,18 @@ class SqliteMailbox implements MailboxDriver {
 
   async purge(): Promise<number> {
     const { file, number } = this.#use()
-    return file.call('purge', { mailbox: number })
+    return file.call('purge', [number])
   }
 
   async count(): Promise<number> {
     const { file, number } = this.#use()
-    return file.call('count', { mailbox: number })
+    return file.call('count', [number])
   }
 
   async health(): Promise<MailboxHealth> {
     try {
       const { file, number } = this.#use()
-      const { checks, ...rest } = await file.call('health', { mailbox: number })
+      const { checks, ...rest } = await file.call('health', [number])
       const kept = this.#retentionMs > 0 ? `${this.#retentionMs / 1000} s` : 'for ever'
       return { ...rest, checks: { ...checks, retention: kept, expired: String(this.#expired) } }
     } catch (error) {
@@ -244,8 +237,9 @@ class SqliteMailbox implements MailboxDriver {
   }
 }
 
-function receiptOf(text: string): Receipt | undefined {
-  const [seq, deliveries] = text.split('.').map(Number)
+/** The delivery that a receipt stands for, undefined if it is none of ours. */
+function heldBy(mailbox: number, receipt: string): Held | undefined {
+  const [seq, deliveries] = receipt.split('.').map(Number)
   if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(deliveries)) return undefined
-  return { seq: seq!, deliveries: deliveries! }
+  return [mailbox, seq!, deliveries!]
 }

@@ -1,9 +1,13 @@
 import type { MailboxHealth } from '../../mailbox.ts'
 import type { SqlValue } from '../../sqlite/database.ts'
 import type { Books } from './books.ts'
-import type { Call, Kept, Receipt, Taken, Verb, Verbs } from './protocol.ts'
+import type { Call, Kept, Taken, Verb, Verbs } from './protocol.ts'
 
-type Work<V extends Verb> = (books: Books, ask: Verbs[V]['ask']) => Verbs[V]['answer']
+type Work<V extends Verb> = (
+  books: Books,
+  ask: Verbs[V]['ask'],
+  bytes?: Uint8Array,
+) => Verbs[V]['answer']
 type Works = { [V in Verb]?: Work<V> }
 
 /** Messages that one transaction takes out because they were kept too long, or puts back because they lapsed. */
@@ -24,14 +28,16 @@ const giveBack = `UPDATE messages SET held = 0, hidden_until = ?, failures = fai
   place = ifnull(?, place) WHERE ${holds}`
 const holdLonger = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
 
+const noBytes = new Uint8Array()
+
 /** What changes the file. Each runs inside the transaction of its batch. */
 export const writes: Works = {
-  open({ db }, { name }) {
+  open({ db }, name) {
     db.run('INSERT INTO mailboxes (name) VALUES (?) ON CONFLICT DO NOTHING', name)
     return Number(db.get('SELECT id FROM mailboxes WHERE name = ?', name)![0])
   },
 
-  send(books, { mailbox, id, about, bytes, delayMs, retentionMs }) {
+  send(books, [mailbox, id, about, delayMs, retentionMs], bytes) {
     const { db, nowMs } = books
     const seq = lastOf(books) + 1
     const add = (): number =>
@@ -50,11 +56,11 @@ export const writes: Works = {
     if (!added) return null
     books.n = seq
     books.filled.add(mailbox)
-    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes)
+    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes ?? noBytes)
     return null
   },
 
-  take(books, { mailbox, slots }) {
+  take(books, [mailbox, slots]) {
     putBackLapsed(books, mailbox)
     const found = firstOf(books, mailbox, slots.length)
     for (let from = 0, end = 0; from < found.length; from = end) {
@@ -67,13 +73,13 @@ export const writes: Works = {
       : { found: [], ...nextOf(books, mailbox) }
   },
 
-  acknowledge({ db, nowMs }, receipt) {
-    if (db.run(deleteHeld, ...valuesOf(receipt), nowMs) === 0) return false
-    db.run('DELETE FROM bodies WHERE seq = ?', receipt.seq)
+  acknowledge({ db, nowMs }, held) {
+    if (db.run(deleteHeld, ...held, nowMs) === 0) return false
+    db.run('DELETE FROM bodies WHERE seq = ?', held[1])
     return true
   },
 
-  nack(books, { delayMs, failed, tail, ...receipt }) {
+  nack(books, [mailbox, seq, deliveries, delayMs, failed, tail]) {
     const { db, nowMs } = books
     const given = db.run(
       giveBack,
@@ -81,22 +87,24 @@ export const writes: Works = {
       failed ? 1 : 0,
       failed ? 0 : 1,
       tail ? lastOf(books) + 1 : null,
-      ...valuesOf(receipt),
+      mailbox,
+      seq,
+      deliveries,
       nowMs,
     )
     if (given === 0) return false
-    books.filled.add(receipt.mailbox)
+    books.filled.add(mailbox)
     // It may have been kept too long by now, and was spared because somebody held it.
-    books.swept.delete(receipt.mailbox)
+    books.swept.delete(mailbox)
     if (tail) books.n = lastOf(books) + 1
     return true
   },
 
-  extend({ db, nowMs }, { ms, ...receipt }) {
-    return db.run(holdLonger, nowMs + ms, ...valuesOf(receipt), nowMs) > 0
+  extend({ db, nowMs }, [mailbox, seq, deliveries, ms]) {
+    return db.run(holdLonger, nowMs + ms, mailbox, seq, deliveries, nowMs) > 0
   },
 
-  purge({ db }, { mailbox }) {
+  purge({ db }, [mailbox]) {
     db.run('DELETE FROM bodies WHERE seq IN (SELECT seq FROM messages WHERE mailbox = ?)', mailbox)
     return db.run('DELETE FROM messages WHERE mailbox = ?', mailbox)
   },
@@ -105,15 +113,15 @@ export const writes: Works = {
 /** What only looks. */
 export const reads: Works = {
   /** Of a mailbox that has nothing to give. */
-  take: (books, { mailbox }) => ({ found: [], ...nextOf(books, mailbox) }),
+  take: (books, [mailbox]) => ({ found: [], ...nextOf(books, mailbox) }),
 
-  count({ db, nowMs }, { mailbox }) {
+  count({ db, nowMs }, [mailbox]) {
     const all = db.get('SELECT count(*) FROM messages WHERE mailbox = ?', mailbox)!
     const gone = db.get(`SELECT count(*) FROM messages WHERE ${overdue}`, mailbox, nowMs, nowMs)!
     return Number(all[0]) - Number(gone[0])
   },
 
-  browse({ db, nowMs }, { mailbox, after, limit }) {
+  browse({ db, nowMs }, [mailbox, after, limit]) {
     return db.all(page, mailbox, after, nowMs, nowMs, limit) as Kept[]
   },
 
@@ -149,10 +157,6 @@ const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, b.bytes, m
 const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1,
   first_at = ifnull(first_at, ?) WHERE ${waits} AND place BETWEEN ? AND ?`
 
-function valuesOf({ seq, mailbox, deliveries }: Receipt & { mailbox: number }): number[] {
-  return [mailbox, seq, deliveries]
-}
-
 interface First {
   kept: Kept
   place: number
@@ -183,8 +187,8 @@ function lastOf(books: Books): number {
 
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
 export function hasNothing({ db, nowMs, filled }: Books, [, verb, ask]: Call): boolean {
-  if (verb !== 'take' || filled.has(ask.mailbox)) return false
-  const { mailbox } = ask
+  if (verb !== 'take' || filled.has(ask[0])) return false
+  const [mailbox] = ask
   return db.get(something, mailbox, mailbox, nowMs, mailbox, nowMs, nowMs)![0] === 0
 }
 
@@ -194,7 +198,7 @@ const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND h
 
 /** Removes some of what was kept too long, from every mailbox that the calls are about. Once all of it is gone, time has to go on before there is more. */
 export function sweep(books: Books, calls: Call[]): void {
-  const mailboxes = new Set(calls.flatMap(([, , ask]) => ('mailbox' in ask ? [ask.mailbox] : [])))
+  const mailboxes = new Set(calls.flatMap(([, , ask]) => (typeof ask === 'string' ? [] : ask[0])))
   for (const mailbox of mailboxes) {
     if (books.swept.get(mailbox) === books.nowMs) continue
     if (expire(books, mailbox, anyOverdue) < maxSwept) books.swept.set(mailbox, books.nowMs)

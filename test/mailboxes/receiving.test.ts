@@ -1,0 +1,190 @@
+import * as fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Ask, Delivery } from '../../src/mailbox.ts'
+import { receiving, type Receiving, type Taken } from '../../src/mailboxes/receiving.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+const delivery = (id: string): Delivery => ({
+  id,
+  bytes: new Uint8Array(),
+  contentType: 'text/plain',
+  headers: {},
+  receipt: id,
+  deliveries: 1,
+  failures: 0,
+  enqueuedMs: 0,
+  firstReceivedMs: 0,
+})
+
+/** A broker that answers a look when it is told to, with what was there then, or with what was there when it was asked. */
+class Broker {
+  readonly #early: boolean
+  readonly waiting: string[] = []
+  readonly givenBack: string[] = []
+  readonly looks: { slots: number; answer: () => void }[] = []
+
+  constructor(early = false) {
+    this.#early = early
+  }
+
+  take(slots: number): Promise<Taken> {
+    const found = (): Delivery[] => this.waiting.splice(0, slots).map(delivery)
+    const early = this.#early ? found() : undefined
+    return new Promise((resolve) => {
+      const answer = (): void => resolve({ deliveries: early ?? found() })
+      this.looks.push({ slots, answer })
+    })
+  }
+
+  /** Answers the look that has been out for that long, compared with the others. */
+  async answer(at = 0): Promise<void> {
+    this.looks.splice(at, 1)[0]?.answer()
+    await settled()
+  }
+}
+
+/** Lets everything happen that waits for no answer and no time. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('receiving', () => {
+  let broker: Broker
+  let line: Receiving
+  let clock: ReturnType<typeof fakeClock>
+
+  beforeEach(() => {
+    broker = new Broker()
+    clock = fakeClock()
+    line = receiving({
+      clock,
+      take: (slots) => broker.take(slots.length),
+      giveBack: async (receipts) => {
+        broker.givenBack.push(...receipts)
+        broker.waiting.unshift(...receipts)
+      },
+      pollMs: () => 1000,
+    })
+  })
+
+  const ask = (signal = new AbortController().signal): Ask => ({
+    max: 1,
+    visibilityMs: 1000,
+    waitMs: 10_000,
+    signal,
+  })
+  const receive = async (signal?: AbortSignal): Promise<string[]> =>
+    (await line.receive(ask(signal))).map(({ id }) => id)
+
+  it('makes one look for those who come in the same turn', async () => {
+    const all = [receive(), receive()]
+    await settled()
+    broker.waiting.push('a', 'b')
+    expect(broker.looks.map(({ slots }) => slots)).toEqual([2])
+    await broker.answer()
+    expect(await Promise.all(all)).toEqual([['a'], ['b']])
+  })
+
+  it('makes a second look for those who come while one is out, and no third', async () => {
+    const all = []
+    for (let n = 0; n < 4; n++) {
+      all.push(receive())
+      await settled()
+    }
+    expect(broker.looks.map(({ slots }) => slots)).toEqual([1, 1])
+    broker.waiting.push('a', 'b', 'c', 'd')
+    await broker.answer(1)
+    expect(broker.looks.map(({ slots }) => slots)).toEqual([1, 2])
+    await broker.answer()
+    await broker.answer()
+    expect(await Promise.all(all)).toEqual([['b'], ['a'], ['c'], ['d']])
+  })
+
+  it('looks again for those who found nothing when there is news', async () => {
+    const first = receive()
+    await settled()
+    const second = receive()
+    await settled()
+    await broker.answer()
+    await broker.answer()
+    broker.waiting.push('a', 'b')
+    expect(broker.looks).toEqual([])
+    line.news()
+    await settled()
+    expect(broker.looks.map(({ slots }) => slots)).toEqual([2])
+    await broker.answer()
+    expect(await Promise.all([first, second])).toEqual([['a'], ['b']])
+  })
+
+  it('does not overtake what is to be given back', async () => {
+    const stop = new AbortController()
+    broker.waiting.push('a', 'b')
+    const gone = receive(stop.signal)
+    await settled()
+    stop.abort()
+    const late = receive()
+    await settled()
+    expect(broker.looks).toHaveLength(1)
+    await broker.answer()
+    await broker.answer()
+    expect([await gone, await late]).toEqual([[], ['a']])
+    expect(broker.givenBack).toEqual(['a'])
+  })
+
+  it('is idle once nobody waits and no look is out', async () => {
+    broker.waiting.push('a', 'b')
+    const all = [receive()]
+    await settled()
+    all.push(receive())
+    await settled()
+    let idle = false
+    const waiting = line.idle().then(() => (idle = true))
+    await broker.answer()
+    expect(idle).toBe(false)
+    await broker.answer()
+    await waiting
+    expect((await Promise.all(all)).flat()).toEqual(['a', 'b'])
+  })
+
+  it('leaves nobody without a message who could have one, and loses none', async () => {
+    const step = fc.oneof(
+      fc.record({ do: fc.constant('receive' as const) }),
+      fc.record({ do: fc.constant('send' as const) }),
+      fc.record({ do: fc.constant('leave' as const), at: fc.nat(5) }),
+      fc.record({ do: fc.constant('answer' as const), at: fc.nat(1) }),
+      fc.record({ do: fc.constant('pass' as const) }),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, early) => {
+        broker = new Broker(early)
+        const stops: AbortController[] = []
+        const got: string[] = []
+        let sent = 0
+        let open = 0
+        for (const one of steps) {
+          if (one.do === 'send') {
+            broker.waiting.push(`m${sent++}`)
+            line.news()
+          } else if (one.do === 'receive') {
+            const stop = new AbortController()
+            stops.push(stop)
+            open += 1
+            void receive(stop.signal).then((found) => (got.push(...found), (open -= 1)))
+          } else if (one.do === 'leave') stops[one.at]?.abort()
+          else if (one.do === 'answer')
+            await broker.answer(one.at % Math.max(1, broker.looks.length))
+          else await settled()
+        }
+        await settled()
+        while (broker.looks.length > 0) await broker.answer()
+        expect(open === 0 || broker.waiting.length === 0).toBe(true)
+        expect([...got, ...broker.waiting].toSorted()).toEqual(
+          Array.from({ length: sent }, (_, n) => `m${n}`).toSorted(),
+        )
+        for (const stop of stops) stop.abort()
+        await settled()
+        while (broker.looks.length > 0) await broker.answer()
+        await line.idle()
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
