@@ -3,6 +3,16 @@ export interface GatherOptions {
   maxBatches: number
   /** How much one batch carries at the most, in letters, changes or ids, so that no call waits for long. */
   maxWeight: number
+  /** Whom the callers belong to, if one batch is to have no more than half of them. */
+  crowd?: Crowd
+}
+
+/**
+ * All who are out with gatherers that share it, by weight. Callers that always go together have nothing to do while the server works, and leave it nothing to
+ * do while they hear its answers and ask anew; in two halves, each is busy while the other is.
+ */
+export interface Crowd {
+  weight: number
 }
 
 /** One call's answer, or what it fails with while the others go on. */
@@ -48,6 +58,7 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
   call(ask: A, weight = 1): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ ask, weight, resolve, reject })
+      if (this.#options.crowd) this.#options.crowd.weight += weight
       // Callers of the same turn go together.
       if (this.#queue.length === 1) queueMicrotask(() => this.#go())
     })
@@ -66,28 +77,36 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
   }
 
   #take(): Waiting<A, R>[] {
+    const { maxWeight, crowd } = this.#options
+    const most = crowd ? Math.min(maxWeight, crowd.weight / 2) : maxWeight
     let weight = 0
     let count = 0
-    while (count < this.#queue.length && weight < this.#options.maxWeight)
-      weight += this.#queue[count++]!.weight
+    while (count < this.#queue.length && weight < most) weight += this.#queue[count++]!.weight
     return this.#queue.splice(0, count)
   }
 
   async #carry(batch: Waiting<A, R>[]): Promise<void> {
     try {
       const outcomes = await this.#send(batch.map(({ ask }) => ask))
+      this.#leave(batch)
       for (const [at, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[at]!
         if ('error' in outcome) reject(outcome.error)
         else resolve(outcome.value)
       }
     } catch (error) {
+      this.#leave(batch)
       for (const { reject } of batch) reject(error)
     }
     this.#batches -= 1
     this.#go()
     if (this.#batches > 0 || this.#queue.length > 0) return
     for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  #leave(batch: Waiting<A, R>[]): void {
+    const { crowd } = this.#options
+    if (crowd) for (const { weight } of batch) crowd.weight -= weight
   }
 }
 

@@ -45,6 +45,26 @@ describe('gatherer', () => {
     ])
   })
 
+  it('gives a batch no more than half of a crowd, wherever the other half is', async () => {
+    const crowd = { weight: 0 }
+    const [sends, settles] = [held(), held()]
+    const limits = { maxBatches: 2, maxWeight: 100, crowd }
+    const [sending, settling] = [gatherer(limits, sends.send), gatherer(limits, settles.send)]
+    const all = [1, 2, 3, 4].map((ask) => sending.call(ask).then(() => settling.call(ask)))
+    await turn()
+    expect(sends.batches.map(({ asks }) => asks)).toEqual([
+      [1, 2],
+      [3, 4],
+    ])
+    sends.echo(0)
+    await turn()
+    expect(settles.batches.map(({ asks }) => asks)).toEqual([[1, 2]])
+    sends.batches[1]!.fail(new Error('cut'))
+    settles.echo(0)
+    await Promise.allSettled(all)
+    expect(crowd.weight).toBe(0)
+  })
+
   it('fails one call alone, or the whole batch and no other', async () => {
     const { batches, send, echo } = held()
     const calls = gatherer({ maxBatches: 1, maxWeight: 2 }, send)

@@ -102,9 +102,11 @@ class RedisMailbox implements MailboxDriver {
     const connectMs = Math.min(maxConnectMs, timeoutMs)
     this.#wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs })
     this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
-    this.#sends = together(timeoutMs, (parcels) => this.#sendAll(parcels))
-    this.#receives = together(timeoutMs, (asks) => this.#receiveAll(asks))
-    this.#settles = together(timeoutMs, (deeds) => this.#settleAll(deeds))
+    // Whoever sends, receives and settles is mostly the same.
+    const crowd = { weight: 0 }
+    this.#sends = together(timeoutMs, crowd, (parcels) => this.#sendAll(parcels))
+    this.#receives = together(timeoutMs, crowd, (asks) => this.#receiveAll(asks))
+    this.#settles = together(timeoutMs, crowd, (deeds) => this.#settleAll(deeds))
   }
 
   get powers(): MailboxPowers {

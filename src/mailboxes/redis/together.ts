@@ -1,6 +1,6 @@
 import { systemClock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { type Crowd, gatherer, type Gatherer } from '../../kept/gather.ts'
 
 /** Batches of one verb that may be on their way at once: the server works on one while the answers to the other are read. */
 const maxBatches = 3
@@ -25,9 +25,10 @@ interface Aged<A> {
  */
 export function together<A, R>(
   patienceMs: number,
+  crowd: Crowd,
   send: (asks: A[]) => Promise<R[]>,
 ): Gatherer<A, R> {
-  const aged = gatherer<Aged<A>, R>({ maxBatches, maxWeight }, async (asks) => {
+  const aged = gatherer<Aged<A>, R>({ maxBatches, maxWeight, crowd }, async (asks) => {
     const oldestMs = systemClock.mono() - patienceMs
     const timely = asks.filter(({ bornMs }) => bornMs >= oldestMs)
     const values = timely.length === 0 ? [] : await send(timely.map(({ ask }) => ask))
