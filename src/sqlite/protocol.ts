@@ -34,7 +34,7 @@ export interface Report {
   answers: Answer[]
   /** True: the batch is dealt with and the next may come, or the file is closed. What takes long answers later, on its own. */
   done: boolean
-  /** How long it took to commit, where something was written. */
+  /** How long it took to commit, where something was written and flushed. */
   commitMs?: number
 }
 

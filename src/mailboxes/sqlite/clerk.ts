@@ -72,17 +72,17 @@ export class Clerk {
     books.expired.clear()
     // Whoever waits looks again and again, and must not take the lock each time.
     const looks = calls.every((call) => isRead(call) || hasNothing(books, call))
-    const written = looks ? {} : { commitMs: this.#write(books, calls, answers) }
+    const written = looks ? {} : this.#write(books, calls, answers)
     for (const [number, verb, ask] of calls)
       if (looks || !(verb in writes)) answers.push([number, reads[verb]!(books, ask as never)])
     return { answers, ...written }
   }
 
-  /** Answers how long the commit took. */
-  #write(books: Books, calls: Call[], answers: Answer[]): number {
+  /** Answers how long the commit took, if it was flushed: one that was not says nothing about the disk. */
+  #write(books: Books, calls: Call[], answers: Answer[]): Pick<Report, 'commitMs'> {
     const askedMs = systemClock.mono()
     const flushed = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
-    const tookMs = transaction(books.db, flushed ? 'write' : 'unflushed', () => {
+    const commitMs = transaction(books.db, flushed ? 'write' : 'unflushed', () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
@@ -93,7 +93,7 @@ export class Clerk {
         books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
     this.unflushed = !flushed
-    return tookMs
+    return flushed ? { commitMs } : {}
   }
 }
 
