@@ -43,6 +43,8 @@ export async function wireTo(
 ): Promise<Wire> {
   try {
     const connection = await connect({
+      // Else every request makes two errors with stacks, should it fail. What fails is told in our own words.
+      noAsyncTraces: true,
       name: 'redrive',
       timeout: timeoutMs,
       maxReconnectAttempts: -1,
