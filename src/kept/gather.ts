@@ -3,7 +3,7 @@ export interface GatherOptions {
   maxBatches: number
   /** How much one batch carries at the most, in letters, changes or ids, so that no call waits for long. */
   maxWeight: number
-  /** Whom the callers belong to, if one batch is to have no more than half of them. */
+  /** Whom the callers belong to, if one batch is to have no more than half of them where they are many. */
   crowd?: Crowd
 }
 
@@ -14,6 +14,9 @@ export interface GatherOptions {
 export interface Crowd {
   weight: number
 }
+
+/** A crowd is halved if a half has this weight. Of fewer, a request takes longer than what its callers do meanwhile. */
+const leastHalf = 32
 
 /** One call's answer, or what it fails with while the others go on. */
 export type Outcome<R> = { value: R } | { error: unknown }
@@ -78,7 +81,7 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
 
   #take(): Waiting<A, R>[] {
     const { maxWeight, crowd } = this.#options
-    const most = crowd ? Math.min(maxWeight, crowd.weight / 2) : maxWeight
+    const most = crowd ? Math.min(maxWeight, Math.max(leastHalf, crowd.weight / 2)) : maxWeight
     let weight = 0
     let count = 0
     while (count < this.#queue.length && weight < most) weight += this.#queue[count++]!.weight

@@ -45,12 +45,12 @@ describe('gatherer', () => {
     ])
   })
 
-  it('gives a batch no more than half of a crowd, wherever the other half is', async () => {
+  it('gives a batch no more than half of a large crowd, wherever the other half is', async () => {
     const crowd = { weight: 0 }
     const [sends, settles] = [held(), held()]
     const limits = { maxBatches: 2, maxWeight: 100, crowd }
     const [sending, settling] = [gatherer(limits, sends.send), gatherer(limits, settles.send)]
-    const all = [1, 2, 3, 4].map((ask) => sending.call(ask).then(() => settling.call(ask)))
+    const all = [1, 2, 3, 4].map((ask) => sending.call(ask, 16).then(() => settling.call(ask, 16)))
     await turn()
     expect(sends.batches.map(({ asks }) => asks)).toEqual([
       [1, 2],
@@ -63,6 +63,14 @@ describe('gatherer', () => {
     settles.echo(0)
     await Promise.allSettled(all)
     expect(crowd.weight).toBe(0)
+  })
+
+  it('keeps a small crowd together', async () => {
+    const { batches, send } = held()
+    const calls = gatherer({ maxBatches: 2, maxWeight: 100, crowd: { weight: 0 } }, send)
+    for (const ask of [1, 2, 3, 4]) void calls.call(ask, 8)
+    await turn()
+    expect(batches.map(({ asks }) => asks)).toEqual([[1, 2, 3, 4]])
   })
 
   it('fails one call alone, or the whole batch and no other', async () => {
