@@ -260,12 +260,13 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
     if (examples.length < 20) examples.push(`${kind}: ${id}`)
     return 1
   }
-  const routed = tally(
-    (await bench.read(`${bench.name}.out`)).map(({ value }) => readStream(value)?.streamId ?? '?'),
-  )
+  const outRecords = await bench.read(`${bench.name}.out`)
+  const outIds = outRecords.map(({ value }) => readStream(value)?.streamId ?? '?')
+  const routed = tally(outIds)
   const values = new Map<string, Buffer>()
   const crashed = new Set<string>()
-  const deadIds = (await bench.read(`${bench.name}.dead`)).map(({ value }) => {
+  const deadRecords = await bench.read(`${bench.name}.dead`)
+  const deadIds = deadRecords.map(({ value }) => {
     const envelope = unseal(value)!
     const bytes = Buffer.from(envelope.value)
     const id = readStream(bytes)?.streamId ?? bytes.subarray(1).toString()
@@ -297,6 +298,17 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
   const runs = tally(existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean) : [])
   for (const [id, count] of runs)
     if (count > maxDeliveries) found.overrun += note('overrun', `${id}, ${count} times`)
+  const noteTwice = (ids: string[], places: { partition: number; offset: number }[]): void => {
+    const byId = Map.groupBy(ids.keys(), (at) => ids[at]!)
+    for (const [id, all] of byId) {
+      const where = all.map((at) => `${places[at]!.partition}:${places[at]!.offset}`)
+      if (where.length > 1) note('twice', `${id}, at ${where.join(' and ')}`)
+    }
+  }
+  if (transactional) {
+    noteTwice(outIds, outRecords)
+    noteTwice(deadIds, deadRecords)
+  }
   const extra = (counts: Map<string, number>): number =>
     [...counts.values()].reduce((sum, count) => sum + count - 1, 0)
   return {
