@@ -90,15 +90,13 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
 
   async #carry(batch: Waiting<A, R>[]): Promise<void> {
     try {
-      const outcomes = await this.#send(batch.map(({ ask }) => ask))
-      this.#leave(batch)
+      const outcomes = await this.#sent(batch)
       for (const [at, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[at]!
         if ('error' in outcome) reject(outcome.error)
         else resolve(outcome.value)
       }
     } catch (error) {
-      this.#leave(batch)
       for (const { reject } of batch) reject(error)
     }
     this.#batches -= 1
@@ -107,9 +105,14 @@ class NaturalGatherer<A, R> implements Gatherer<A, R> {
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  #leave(batch: Waiting<A, R>[]): void {
+  /** Whatever comes of it, its callers are out no more. */
+  async #sent(batch: Waiting<A, R>[]): Promise<Outcome<R>[]> {
     const { crowd } = this.#options
-    if (crowd) for (const { weight } of batch) crowd.weight -= weight
+    try {
+      return await this.#send(batch.map(({ ask }) => ask))
+    } finally {
+      if (crowd) for (const { weight } of batch) crowd.weight -= weight
+    }
   }
 }
 

@@ -12,7 +12,7 @@ export function loaded(calls: readonly AnyCall[]): Load {
     end += bytes.byteLength
     return [number, verb, ask, bytes.byteLength]
   })
-  return { calls: light, bytes: size > 0 ? all : null }
+  return { calls: light, bytes: all }
 }
 
 /** Calls as they were before they crossed. */
@@ -20,6 +20,6 @@ export function unloaded({ calls, bytes }: Load): AnyCall[] {
   let end = 0
   return calls.map(([number, verb, ask, size]): AnyCall => {
     if (size === undefined) return [number, verb, ask]
-    return [number, verb, ask, bytes?.subarray(end, (end += size)) ?? new Uint8Array()]
+    return [number, verb, ask, bytes.subarray(end, (end += size))]
   })
 }

@@ -21,7 +21,7 @@ export type AnyCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: 
 /** What a batch carries. The bytes of all calls go in one piece: each piece takes as long to cross as some thousand bytes. */
 export interface Load {
   calls: SentCall[]
-  bytes: Uint8Array | null
+  bytes: Uint8Array
 }
 
 /** A call on its way, with how many of the bytes are its own. */

@@ -32,16 +32,12 @@ interface Waiting {
   reject: (error: RedriveError) => void
 }
 
-interface Queued {
-  call: AnyCall
-  weight: number
-}
-
 /**
  * The caller's end of the thread that keeps a file. While a batch is on its way, calls gather; then all that gathered
  * goes as the next one. So one call alone costs one commit, and many at once share one.
  */
 export interface Thread<V extends VerbTable<V>> {
+  /** `weight`: for how many calls it counts; 0 for a look at counts, and 1 unless said. `bytes`: what goes along with what is asked. */
   call<K extends keyof V>(
     verb: K,
     ask: V[K]['ask'],
@@ -61,7 +57,7 @@ export function openThread<V extends VerbTable<V>, R extends Report>(
 class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> {
   readonly #options: ThreadOptions<R>
   #line: Line | undefined
-  #queue: Queued[] = []
+  #queue: AnyCall[] = []
   readonly #waiting = new Map<number, Waiting>()
   /** Of all that wait. */
   #weight = 0
@@ -87,7 +83,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
       this.#weight += weight
       // Calls of one turn go together.
       if (this.#queue.length === 0) queueMicrotask(() => this.#send())
-      this.#queue.push({ call: bytes ? [number, verb, ask, bytes] : [number, verb, ask], weight })
+      this.#queue.push(bytes ? [number, verb, ask, bytes] : [number, verb, ask])
     })
   }
 
@@ -135,12 +131,13 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     const most = Math.min(maxBatchWeight, this.#weight * this.#share())
     let weight = 0
     let count = 0
-    for (const queued of this.#queue) {
-      if (queued.weight > 0 && weight >= most) break
-      weight += queued.weight
+    for (const [number] of this.#queue) {
+      const own = this.#waiting.get(number)!.weight
+      if (own > 0 && weight >= most) break
+      weight += own
       count += 1
     }
-    return this.#queue.splice(0, count).map(({ call }) => call)
+    return this.#queue.splice(0, count)
   }
 
   #share(): number {
@@ -181,7 +178,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   #lost(cause: unknown): void {
     this.#line = undefined
     this.#batches = 0
-    const queued = new Set(this.#queue.map(({ call }) => call[0]))
+    const queued = new Set(this.#queue.map(([number]) => number))
     for (const number of this.#waiting.keys())
       if (!queued.has(number)) this.#over(number)?.reject(this.#options.lost(cause))
     this.#send()

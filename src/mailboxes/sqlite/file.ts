@@ -4,17 +4,11 @@ import { RedriveError } from '../../errors.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
 import { workerBeside } from '../../sqlite/line.ts'
 import { openThread, type Thread } from '../../sqlite/thread.ts'
-import type { Report, Verb, Verbs } from './protocol.ts'
+import type { Report, Verbs } from './protocol.ts'
 
 /** What the mailboxes of one file share: its thread, and who waits for news. */
 export interface MailFile {
-  /** `weight`: as many calls of one message each would be as much work. 1 unless said. */
-  call<V extends Verb>(
-    verb: V,
-    ask: Verbs[V]['ask'],
-    weight?: number,
-    bytes?: Uint8Array,
-  ): Promise<Verbs[V]['answer']>
+  readonly call: Thread<Verbs>['call']
   /** Who hears that messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
   /** Who hears how many messages of this mailbox were removed because they were kept too long. */
@@ -41,6 +35,7 @@ const program = workerBeside(import.meta.url, 'redrive-mailboxes')
 
 class ThreadFile implements MailFile {
   users = 0
+  readonly call: MailFile['call']
   readonly #forget: () => void
   readonly #thread: Thread<Verbs>
   readonly #watchers = new Map<number, Watchers>()
@@ -53,19 +48,12 @@ class ThreadFile implements MailFile {
       program,
       file: path,
       now: () => Math.floor(clock.now()),
+      // Sending, receiving and acknowledging one keep a caller's thread for about 0.02 ms.
       callerMs: 0.006,
       hear: (report) => this.#hear(report),
       lost: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
     })
-  }
-
-  call<V extends Verb>(
-    verb: V,
-    ask: Verbs[V]['ask'],
-    weight = 1,
-    bytes?: Uint8Array,
-  ): Promise<Verbs[V]['answer']> {
-    return this.#thread.call(verb, ask, weight, bytes)
+    this.call = this.#thread.call.bind(this.#thread)
   }
 
   waiting(mailbox: number): Watchers {

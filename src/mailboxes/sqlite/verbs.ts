@@ -28,8 +28,6 @@ const giveBack = `UPDATE messages SET held = 0, hidden_until = ?, failures = fai
   place = ifnull(?, place) WHERE ${holds}`
 const holdLonger = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
 
-const noBytes = new Uint8Array()
-
 /** What changes the file. Each runs inside the transaction of its batch. */
 export const writes: Works = {
   open({ db }, name) {
@@ -56,7 +54,7 @@ export const writes: Works = {
     if (!added) return null
     books.n = seq
     books.filled.add(mailbox)
-    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes ?? noBytes)
+    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes!)
     return null
   },
 
