@@ -36,7 +36,7 @@ export interface GroupOptions {
   topics: readonly string[]
   /** A member that says nothing for so long is given up. */
   sessionMs: number
-  /** These are ours from now on. */
+  /** These are ours from now on, for as long as `owns` says so of these very objects. */
   assigned: (places: Place[]) => void
   /** Somebody else gets these as soon as this resolves. */
   revoked: (places: Place[]) => Promise<void>
@@ -59,7 +59,8 @@ const longestRetryMs = 5000
 export class Group {
   readonly consumer: Consumer
   readonly #options: GroupOptions
-  #owned = new Map<string, Place>()
+  readonly #owned = new Map<string, Place>()
+  #member: Member = { generationId: -1, memberId: '' }
   #isIn = false
   #joining: Promise<void> | undefined
   readonly #closing = new AbortController()
@@ -110,17 +111,18 @@ export class Group {
     await this.#options.cluster.call(() => this.consumer.close(true)).catch(() => {})
   }
 
+  /** Whether it is still ours. One that went and came back is another one. */
   owns(place: Place): boolean {
-    return this.#owned.has(keyOf(place))
+    return this.#owned.get(keyOf(place)) === place
   }
 
   /**
-   * Who we are now. Positions are worth as much as who we were when we knew them: the broker takes them from whoever is in the group, also
-   * when somebody else has had the partitions meanwhile.
+   * Who we are to those who hold what we hold. Positions are worth as much as who we were when we knew them: the broker takes them from
+   * whoever is in the group, also when somebody else has had the partitions meanwhile. So we are nobody new before we have heard what is
+   * ours as such.
    */
   get member(): Member {
-    const { generationId, memberId } = this.consumer
-    return { generationId, memberId: memberId ?? '' }
+    return this.#member
   }
 
   /** Refused by the broker when somebody else has the partitions: with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION. */
@@ -133,7 +135,7 @@ export class Group {
     await askBroker(this.consumer, node, 'OffsetCommit', asked)
   }
 
-  /** How far the group is. */
+  /** How far the group is with each of them. */
   async positions(places: readonly Place[]): Promise<Position[]> {
     const { groupId } = this.#options
     const topics = byTopic(places).map(([name, parts]) => ({
@@ -148,7 +150,7 @@ export class Group {
       'OffsetFetch',
       asked,
     )
-    return answer.groups.flatMap((group) =>
+    const told = answer.groups.flatMap((group) =>
       group.topics.flatMap(({ name: topic, partitions }) =>
         partitions.map(({ partitionIndex, committedOffset, metadata }) => ({
           topic,
@@ -158,6 +160,12 @@ export class Group {
         })),
       ),
     )
+    const byKey = new Map(told.map((position) => [keyOf(position), position]))
+    return places.map((place) => {
+      const position = byKey.get(keyOf(place))
+      if (!position) throw new Error(`the broker does not say how far ${keyOf(place)} is`)
+      return position
+    })
   }
 
   async #leaveAfter(joining: Promise<void> | undefined): Promise<void> {
@@ -182,26 +190,35 @@ export class Group {
   /** Before each round of joining: what the last round took from us goes. */
   async #letGo(): Promise<void> {
     const { lost, revoked } = this.#options
-    const gone = this.#notIn(this.consumer.assignments ?? [])
+    const gone = this.#disown(this.consumer.assignments ?? [])
     if (gone.length === 0) return
-    if (this.consumer.memberId === null) lost(gone)
-    else await revoked(gone)
-    for (const place of gone) this.#owned.delete(keyOf(place))
+    if (this.consumer.memberId === null) return lost(gone)
+    // The round that takes them has given nobody else anything of ours.
+    this.#remember()
+    await revoked(gone)
   }
 
   #settle(assignments: readonly GroupAssignment[]): void {
     const { lost, assigned } = this.#options
-    const gone = this.#notIn(assignments)
-    for (const place of gone) this.#owned.delete(keyOf(place))
+    const gone = this.#disown(assignments)
+    this.#remember()
     if (gone.length > 0) lost(gone)
     const added = placesIn(assignments).filter((place) => !this.#owned.has(keyOf(place)))
     for (const place of added) this.#owned.set(keyOf(place), place)
     assigned(added)
   }
 
-  #notIn(assignments: readonly GroupAssignment[]): Place[] {
+  #remember(): void {
+    const { generationId, memberId } = this.consumer
+    this.#member = { generationId, memberId: memberId ?? '' }
+  }
+
+  /** All that is not among these. Nobody begins with it any more. */
+  #disown(assignments: readonly GroupAssignment[]): Place[] {
     const kept = new Set(placesIn(assignments).map(keyOf))
-    return [...this.#owned.values()].filter((place) => !kept.has(keyOf(place)))
+    const gone = [...this.#owned.values()].filter((place) => !kept.has(keyOf(place)))
+    for (const place of gone) this.#owned.delete(keyOf(place))
+    return gone
   }
 }
 

@@ -77,7 +77,7 @@ export class Parts<P extends Part & Holds> {
         void this.#begin(places)
       },
       revoked: (places) => this.#letGo(places),
-      lost: (places) => this.#lose(places),
+      lost: (places) => this.#lose(this.#at(places)),
       trouble,
     })
   }
@@ -109,22 +109,21 @@ export class Parts<P extends Part & Holds> {
     await Promise.all([this.group.close(), this.#fetcher.close()])
   }
 
-  async #begin(places: Place[]): Promise<void> {
-    if (places.length === 0) return
+  async #begin(assigned: Place[]): Promise<void> {
     const { cluster, trouble, well } = this.#options
-    const { generationId } = this.group.consumer
-    for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 2000))
+    for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 2000)) {
+      // It may take long to hear how far they are. Others may have gone on with them since.
+      const places = assigned.filter((place) => this.group.owns(place))
+      if (places.length === 0 || this.#isClosed) return
       try {
         const bounds = await this.#fetcher.bounds(places)
         const positions = await this.group.positions(places)
-        // Another round of joining may have taken them away meanwhile, or has begun with them anew.
-        if (this.#isClosed || generationId !== this.group.consumer.generationId)
-          return this.#beginAgain(places)
-        for (const { offset, note, ...place } of positions) {
-          const first = bounds[places.findIndex((one) => keyOf(one) === keyOf(place))]?.first ?? 0
+        for (const [at, place] of places.entries()) {
+          if (!this.group.owns(place) || this.#isClosed) continue
+          const { offset, note } = positions[at]!
           // What is known of records counts from the offset that it was kept with.
           const progress = new Progress(Math.max(offset, 0), note)
-          progress.moveTo(first)
+          progress.moveTo(bounds[at]?.first ?? 0)
           this.#start(place, progress)
         }
         well()
@@ -132,17 +131,12 @@ export class Parts<P extends Part & Holds> {
       } catch (error) {
         trouble(cluster.trouble(error))
         await sleep(cluster.clock, waitMs)
-        if (this.#isClosed) return
       }
-  }
-
-  #beginAgain(places: Place[]): void {
-    if (this.#isClosed) return
-    void this.#begin(places.filter((place) => this.group.owns(place)))
+    }
   }
 
   #start(place: Place, progress: Progress): void {
-    if (this.#parts.has(keyOf(place))) return
+    this.#lose(this.#at([place]))
     const part = this.#options.begin({
       ...place,
       position: progress.base,
@@ -207,7 +201,7 @@ export class Parts<P extends Part & Holds> {
       } catch (error) {
         const { cause } = error as Error
         // We may be in the group again by now, with these or others anew.
-        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose(parts.filter(({ isLost }) => !isLost))
+        if (isRefusal(cause, 'UNKNOWN_MEMBER_ID')) this.#lose(parts)
         else if (!isPassing(cause) || cluster.clock.mono() > endMs) throw error
         else await sleep(cluster.clock, 50)
       }
@@ -216,7 +210,7 @@ export class Parts<P extends Part & Holds> {
 
   async #letGo(places: Place[]): Promise<void> {
     const { leaving } = this.#options
-    const parts = places.flatMap((place) => this.#parts.get(keyOf(place)) ?? [])
+    const parts = this.#at(places)
     for (const part of parts) {
       part.isLeaving = true
       this.#fetcher.remove(part)
@@ -230,11 +224,14 @@ export class Parts<P extends Part & Holds> {
     this.#lose(parts)
   }
 
-  #lose(places: readonly Place[]): void {
-    for (const place of places) {
-      const part = this.#parts.get(keyOf(place))
-      if (!part) continue
-      this.#parts.delete(keyOf(place))
+  #at(places: readonly Place[]): P[] {
+    return places.flatMap((place) => this.#parts.get(keyOf(place)) ?? [])
+  }
+
+  #lose(parts: readonly P[]): void {
+    for (const part of parts) {
+      if (part.isLost) continue
+      this.#parts.delete(keyOf(part))
       part.isLost = true
       this.#fetcher.remove(part)
       this.#options.gone(part)

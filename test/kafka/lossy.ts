@@ -3,7 +3,14 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** Kafka's numbers of what is asked. */
-export const asks = { produce: 0, addPartitions: 24, endTransaction: 26 } as const
+export const asks = {
+  produce: 0,
+  offsetFetch: 9,
+  joinGroup: 11,
+  syncGroup: 14,
+  addPartitions: 24,
+  endTransaction: 26,
+} as const
 
 export interface Lossy {
   readonly url: string
@@ -11,7 +18,12 @@ export interface Lossy {
   lose(ask: number): void
   /** From now on, what asks for this does not arrive. */
   stop(ask: number): void
-  /** All arrives again. */
+  /** From now on, answers to this wait until it is released. */
+  hold(ask: number): void
+  /** How many answers wait. */
+  held(ask: number): number
+  release(ask: number): void
+  /** All that is asked from now on arrives again. */
   heal(): void
   /** How many were lost or stopped. */
   lost(): number
@@ -25,6 +37,7 @@ export async function lossyWay(url: string): Promise<Lossy> {
   let losing = -1
   let stopping = -1
   let count = 0
+  const holds = new Map<number, (() => void)[]>()
   const where = (at: number): Buffer => {
     const bytes = Buffer.alloc(5 + host.length)
     bytes.writeUInt8(host.length + 1)
@@ -35,6 +48,7 @@ export async function lossyWay(url: string): Promise<Lossy> {
   const server = createServer((client) => {
     const broker = connect(Number(port), host)
     const lost = new Set<number>()
+    const held = new Map<number, number>()
     for (const socket of [client, broker]) {
       sockets.add(socket.setNoDelay(true))
       socket.on('error', () => {})
@@ -47,19 +61,24 @@ export async function lossyWay(url: string): Promise<Lossy> {
         const ask = frame.readInt16BE(4)
         if (ask === stopping) count += 1
         if (ask === losing) lost.add(frame.readInt32BE(8))
+        if (holds.has(ask)) held.set(frame.readInt32BE(8), ask)
         if (ask !== stopping) broker.write(frame)
       }),
     )
     broker.on(
       'data',
       framed((frame) => {
-        const isLost = lost.delete(frame.readInt32BE(4))
+        const number = frame.readInt32BE(4)
+        const isLost = lost.delete(number)
+        const holding = holds.get(held.get(number) ?? -1)
+        held.delete(number)
         if (isLost) count += 1
         const ours = where((server.address() as AddressInfo).port)
         const theirs = where(Number(port))
         for (let at = frame.indexOf(theirs); at >= 0; at = frame.indexOf(theirs, at + 1))
           ours.copy(frame, at)
-        if (!isLost) client.write(frame)
+        if (holding) holding.push(() => client.write(frame))
+        else if (!isLost) client.write(frame)
       }),
     )
   }).listen(0, host)
@@ -68,6 +87,12 @@ export async function lossyWay(url: string): Promise<Lossy> {
     url: `${host}:${(server.address() as AddressInfo).port}`,
     lose: (ask) => (losing = ask),
     stop: (ask) => (stopping = ask),
+    hold: (ask) => holds.set(ask, []),
+    held: (ask) => holds.get(ask)?.length ?? 0,
+    release: (ask) => {
+      for (const write of holds.get(ask) ?? []) write()
+      holds.delete(ask)
+    },
     heal: () => (losing = stopping = -1),
     lost: () => count,
     close: () => {
