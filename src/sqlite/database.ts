@@ -3,7 +3,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { systemClock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { placeOf, type FilePlace } from './place.ts'
-import { isBusy } from './trouble.ts'
+import { FlushFailed, isBusy } from './trouble.ts'
 
 export type SqlValue = null | number | string | Uint8Array
 
@@ -11,7 +11,7 @@ export interface DatabaseForm {
   path: string
   /** How long a write waits for another process that writes. */
   busyTimeoutMs: number
-  /** 2: a commit is on disk. 1: a loss of power may take the last ones. */
+  /** 2: a commit is on disk. 1: it outlives the process, and is on disk after `flush`. */
   synchronous: 1 | 2
   pageBytes: number
   cacheKib: number
@@ -36,28 +36,20 @@ const maxStatements = 500
 const checkpointPages = 2000
 const journalLimitBytes = 64 * 2 ** 20
 
-/**
- * `write`: what is committed is on disk, if the file is kept so. `unflushed`: it outlives the process, and is on disk with the next commit that is
- * flushed, or after `flush`.
- */
-type TransactionKind = 'read' | 'write' | 'unflushed'
-
 /** The open file: statements by their text, and transactions. */
 export interface Database {
   readonly place: FilePlace
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined
   all(sql: string, ...params: SqlValue[]): SqlValue[][]
-  /** Row by row, for as long as they are asked for. */
-  each(sql: string, ...params: SqlValue[]): Iterable<SqlValue[]>
   /** Answers how many rows changed. */
   run(sql: string, ...params: SqlValue[]): number
   /** Answers the number of the new row, or 0 when the statement left it out. */
   insert(sql: string, ...params: SqlValue[]): number
-  begin(kind: TransactionKind): void
+  begin(kind: 'read' | 'write'): void
   /** Answers how long it took, in ms. */
   commit(): number
   rollback(): void
-  /** Puts on disk what was committed and not flushed. Waits for no lock. */
+  /** Puts on disk what was committed. Waits for no lock. */
   flush(): void
   /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
   checkpoint(): void
@@ -77,7 +69,7 @@ export function openDatabase(form: DatabaseForm): Database {
     enableForeignKeyConstraints: false,
   })
   try {
-    const database = new SqliteDatabase(connection, form)
+    const database = new SqliteDatabase(connection, path)
     checkVersion(database)
     checkOwner(database, path, schema)
     configure(database, form)
@@ -189,16 +181,15 @@ function patiently(act: () => unknown): void {
 class SqliteDatabase implements Database {
   readonly place: FilePlace
   readonly #connection: DatabaseSync
-  readonly #form: DatabaseForm
+  readonly #path: string
   readonly #statements = new Map<string, StatementSync>()
-  #synchronous: 1 | 2
   #open = false
+  #log: number | undefined
 
-  constructor(connection: DatabaseSync, form: DatabaseForm) {
+  constructor(connection: DatabaseSync, path: string) {
     this.#connection = connection
-    this.#form = form
-    this.#synchronous = form.synchronous
-    this.place = placeOf(form.path)
+    this.#path = path
+    this.place = placeOf(path)
   }
 
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined {
@@ -207,10 +198,6 @@ class SqliteDatabase implements Database {
 
   all(sql: string, ...params: SqlValue[]): SqlValue[][] {
     return this.#statement(sql).all(...params) as unknown as SqlValue[][]
-  }
-
-  each(sql: string, ...params: SqlValue[]): Iterable<SqlValue[]> {
-    return this.#statement(sql).iterate(...params) as unknown as Iterable<SqlValue[]>
   }
 
   run(sql: string, ...params: SqlValue[]): number {
@@ -222,17 +209,9 @@ class SqliteDatabase implements Database {
     return changes === 0 ? 0 : Number(lastInsertRowid)
   }
 
-  begin(kind: TransactionKind): void {
-    if (kind !== 'read') this.#synchronize(kind === 'write' ? this.#form.synchronous : 1)
+  begin(kind: 'read' | 'write'): void {
     this.run(kind === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE')
     this.#open = true
-  }
-
-  /** SQLite heeds it where the statement is prepared, and not where it runs, so that it cannot be kept. */
-  #synchronize(level: 1 | 2): void {
-    if (level === this.#synchronous) return
-    this.#connection.exec(`PRAGMA synchronous = ${level}`)
-    this.#synchronous = level
   }
 
   commit(): number {
@@ -253,13 +232,16 @@ class SqliteDatabase implements Database {
     }
   }
 
-  /** SQLite locks the file itself and never its WAL, so that another descriptor of that may be closed. */
+  /**
+   * While the connection is open its WAL stays the same file. SQLite locks the file itself and never its WAL, so that another descriptor of that
+   * may be closed.
+   */
   flush(): void {
-    const descriptor = openSync(`${this.#form.path}-wal`, 'r+')
     try {
-      fdatasyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
+      this.#log ??= openSync(`${this.#path}-wal`, 'r+')
+      fdatasyncSync(this.#log)
+    } catch (cause) {
+      throw new FlushFailed(cause)
     }
   }
 
@@ -273,6 +255,8 @@ class SqliteDatabase implements Database {
 
   close(): void {
     this.#statements.clear()
+    if (this.#log !== undefined) closeSync(this.#log)
+    this.#log = undefined
     this.#connection.close()
   }
 

@@ -9,31 +9,31 @@ export type CallOf<V extends VerbTable<V>> = {
   [K in keyof V]: [number: number, verb: K, ask: V[K]['ask'], bytes?: Uint8Array]
 }[keyof V]
 
-/** What the caller says: which file, all calls that had gathered with the caller's time, close the file, end. */
+/** What the caller says: which file, all calls that had gathered, close the file, end. */
 export type Message =
   | { kind: 'file'; options: unknown }
-  | { kind: 'batch'; nowMs: number; load: Load }
+  | Batch
   | { kind: 'close' }
   | { kind: 'end' }
 
 export type AnyCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: Uint8Array]
 
-/** What a batch carries. The bytes of all calls go in one piece: each piece takes as long to cross as some thousand bytes. */
-export interface Load {
-  calls: SentCall[]
-  bytes: Uint8Array
-}
+/**
+ * Calls with the caller's time; a list, since lists cross threads fast. The bytes of all calls go in one piece: each piece takes as long to
+ * cross as some thousand bytes.
+ */
+export type Batch = [nowMs: number, calls: SentCall[], bytes?: Uint8Array]
 
 /** A call on its way, with how many of the bytes are its own. */
 export type SentCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: number]
 
 export type Answer = [number: number, value: unknown, trouble?: Trouble]
 
-/** What the thread says. */
+/** What the thread says. What need not be said is left out, so that it crosses fast. */
 export interface Report {
   answers: Answer[]
-  /** True: the batch is dealt with and the next may come, or the file is closed. What takes long answers later, on its own. */
-  done: boolean
+  /** The batch is not dealt with, or was before. Without it, the next may come, or the file is closed. What takes long answers later, on its own. */
+  aside?: true
   /** How long it took to commit, where something was written and flushed. */
   commitMs?: number
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../clock.ts'
 import { unloaded } from './batch.ts'
@@ -19,7 +20,7 @@ export interface Keeper {
  * For how long the thread stays awake if the last time it was asked again within that time. A caller who awaits each call is mostly back by then, and
  * to wake the thread takes half as long.
  */
-const awakeMs = 0.05
+const awakeMs = availableParallelism() > 1 ? 0.15 : 0
 
 /** For how long nobody may have asked for anything until what is not on disk yet is put there. */
 const quietMs = 2
@@ -63,13 +64,13 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
     }
   }
 
-  for (let message = next(); message.kind !== 'end'; message = next()) {
-    if (message.kind === 'file') keeper = keep(message.options, report)
-    else if (message.kind === 'batch') keeper?.run(message.nowMs, unloaded(message.load))
+  for (let message = next(); !('kind' in message && message.kind === 'end'); message = next()) {
+    if (!('kind' in message)) keeper?.run(message[0], unloaded(message))
+    else if (message.kind === 'file') keeper = keep(message.options, report)
     else {
       keeper?.close()
       keeper = undefined
-      report({ answers: [], done: true })
+      report({ answers: [] })
     }
   }
   for (const port of ports) port.close()

@@ -111,7 +111,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   /** What cannot cross to the thread, such as a function, is the mistake of one call and must not take others along. */
   #post(line: Line, calls: AnyCall[]): void {
     try {
-      line.send({ kind: 'batch', nowMs: this.#options.now(), load: loaded(calls) })
+      line.send(loaded(this.#options.now(), calls))
       this.#batches += 1
     } catch (cause) {
       if (calls.length > 1) for (const call of calls) this.#post(line, [call])
@@ -162,7 +162,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   }
 
   #hear(report: R): void {
-    if (report.done) this.#batches -= 1
+    if (!report.aside) this.#batches -= 1
     if (report.commitMs !== undefined) this.#commitMs = [this.#commitMs[1], report.commitMs]
     this.#options.hear(report)
     for (const [number, value, trouble] of report.answers) {

@@ -52,10 +52,23 @@ const advice: Record<number, string> = {
     'the file is not a SQLite database; it was left as it is: choose another path',
 }
 
+function adviceOn(error: unknown): string | undefined {
+  if (error instanceof FlushFailed)
+    return 'the disk did not take what was written, which may or may not be kept: look at the system log'
+  return advice[codeOf(error) ?? -1]
+}
+
 /** What is not a matter of being unavailable: trying again is of no use. */
 const others: Record<number, ErrorCode> = {
   [codes.tooBig]: 'TOO_LARGE',
   [codes.notADatabase]: 'STORE_UNSAFE',
+}
+
+/** What was committed could not be put on disk. */
+export class FlushFailed extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
 }
 
 /** Turns whatever was thrown in the thread into an error of ours. The one place that knows SQLite's codes. */
@@ -63,7 +76,7 @@ export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble
   if (error instanceof RedriveError) return { code: error.code, message: error.message }
   const message = error instanceof Error ? error.message : String(error)
   const found = codeOf(error) ?? -1
-  const what = isBusy(error) ? tenant.whenBusy : (advice[found] ?? `the ${tenant.noun} failed`)
+  const what = isBusy(error) ? tenant.whenBusy : (adviceOn(error) ?? `the ${tenant.noun} failed`)
   return {
     code: others[found] ?? tenant.unavailable,
     message: `sqlite ${path}: ${what} (${message})`,
@@ -86,4 +99,6 @@ export const isCorrupt = (error: unknown): boolean => codeOf(error) === codes.co
  * written, and a second fsync would claim success: nothing but a fresh look at the file tells what is on disk.
  */
 export const breaksConnection = (error: unknown): boolean =>
-  codeOf(error) === codes.ioError || codeOf(error) === codes.cannotOpen
+  error instanceof FlushFailed ||
+  codeOf(error) === codes.ioError ||
+  codeOf(error) === codes.cannotOpen

@@ -20,7 +20,6 @@ class Counting implements Keeper {
     const answers = calls.filter(([, verb]) => verb === 'size')
     this.#report({
       answers: answers.map(([number]) => [number, calls.length]),
-      done: true,
       commitMs: this.#commitMs,
     })
   }
@@ -28,7 +27,7 @@ class Counting implements Keeper {
   flush(): void {
     this.unflushed = false
     const answers = this.#waiting.splice(0).map((number): [number, string] => [number, 'flushed'])
-    this.#report({ answers, done: false })
+    this.#report({ answers, aside: true })
   }
 
   close(): void {}

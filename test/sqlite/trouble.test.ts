@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
-import { breaksConnection, troubleOf, type Tenant } from '../../src/sqlite/trouble.ts'
+import { breaksConnection, FlushFailed, troubleOf, type Tenant } from '../../src/sqlite/trouble.ts'
 
 const tenant: Tenant = {
   noun: 'mailbox',
@@ -24,6 +24,12 @@ describe('troubleOf', () => {
     expect(trouble.message).toMatch(message)
   })
 
+  it('says that what the disk did not take may be kept or not', () => {
+    const { code, message } = troubleOf(new FlushFailed(new Error('EIO')), '/f', tenant)
+    expect(code).toBe('MAILBOX_UNAVAILABLE')
+    expect(message).toMatch(/may or may not be kept: look at the system log \(EIO\)$/)
+  })
+
   it('leaves errors of ours as they are', () => {
     const error = new RedriveError('CLOSED', 'closed')
     expect(troubleOf(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
@@ -33,6 +39,7 @@ describe('troubleOf', () => {
 describe('breaksConnection', () => {
   it('holds for what the disk failed at, of whatever kind', () => {
     expect([10, 1034, 14].map(withCode).every(breaksConnection)).toBe(true)
+    expect(breaksConnection(new FlushFailed('EIO'))).toBe(true)
     expect([5, 13].map(withCode).some(breaksConnection)).toBe(false)
   })
 })

@@ -3,7 +3,8 @@ import { migrations, schemaVersion } from './schema.ts'
 
 const form = {
   busyTimeoutMs: 5000,
-  synchronous: 2,
+  // The clerk flushes what has to be on disk.
+  synchronous: 1,
   // As SQLite has them.
   pageBytes: 4096,
   cacheKib: 2000,

@@ -10,6 +10,9 @@ import { hasNothing, reads, sweep, writes } from './verbs.ts'
 /** A wait for the lock that is longer than this is added to the caller's time. */
 const longWaitMs = 1000
 
+/** Before what has to be on disk the file's place is looked at each time, and else after so long. */
+const betweenLooksMs = 5
+
 const tenant: Tenant = {
   noun: 'mailbox',
   unavailable: 'MAILBOX_UNAVAILABLE',
@@ -23,6 +26,7 @@ export class Clerk {
   #books: Books | undefined
   /** Whether something was written that is not on disk yet. */
   unflushed = false
+  #lookAtMs = 0
 
   constructor(path: string, report: (report: Report) => void) {
     this.#path = path
@@ -58,12 +62,14 @@ export class Clerk {
     try {
       const books = (this.#books ??= openBooks(this.#path))
       books.nowMs = nowMs
-      return { ...this.#carryOut(books, calls), done: true, expired: [...books.expired] }
+      const report: Report = this.#carryOut(books, calls)
+      if (books.expired.size > 0) report.expired = [...books.expired]
+      return report
     } catch (error) {
       if (this.#books) forgetAll(this.#books)
       if (breaksConnection(error)) this.close()
       const trouble = troubleOf(error, this.#path, tenant)
-      return { answers: calls.map(([number]) => [number, null, trouble]), done: true, expired: [] }
+      return { answers: calls.map(([number]) => [number, null, trouble]) }
     }
   }
 
@@ -78,11 +84,12 @@ export class Clerk {
     return { answers, ...written }
   }
 
-  /** Answers how long the commit took, if it was flushed: one that was not says nothing about the disk. */
+  /** Answers how long it took to get what has to be on disk there. */
   #write(books: Books, calls: Call[], answers: Answer[]): Pick<Report, 'commitMs'> {
     const askedMs = systemClock.mono()
-    const flushed = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
-    const commitMs = transaction(books.db, flushed ? 'write' : 'unflushed', () => {
+    const toDisk = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
+    if (toDisk || askedMs >= this.#lookAtMs) this.#look(books)
+    transaction(books.db, () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
@@ -92,19 +99,29 @@ export class Clerk {
       if (books.n !== undefined)
         books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
-    this.unflushed = !flushed
-    return flushed ? { commitMs } : {}
+    this.unflushed = true
+    if (!toDisk) return {}
+    const startMs = systemClock.mono()
+    books.db.flush()
+    this.unflushed = false
+    return { commitMs: systemClock.mono() - startMs }
+  }
+
+  /** Whether the file is still in its place. */
+  #look({ db }: Books): void {
+    this.#lookAtMs = 0
+    const misplaced = db.place.problem()
+    if (misplaced !== undefined) throw new RedriveError(tenant.unavailable, misplaced)
+    this.#lookAtMs = systemClock.mono() + betweenLooksMs
   }
 }
 
-/** All or nothing. Answers how long the commit took. */
-function transaction(db: Database, kind: 'write' | 'unflushed', work: () => void): number {
-  const misplaced = db.place.problem()
-  if (misplaced !== undefined) throw new RedriveError(tenant.unavailable, misplaced)
-  db.begin(kind)
+/** All or nothing. */
+function transaction(db: Database, work: () => void): void {
+  db.begin('write')
   try {
     work()
-    return db.commit()
+    db.commit()
   } catch (error) {
     db.rollback()
     throw error

@@ -76,7 +76,7 @@ class ThreadFile implements MailFile {
     await this.#thread.end()
   }
 
-  #hear({ expired }: Report): void {
+  #hear({ expired = [] }: Report): void {
     for (const [mailbox, count] of expired)
       for (const hear of this.#expired.get(mailbox) ?? []) hear(count)
   }

@@ -57,5 +57,5 @@ export type Call = CallOf<Verbs>
 /** What became of a batch. All its writes are one transaction. */
 export interface Report extends AnyReport {
   /** How many messages were removed because they were kept too long, by mailbox. */
-  expired: [mailbox: number, count: number][]
+  expired?: [mailbox: number, count: number][]
 }

@@ -12,8 +12,12 @@ type Works = { [V in Verb]?: Work<V> }
 
 /** Messages that one transaction takes out because they were kept too long, or puts back because they lapsed. */
 const maxSwept = 200
+/** What was kept too long is delivered to nobody, and need not be gone at once. */
+const betweenSweepsMs = 50
 /** Bodies that go to the receivers in one batch, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
+/** Larger bodies are read one by one, so that no list of messages is larger than all that may be taken. */
+const maxSmallBytes = 64 * 2 ** 10
 
 /** A message that somebody works on is his until his receipt lapses, however old it is. */
 const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
@@ -128,8 +132,6 @@ export const reads: Works = {
       path: books.path,
       sqlite: String(books.db.get('SELECT sqlite_version()')![0]),
       journal_mode: String(books.db.get('PRAGMA journal_mode')![0]),
-      // As it was found to be when the file was opened.
-      synchronous: 'full',
       messages: String(reads.count!(books, ask)),
     }
     const problems =
@@ -149,11 +151,13 @@ const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 
 const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ?
   AND (${fresh} OR (m.held = 1 AND m.hidden_until > ?)) ORDER BY m.seq LIMIT ?`
-// As they will be delivered. SQLite would prepare a statement with a bare value for its limit anew each time.
-const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at,
-  ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
+// As they will be delivered, without large bodies. SQLite would prepare a statement with a bare value for its limit anew each time.
+const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL),
+  m.released, m.failures, m.enqueued_at, ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
 const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1,
   first_at = ifnull(first_at, ?) WHERE ${waits} AND place BETWEEN ? AND ?`
+
+const body = 'SELECT bytes FROM bodies WHERE seq = ?'
 
 interface First {
   kept: Kept
@@ -163,11 +167,13 @@ interface First {
 /** The first that wait, as they will be delivered. They are read before they are hidden, since what is read stops at a weight. */
 function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
   const found: First[] = []
-  let bytes = 0
-  for (const [place, ...kept] of db.each(head, nowMs, mailbox, nowMs, most)) {
-    found.push({ place: place as number, kept: kept as Kept })
-    bytes += (kept as Kept)[4].byteLength
-    if (bytes >= maxTakenBytes) break
+  let weight = 0
+  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, most)) {
+    const kept = row as Kept
+    kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
+    found.push({ place: place as number, kept })
+    weight += kept[4].byteLength
+    if (weight >= maxTakenBytes) break
   }
   return found
 }
@@ -194,11 +200,12 @@ const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND h
   OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
   OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`
 
-/** Removes some of what was kept too long, from every mailbox that the calls are about. Once all of it is gone, time has to go on before there is more. */
+/** Removes some of what was kept too long, from every mailbox that the calls are about. Once all of it is gone, time has to go on before it looks for more. */
 export function sweep(books: Books, calls: Call[]): void {
   const mailboxes = new Set(calls.flatMap(([, , ask]) => (typeof ask === 'string' ? [] : ask[0])))
   for (const mailbox of mailboxes) {
-    if (books.swept.get(mailbox) === books.nowMs) continue
+    const sweptMs = books.swept.get(mailbox) ?? -Infinity
+    if (sweptMs <= books.nowMs && books.nowMs < sweptMs + betweenSweepsMs) continue
     if (expire(books, mailbox, anyOverdue) < maxSwept) books.swept.set(mailbox, books.nowMs)
   }
 }

@@ -153,11 +153,14 @@ export class Clerk {
         answers.push([call[0], null, troubleOf(result.error, this.#options.path, tenant)])
       else answers.push([call[0], result.value])
     }
-    const woke = this.#books?.woke ?? false
+    if (!done && answers.length === 0) return
+    const report: Report = { answers }
+    if (!done) report.aside = true
+    if (this.#books?.woke) report.woke = true
     if (this.#books) this.#books.woke = false
-    const written = this.#commitMs === undefined ? {} : { commitMs: this.#commitMs }
+    if (this.#commitMs !== undefined) report.commitMs = this.#commitMs
     this.#commitMs = undefined
-    if (done || answers.length > 0) this.#report({ answers, done, woke, ...written })
+    this.#report(report)
   }
 }
 

@@ -59,6 +59,6 @@ export type Call = CallOf<Verbs>
 
 /** What the thread says. */
 export interface Report extends AnyReport {
-  /** True: a letter may have become free to be claimed. */
-  woke: boolean
+  /** A letter may have become free to be claimed. */
+  woke?: true
 }

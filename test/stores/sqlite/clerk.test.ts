@@ -38,7 +38,7 @@ describe('Clerk', () => {
 
   it('answers writes first and reads after them, and says once that the batch is done', () => {
     clerk.run(0, [[1, 'tally', { by: 'state', filter: {} }], add(2), add(3)])
-    expect(reports.map(({ done }) => done)).toEqual([false, true])
+    expect(reports.map(({ aside = false }) => aside)).toEqual([true, false])
     expect(answers()).toEqual([
       [2, [{ kind: 'added' }]],
       [3, [{ kind: 'added' }]],
@@ -55,7 +55,7 @@ describe('Clerk', () => {
     ])
     answers()
     clerk.run(0, [search(2)])
-    expect(reports.splice(0)).toEqual([{ answers: [], done: true, woke: false }])
+    expect(reports.splice(0)).toEqual([{ answers: [] }])
     clerk.run(0, [add(3)])
     expect(answers().map(([number]) => number)).toEqual([3])
     let steps = 0
