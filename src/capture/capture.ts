@@ -241,7 +241,7 @@ function alone(captured: Captured): Captured {
 }
 
 /** Small enough that making one does not hold up the event loop. */
-const chunkSize = 128
+const chunkSize = 64
 const chunksAhead = 2
 
 const optionalKeys = [
