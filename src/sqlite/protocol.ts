@@ -32,7 +32,7 @@ export type Answer = [number: number, value: unknown, trouble?: Trouble]
 /** What the thread says. What need not be said is left out, so that it crosses fast. */
 export interface Report {
   answers: Answer[]
-  /** The batch is not dealt with, or was before. Without it, the next may come, or the file is closed. What takes long answers later, on its own. */
+  /** It ends no batch: more follows, or it is the late answer to what takes long. Without it the next batch may come, or the file is closed. */
   aside?: true
   /** How long it took to commit, where something was written and flushed. */
   commitMs?: number

@@ -120,19 +120,22 @@ class PostgresLink implements Link {
     const { side = 'cold', timeoutMs = answerTimeoutMs } = options
     const text = this.qualified(sql)
     const query = { text, values, rowMode: 'array', types, query_timeout: timeoutMs } as const
+    const pool = this.#pools[side]
     const startMs = this.#clock.mono()
-    for (let tries = 1; ; tries++)
+    for (let cutOff = 0; ;)
       try {
-        return (await this.#pools[side].query<Cells>(query)).rows
+        return (await pool.query<Cells>(query)).rows
       } catch (error) {
         const quick = this.#clock.mono() - startMs < quickMs
-        if (tries > 1 || !isLost(error) || !quick) throw troubleOf(error, this.place)
+        if (!isLost(error) || ++cutOff > pool.options.max || !quick)
+          throw troubleOf(error, this.place)
       }
   }
 
   /**
    * What collides with another transaction is begun afresh, a few times. What is cut off before the commit was sent has not
-   * happened, and is done once more. What is cut off after it is done once more where that is harmless, and else nobody knows.
+   * happened, and is done once more for each connection of the pool: all of them may have been lost at once. What is cut off after it
+   * is done once more where that is harmless, and else nobody knows.
    * (The server could be asked by the number of the transaction, but it gives numbers out again after a crash.)
    */
   async transaction<T>(
@@ -140,6 +143,7 @@ class PostgresLink implements Link {
     work: (tx: Tx) => Promise<T>,
     { repeatable = false }: TransactionOptions = {},
   ): Promise<T> {
+    const { max } = this.#pools[side].options
     const startMs = this.#clock.mono()
     let cutOff = 0
     for (let tries = 1; ; tries++) {
@@ -151,8 +155,8 @@ class PostgresLink implements Link {
           if (tries >= maxTries) throw troubleOf(error, this.place)
           await sleep(this.#clock, this.#clock.random() * 5 * 2 ** tries)
         } else if (error instanceof LostCommit) {
-          if (!repeatable || ++cutOff > 1 || !quick) throw this.#unknown(error)
-        } else if (!isLost(error) || ++cutOff > 1 || !quick) throw troubleOf(error, this.place)
+          if (!repeatable || ++cutOff > max || !quick) throw this.#unknown(error)
+        } else if (!isLost(error) || ++cutOff > max || !quick) throw troubleOf(error, this.place)
       }
     }
   }

@@ -133,6 +133,14 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
     expect(letters.length).toBeLessThanOrEqual(1)
   })
 
+  it('begins again as often as there are connections that may be lost', async () => {
+    await store.add([aLetter()])
+    proxy.cutAt('INSERT INTO', 'before')
+    void proxy.seen('cut').then(() => proxy.cutAt('INSERT INTO', 'before'))
+    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    await proxy.seen('cut', 2)
+  })
+
   it('begins again what was cut off on the way', async () => {
     await store.add([aLetter()])
     proxy.cutAt('INSERT INTO', 'before')
