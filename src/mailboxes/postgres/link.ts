@@ -23,7 +23,7 @@ export type Cells = unknown[]
 export type Statement = readonly [sql: string, values?: readonly unknown[]]
 
 interface DoOptions {
-  /** Harmless to do twice, so that it is done once more when nobody knows whether it happened. */
+  /** Harmless to do twice, so that it is done again when nobody knows whether it happened. */
   repeatable?: boolean
 }
 
@@ -119,10 +119,13 @@ class PostgresLink implements Link {
     this.#lazy = true
   }
 
-  /** What collides with another transaction is begun afresh, a few times. */
+  /**
+   * What collides with another transaction is begun afresh, a few times. What may be done again is, for each connection of the pool: all of
+   * them may have been lost at once.
+   */
   async do(statements: readonly Statement[], options: DoOptions = {}): Promise<Cells[][]> {
     const startMs = this.#clock.mono()
-    let again = options.repeatable ?? false
+    let left = options.repeatable ? this.#pool.options.max : 0
     for (let tries = 1; ; tries++) {
       try {
         return await this.#attempt(statements)
@@ -133,8 +136,8 @@ class PostgresLink implements Link {
         }
         if (!(error instanceof LostAnswer)) throw troubleOf(error, this.place, tenant)
         const quick = this.#clock.mono() - startMs < quickMs
-        if (!again || !quick) throw this.#unknown(error)
-        again = false
+        if (left === 0 || !quick) throw this.#unknown(error)
+        left -= 1
       }
     }
   }
