@@ -117,9 +117,9 @@ export class Group {
   }
 
   /**
-   * Who we are to those who hold what we hold. Positions are worth as much as who we were when we knew them: the broker takes them from
-   * whoever is in the group, also when somebody else has had the partitions meanwhile. So we are nobody new before we have heard what is
-   * ours as such.
+   * As whom we own what we own. Positions are worth as much as who we were when we knew them: the broker takes them from whoever is in the
+   * group, also when somebody else has had the partitions meanwhile. In a round of joining we have a new name before we hear what is
+   * ours under it; until then the former one counts.
    */
   get member(): Member {
     return this.#member

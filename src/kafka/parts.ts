@@ -120,11 +120,7 @@ export class Parts<P extends Part & Holds> {
         const positions = await this.group.positions(places)
         for (const [at, place] of places.entries()) {
           if (!this.group.owns(place) || this.#isClosed) continue
-          const { offset, note } = positions[at]!
-          // What is known of records counts from the offset that it was kept with.
-          const progress = new Progress(Math.max(offset, 0), note)
-          progress.moveTo(bounds[at]?.first ?? 0)
-          this.#start(place, progress)
+          this.#start(place, Progress.of(positions[at]!, bounds[at]!.first))
         }
         well()
         return
@@ -136,6 +132,7 @@ export class Parts<P extends Part & Holds> {
   }
 
   #start(place: Place, progress: Progress): void {
+    // One from before may still be on its way out.
     this.#lose(this.#at([place]))
     const part = this.#options.begin({
       ...place,

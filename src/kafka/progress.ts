@@ -13,6 +13,14 @@ const maxReach = 1_000_000
  * its process is counted.
  */
 export class Progress {
+  /** From what the broker keeps, which knows -1 before anybody has said, in a partition that begins there. */
+  static of({ offset, note }: { offset: number; note: string }, first: number): Progress {
+    // What is known of records counts from the offset that it was kept with.
+    const progress = new Progress(Math.max(offset, 0), note)
+    progress.moveTo(first)
+    return progress
+  }
+
   /** All before it is done. */
   #base: number
   /** What is known of those from there on, behind as many as were passed and are not yet thrown away. */

@@ -51,6 +51,8 @@ export interface Database {
   rollback(): void
   /** Puts on disk what was committed. Waits for no lock. */
   flush(): void
+  /** The same, by writing all of it anew to another place: after a flush that failed, a second one would claim success for what the kernel has dropped. */
+  flushAnew(): void
   /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
   checkpoint(): void
   close(): void
@@ -245,6 +247,11 @@ class SqliteDatabase implements Database {
     }
   }
 
+  flushAnew(): void {
+    const [busy] = this.get('PRAGMA wal_checkpoint(FULL)')!
+    if (busy !== 0) throw new FlushFailed(new Error('another process uses the file'))
+  }
+
   checkpoint(): void {
     try {
       this.get('PRAGMA wal_checkpoint(PASSIVE)')
@@ -255,9 +262,12 @@ class SqliteDatabase implements Database {
 
   close(): void {
     this.#statements.clear()
-    if (this.#log !== undefined) closeSync(this.#log)
-    this.#log = undefined
-    this.#connection.close()
+    try {
+      if (this.#log !== undefined) closeSync(this.#log)
+    } finally {
+      this.#log = undefined
+      this.#connection.close()
+    }
   }
 
   #statement(sql: string): StatementSync {

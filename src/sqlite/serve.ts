@@ -64,9 +64,11 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
     }
   }
 
-  for (let message = next(); !('kind' in message && message.kind === 'end'); message = next()) {
-    if (!('kind' in message)) keeper?.run(message[0], unloaded(message))
+  for (;;) {
+    const message = next()
+    if (Array.isArray(message)) keeper?.run(message[0], unloaded(message))
     else if (message.kind === 'file') keeper = keep(message.options, report)
+    else if (message.kind === 'end') break
     else {
       keeper?.close()
       keeper = undefined

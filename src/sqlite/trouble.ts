@@ -52,12 +52,6 @@ const advice: Record<number, string> = {
     'the file is not a SQLite database; it was left as it is: choose another path',
 }
 
-function adviceOn(error: unknown): string | undefined {
-  if (error instanceof FlushFailed)
-    return 'the disk did not take what was written, which may or may not be kept: look at the system log'
-  return advice[codeOf(error) ?? -1]
-}
-
 /** What is not a matter of being unavailable: trying again is of no use. */
 const others: Record<number, ErrorCode> = {
   [codes.tooBig]: 'TOO_LARGE',
@@ -75,12 +69,17 @@ export class FlushFailed extends Error {
 export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
   if (error instanceof RedriveError) return { code: error.code, message: error.message }
   const message = error instanceof Error ? error.message : String(error)
-  const found = codeOf(error) ?? -1
-  const what = isBusy(error) ? tenant.whenBusy : (adviceOn(error) ?? `the ${tenant.noun} failed`)
   return {
-    code: others[found] ?? tenant.unavailable,
-    message: `sqlite ${path}: ${what} (${message})`,
+    code: others[codeOf(error) ?? -1] ?? tenant.unavailable,
+    message: `sqlite ${path}: ${meaningOf(error, tenant)} (${message})`,
   }
+}
+
+function meaningOf(error: unknown, { noun, whenBusy }: Tenant): string {
+  if (isBusy(error)) return whenBusy
+  if (error instanceof FlushFailed)
+    return 'the disk did not take what was written, which may or may not be kept: look at the system log'
+  return advice[codeOf(error) ?? -1] ?? `the ${noun} failed`
 }
 
 /** Whether every call would meet the same, so that trying them one by one is of no use. */

@@ -8,6 +8,7 @@ import { resolve } from '../../src/letter/moves.ts'
 import type { ApplyResult } from '../../src/store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { actedOn } from './acted-on.ts'
+import { attempt } from './attempt.ts'
 
 const store = sqliteStore({ path: process.argv[2]! })
 const { first, second } = actedOn()
@@ -23,20 +24,6 @@ const acts: [name: string, act: () => Promise<unknown>][] = [
 /** A letter that was not kept cannot be settled; one that was settled by the first of two tries is. */
 function expectWritten([result]: ApplyResult[]): void {
   if (result === 'missing') throw new RedriveError('LETTER_NOT_FOUND', 'it was not kept')
-}
-
-/** The same again is harmless, so whoever was refused may repeat it. */
-async function attempt(name: string, act: () => Promise<unknown>): Promise<boolean> {
-  for (const once of [1, 2])
-    try {
-      await act()
-      writeSync(1, `ok ${name}\n`)
-      return true
-    } catch (error) {
-      const code = error instanceof RedriveError ? error.code : String(error)
-      writeSync(1, `refused ${name} ${once} ${code}\n`)
-    }
-  return false
 }
 
 for (const [name, act] of acts) if (!(await attempt(name, act)) && name === 'open') break

@@ -2,12 +2,14 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
 import { actedOn } from './acted-on.ts'
 import { lacksStrace, traced, type Syscall } from './strace.ts'
 
-const script = join(import.meta.dirname, 'acting.ts')
+const acting = join(import.meta.dirname, 'acting.ts')
+const actingOnMail = join(import.meta.dirname, 'acting-mail.ts')
 const letters = actedOn()
 
 /** What the process said: what was acknowledged, and the codes of what was refused. */
@@ -47,67 +49,93 @@ async function judge(path: string, { ok }: Said): Promise<void> {
   } finally {
     await store.close()
   }
+  expectWhole(path)
+}
+
+/** The same of a mailbox. */
+async function judgeMail(path: string, { ok }: Said): Promise<void> {
+  const mailbox = sqliteMailbox({ path, name: 'work' })
+  await mailbox.open()
+  try {
+    const ids = (await mailbox.receive({ max: 10 })).map(({ id }) => id)
+    if (ok.has('second')) expect(ids).toContain('second')
+    if (ok.has('first') && !ok.has('receive')) expect(ids).toContain('first')
+    if (ok.has('acknowledge')) expect(ids).not.toContain('first')
+    expect(new Set(ids).size).toBe(ids.length)
+  } finally {
+    await mailbox.close()
+  }
+  expectWhole(path)
+}
+
+function expectWhole(path: string): void {
   const file = new DatabaseSync(path)
   expect(file.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
   file.close()
 }
 
+interface Run {
+  said: Said
+  calls: Syscall[]
+  failed: Syscall
+}
+
+/** Runs the acts with one fault; undefined once the fault lies beyond the last call. */
+async function withFault(
+  script: string,
+  path: string,
+  calls: string,
+  fault: string,
+): Promise<Run | undefined> {
+  const trace = `trace=${calls},fsync,fdatasync,openat,write`
+  const inject = ['-e', trace, '-e', `inject=${calls}:${fault}`]
+  const result = await traced([process.execPath, script, path], inject)
+  const text = `${fault}: ${result.said}`
+  expect(result.code, text).toBe(0)
+  const said = heard(result.said)
+  expect(said.journal, text).toBeDefined()
+  const failed = result.calls.find(({ text }) => text.includes('(INJECTED)'))
+  return failed && { said, calls: result.calls, failed }
+}
+
+/** One run for each call that there is, two at a time. */
+async function sweep(run: (n: number) => Promise<boolean>): Promise<number> {
+  let next = 1
+  let done = 0
+  const lane = async (): Promise<void> => {
+    for (let n = next++; await run(n); n = next++) done += 1
+  }
+  await Promise.all([lane(), lane()])
+  return done
+}
+
 const lacking = lacksStrace()
-describe.skipIf(lacking)(lacking ?? 'sqliteStore on a disk that fails', () => {
+describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let empty: string
+  const at = (name: string): string => join(directory.path, `${name}.db`)
   beforeAll(async () => {
     directory = await temporaryDirectory()
-    empty = join(directory.path, 'empty.db')
+    empty = at('empty')
     const store = sqliteStore({ path: empty })
     await store.open()
     await store.close()
   })
   afterAll(() => directory.clear())
 
-  /** Runs the acts with one fault; undefined once the fault lies beyond the last call. */
-  async function withFault(
-    calls: string,
-    fault: string,
-    n: number,
-    from?: string,
-  ): Promise<{ said: Said; calls: Syscall[]; path: string } | undefined> {
-    const path = join(directory.path, `${fault}-${n}.db`.replace('+', ''))
-    if (from) copyFileSync(from, path)
-    const inject = ['-e', `trace=${calls},openat`, '-e', `inject=${calls}:${fault}`]
-    const result = await traced([process.execPath, script, path], inject)
-    const text = `${fault}: ${result.said}`
-    expect(result.code, text).toBe(0)
-    const said = heard(result.said)
-    expect(said.journal, text).toBeDefined()
-    if (!result.calls.some(({ text }) => text.includes('(INJECTED)'))) return undefined
-    return { said, calls: result.calls, path }
-  }
-
-  /** One run for each call that there is, two at a time. */
-  async function sweep(run: (n: number) => Promise<boolean>): Promise<number> {
-    let next = 1
-    let done = 0
-    const lane = async (): Promise<void> => {
-      for (let n = next++; await run(n); n = next++) done += 1
-    }
-    await Promise.all([lane(), lane()])
-    return done
-  }
-
   it('acknowledges nothing that could not be synced, whichever sync fails, and goes on afterwards', async () => {
     const runs = await sweep(async (n) => {
-      const run = await withFault('fsync,fdatasync', `error=EIO:when=${n}`, n)
+      const path = at(`sync-${n}`)
+      const run = await withFault(acting, path, 'fsync,fdatasync', `error=EIO:when=${n}`)
       if (!run) return false
-      await judge(run.path, run.said)
+      await judge(path, run.said)
       expect([...run.said.ok], `sync ${n}`).toEqual(['open', 'add', 'settle', 'remove'])
       expect(run.said.journal, `sync ${n}`).toBe('wal')
       expect(new Set(run.said.refused).size, `sync ${n}`).toBeLessThanOrEqual(1)
       for (const code of run.said.refused) expect(code).toBe('STORE_UNAVAILABLE')
-      const failed = run.calls.find(({ text }) => text.includes('(INJECTED)'))!
       const again = run.calls.some(
         ({ name, text, start }) =>
-          name === 'openat' && start > failed.end && text.includes(`"${run.path}"`),
+          name === 'openat' && start > run.failed.end && text.includes(`"${path}"`),
       )
       if (run.said.refused.length > 0) expect(again, `sync ${n}: a fresh look`).toBe(true)
       return true
@@ -115,11 +143,50 @@ describe.skipIf(lacking)(lacking ?? 'sqliteStore on a disk that fails', () => {
     expect(runs).toBeGreaterThan(8)
   }, 120_000)
 
+  /** Each sync of a mailbox's process fails in turn: those of SQLite, or those that we ask for. */
+  async function sweepMail(
+    sync: 'fsync' | 'fdatasync',
+    look: (run: Run, path: string, n: number) => void = () => {},
+  ): Promise<number> {
+    return sweep(async (n) => {
+      const path = at(`mail-${sync}-${n}`)
+      const run = await withFault(actingOnMail, path, sync, `error=EIO:when=${n}`)
+      if (!run) return false
+      await judgeMail(path, run.said)
+      const all = ['open', 'first', 'receive', 'acknowledge', 'second']
+      expect([...run.said.ok], `${sync} ${n}`).toEqual(all)
+      for (const code of run.said.refused) expect(code).toBe('MAILBOX_UNAVAILABLE')
+      look(run, path, n)
+      return true
+    })
+  }
+
+  it('sends no message that could not be synced, whichever sync fails, and goes on afterwards', async () => {
+    expect(await sweepMail('fsync')).toBeGreaterThan(6)
+  }, 120_000)
+
+  it('writes messages anew that a sync did not take, since the next would claim to have', async () => {
+    const runs = await sweepMail('fdatasync', ({ calls, failed }, path, n) => {
+      const sent = calls.find(
+        ({ name, text, start }) =>
+          name === 'write' && start > failed.end && /ok (?:first|second)/.test(text),
+      )!
+      const synced = calls.some(
+        ({ name, target, ok, start, end }) =>
+          name === 'fsync' && target === path && ok && start > failed.end && end < sent.start,
+      )
+      expect(synced, `flush ${n}: the file itself`).toBe(true)
+    })
+    expect(runs).toBeGreaterThan(2)
+  }, 120_000)
+
   it('is as before or as after, whichever write finds the disk full', async () => {
     const runs = await sweep(async (n) => {
-      const run = await withFault('pwrite64', `error=ENOSPC:when=${n}+`, n, empty)
+      const path = at(`full-${n}`)
+      copyFileSync(empty, path)
+      const run = await withFault(acting, path, 'pwrite64', `error=ENOSPC:when=${n}+`)
       if (!run) return false
-      await judge(run.path, run.said)
+      await judge(path, run.said)
       const { ok, refused } = run.said
       expect(new Set(refused)).not.toContain('CLOSED')
       if (ok.has('add')) expect([...new Set(refused)]).toEqual(refused.slice(0, 1))

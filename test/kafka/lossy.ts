@@ -23,7 +23,7 @@ export interface Lossy {
   /** How many answers wait. */
   held(ask: number): number
   release(ask: number): void
-  /** All that is asked from now on arrives again. */
+  /** From now on, nothing is lost or stopped. */
   heal(): void
   /** How many were lost or stopped. */
   lost(): number

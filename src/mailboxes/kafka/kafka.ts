@@ -272,13 +272,9 @@ class KafkaMailbox implements MailboxDriver {
     const places = this.#places
     const positions = await this.#cluster.call(() => this.#intake.group.positions(places))
     const bounds = await this.#cluster.call(() => this.#reader.bounds(places))
-    const byKey = new Map(positions.map((position) => [keyOf(position), position]))
     return places.map((place, at) => {
       const { first, next } = bounds[at]!
-      const { offset = -1, note = '' } = byKey.get(keyOf(place)) ?? {}
-      const progress = new Progress(Math.max(offset, 0), note)
-      progress.moveTo(first)
-      return { place, progress, first, next }
+      return { place, progress: Progress.of(positions[at]!, first), first, next }
     })
   }
 

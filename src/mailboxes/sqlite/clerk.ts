@@ -10,8 +10,8 @@ import { hasNothing, reads, sweep, writes } from './verbs.ts'
 /** A wait for the lock that is longer than this is added to the caller's time. */
 const longWaitMs = 1000
 
-/** Before what has to be on disk the file's place is looked at each time, and else after so long. */
-const betweenLooksMs = 5
+/** Before what has to be on disk it is checked each time whether the file is in its place, and else after so long. */
+const betweenChecksMs = 5
 
 const tenant: Tenant = {
   noun: 'mailbox',
@@ -26,7 +26,9 @@ export class Clerk {
   #books: Books | undefined
   /** Whether something was written that is not on disk yet. */
   unflushed = false
-  #lookAtMs = 0
+  /** A flush failed, and what was committed by then may still not be on disk. */
+  #inDoubt = false
+  #checkAtMs = 0
 
   constructor(path: string, report: (report: Report) => void) {
     this.#path = path
@@ -41,7 +43,7 @@ export class Clerk {
   flush(): void {
     this.unflushed = false
     try {
-      this.#books?.db.flush()
+      if (this.#books) this.#flush(this.#books)
     } catch {
       this.close()
     }
@@ -88,7 +90,7 @@ export class Clerk {
   #write(books: Books, calls: Call[], answers: Answer[]): Pick<Report, 'commitMs'> {
     const askedMs = systemClock.mono()
     const toDisk = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
-    if (toDisk || askedMs >= this.#lookAtMs) this.#look(books)
+    if (toDisk || askedMs >= this.#checkAtMs) this.#checkPlace(books)
     transaction(books.db, () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
@@ -102,17 +104,24 @@ export class Clerk {
     this.unflushed = true
     if (!toDisk) return {}
     const startMs = systemClock.mono()
-    books.db.flush()
-    this.unflushed = false
+    this.#flush(books)
     return { commitMs: systemClock.mono() - startMs }
   }
 
-  /** Whether the file is still in its place. */
-  #look({ db }: Books): void {
-    this.#lookAtMs = 0
+  #flush({ db }: Books): void {
+    const isAnew = this.#inDoubt
+    this.#inDoubt = true
+    if (isAnew) db.flushAnew()
+    else db.flush()
+    this.#inDoubt = false
+    this.unflushed = false
+  }
+
+  #checkPlace({ db }: Books): void {
+    this.#checkAtMs = 0
     const misplaced = db.place.problem()
     if (misplaced !== undefined) throw new RedriveError(tenant.unavailable, misplaced)
-    this.#lookAtMs = systemClock.mono() + betweenLooksMs
+    this.#checkAtMs = systemClock.mono() + betweenChecksMs
   }
 }
 

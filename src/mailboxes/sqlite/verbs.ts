@@ -16,8 +16,9 @@ const maxSwept = 200
 const betweenSweepsMs = 50
 /** Bodies that go to the receivers in one batch, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
-/** Larger bodies are read one by one, so that no list of messages is larger than all that may be taken. */
-const maxSmallBytes = 64 * 2 ** 10
+/** Messages that one look takes at the most. Larger bodies than so many have room for are read one by one. */
+const maxTaken = 512
+const maxSmallBytes = maxTakenBytes / maxTaken
 
 /** A message that somebody works on is his until his receipt lapses, however old it is. */
 const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
@@ -168,7 +169,7 @@ interface First {
 function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
   const found: First[] = []
   let weight = 0
-  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, most)) {
+  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, Math.min(most, maxTaken))) {
     const kept = row as Kept
     kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
     found.push({ place: place as number, kept })

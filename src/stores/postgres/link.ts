@@ -134,8 +134,8 @@ class PostgresLink implements Link {
 
   /**
    * What collides with another transaction is begun afresh, a few times. What is cut off before the commit was sent has not
-   * happened, and is done once more for each connection of the pool: all of them may have been lost at once. What is cut off after it
-   * is done once more where that is harmless, and else nobody knows.
+   * happened, and is done once more for each connection of the pool: all of them may have been lost at once. So is what is cut off after
+   * it, where that is harmless; else nobody knows.
    * (The server could be asked by the number of the transaction, but it gives numbers out again after a crash.)
    */
   async transaction<T>(

@@ -148,6 +148,24 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     },
   )
 
+  it('sends again as often as there are connections that may be lost', async () => {
+    const url = proxy.through(postgres.url)
+    const two = postgresMailbox({
+      name: 'work',
+      schema: place.name,
+      url,
+      poolSize: 2,
+      clock: fakeClock(),
+    })
+    await two.open()
+    proxy.cutAt('INSERT', 'before')
+    void proxy.seen('cut').then(() => proxy.cutAt('INSERT', 'after'))
+    await two.send('once', { id: 'mine' })
+    await proxy.seen('cut', 2)
+    expect(await direct.approximateCount()).toBe(1)
+    await two.close()
+  })
+
   it.each(['before', 'after'] as const)(
     'does not know of an acknowledge that is cut off %s the commit, and does when asked again',
     async (when) => {
