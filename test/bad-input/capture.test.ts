@@ -13,6 +13,12 @@ import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
+/** With a sum in the place of the bytes: to compare ten million of them one by one takes seconds. */
+const summed = ({ payload, ...rest }: DeadLetter): unknown => ({
+  ...rest,
+  payload: { ...payload, bytes: sha(payload.bytes) },
+})
+
 /** Values whose encoding is cut at its limit, and is large then; the codec's own tests have them. */
 const vast = new Set(['a proxy without a bottom', 'four billion holes'])
 const values = hostileValues.filter(({ name }) => !vast.has(name))
@@ -54,8 +60,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   /** Kept, listed, shown, exported and read back: the same letter each time. */
   async function survives(kept: DeadLetter): Promise<DeadLetter> {
     const stored = (await dlq.get(kept.id))!
-    expect(stored).toEqual(kept)
-    expect(sha(stored.payload.bytes)).toBe(sha(kept.payload.bytes))
+    expect(summed(stored)).toEqual(summed(kept))
     const { items } = await dlq.find({ queue: kept.queue, state: kept.state, limit: 1 })
     expect(items[0]!.id).toBe(kept.id)
     expect(viewPayload(stored.payload, 2000)).toBeTypeOf('string')

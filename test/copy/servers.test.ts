@@ -15,6 +15,7 @@ const postgres: Place = { kind: 'postgres', open: () => openPostgresBench(fakeCl
 const redis: Place = { kind: 'redis', open: () => openRedisBench() }
 const opensearch: Place = {
   kind: 'opensearch',
+  slow: true,
   open: async () => {
     const place = opensearchPlace(searchServer.url)
     const url = `opensearch://${new URL(searchServer.url).host}/${place.name}`
