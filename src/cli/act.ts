@@ -15,7 +15,7 @@ import { counted, json, line, paint } from './print.ts'
 
 /** Something that is done to letters, one by one or many at once. */
 export interface Act {
-  name: 'retry' | 'archive'
+  name: 'retry' | 'archive' | 'restore'
   description: string
   /** What a letter is afterwards. */
   done: string
@@ -49,7 +49,7 @@ export function addAct(program: Command, act: Act): void {
 const examplesOf = (name: string): string => `
 Examples:
   redrive ${name} 01995c3a 01995c4f
-  redrive ${name} --queue charge-card --state exhausted
+  redrive ${name} --queue charge-card --since 2h
   redrive ${name} --group v1-a77e7f3bef6b9a28 --yes
 
 With --json each line is what became of one letter: {"id", "ok", "queue",

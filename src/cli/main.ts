@@ -10,6 +10,7 @@ import { addExport } from './commands/export.ts'
 import { addImport } from './commands/import.ts'
 import { addList } from './commands/list.ts'
 import { addPipeline } from './commands/pipeline.ts'
+import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
@@ -49,6 +50,7 @@ function program(): Command {
     addStats,
     addRetry,
     addArchive,
+    addRestore,
     addDoctor,
     addImport,
     addExport,

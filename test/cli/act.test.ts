@@ -118,3 +118,37 @@ describe('archive', () => {
     })
   })
 })
+
+describe('restore', () => {
+  it('brings letters back to where they were before they were archived', async () => {
+    const { ids, run, one } = await aStore()
+    await run('archive', '--queue', 'charge-card', '--yes')
+    const { out, err, exit } = await run('restore', ids[0]!, '--by', 'ada')
+    expect({ out, err, exit }).toEqual({
+      out: `${ids[0]}  charge-card  restored\n`,
+      err: '',
+      exit: 0,
+    })
+    const letter = await one(0)
+    expect(letter.state).toBe('exhausted')
+    expect(letter.history.at(-1)).toMatchObject({ action: 'restore', actor: 'ada' })
+  })
+
+  it('finds archived letters by a filter that does not name their state', async () => {
+    const { ids, run, one } = await aStore()
+    await run('archive', '--all', '--yes')
+    const done = await run('restore', '--queue', 'charge-card', '--yes')
+    expect(done).toEqual({ out: '3 letters restored.\n', err: '', exit: 0 })
+    const states = await Promise.all(ids.map(async (_, place) => (await one(place)).state))
+    expect(states).toEqual(['exhausted', 'parked', 'resolved', 'archived'])
+  })
+
+  it('refuses a letter that is not archived', async () => {
+    const { ids, run } = await aStore()
+    const { err, exit } = await run('restore', ids[0]!)
+    expect(err).toBe(
+      `ILLEGAL_MOVE: letter ${ids[0]} is exhausted: restore is possible when it is archived\n`,
+    )
+    expect(exit).toBe(5)
+  })
+})
