@@ -38,7 +38,7 @@ export function fingerprint(queue: string, failure: Failure): Fingerprint {
   if (failure.status !== undefined) add('status', String(failure.status))
   const frames = failure.stack === undefined ? '' : framesOf(failure.stack, failure)
   if (frames) add('frames', frames)
-  else add('message', normalised(failure.message))
+  else add('message', wordsOf(failure.message.slice(0, maxMessage)))
   return { value: `v1-${hash64(text)}`, version: 1, used }
 }
 
@@ -56,7 +56,7 @@ function framesOf(whole: string, { name, message }: Failure): string {
   for (let count = 0; start >= 0 && count < maxFrames;) {
     const line = start + frameStart.length
     const newline = stack.indexOf('\n', line)
-    const frame = knownFrame(stack.slice(line, newline < 0 ? stack.length : newline))
+    const frame = frameIn(stack.slice(line, newline < 0 ? stack.length : newline))
     // Recursion is one frame, however deep it went.
     if (frame !== '' && frame !== last) {
       frames += `${frame}\n`
@@ -68,21 +68,8 @@ function framesOf(whole: string, { name, message }: Failure): string {
   return frames
 }
 
-/** Failures come from few places many times: what a line says is worked out once. */
-const known = new Map<string, string>()
-const maxKnown = 1000
-
-function knownFrame(line: string): string {
-  const found = known.get(line)
-  if (found !== undefined) return found
-  if (known.size >= maxKnown) known.clear()
-  const frame = frameOf(line)
-  known.set(line, frame)
-  return frame
-}
-
 /** "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty when it is not the user's code. */
-function frameOf(line: string): string {
+const frameIn = remembered((line) => {
   const open = line.endsWith(')') ? line.indexOf(' (') : -1
   const place = open < 0 ? line : line.slice(open + 2, -1)
   const column = place.lastIndexOf(':')
@@ -92,7 +79,7 @@ function frameOf(line: string): string {
   const file = place.slice(slash + 1, position).replace(/\?.*$/, '')
   const name = open < 0 ? '' : line.slice(0, open).replace(/^(?:async |new )| \[as .*$/g, '')
   return `${name} ${file.replace(/[-.][0-9A-Za-z_-]{8,64}(?=\.)/, hashed)}`
-}
+})
 
 /** Frames of Node, of packages and of no file say where it surfaced, not whose fault it is. */
 function isForeign(place: string): boolean {
@@ -111,13 +98,27 @@ function hashed(part: string): string {
 const varying =
   /"[^"]*"|`[^`]*`|(?<![\w])'[^']*'(?!\w)|(?<=\S)[?#][^\s"'`]+|(?<![\w.+-])[\w.+-]+@[\w.-]+|(?<![\w:/\\.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s"'`,;()]+|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])|(?<![\w-])(?=[\w-]*\d)[\w-]+(?:[.:,]\d[\w-]*)*|(?<![\w-])(?:[a-f]{8,}|[A-F]{8,})(?![\w-])/g
 
-function normalised(message: string): string {
-  return message
-    .slice(0, maxMessage)
+const wordsOf = remembered((message) =>
+  message
     .replace(varying, '#')
     .replace(/#(?:[\s,;:.+-]*#)+/g, '#')
     .replace(/\s+/g, ' ')
     .trim()
     .toLowerCase()
-    .slice(0, maxWords)
+    .slice(0, maxWords),
+)
+
+const maxRemembered = 1000
+
+/** Failures come from few places many times: what a text comes to is worked out once. */
+function remembered(work: (text: string) => string): (text: string) => string {
+  const known = new Map<string, string>()
+  return (text) => {
+    const found = known.get(text)
+    if (found !== undefined) return found
+    if (known.size >= maxRemembered) known.clear()
+    const worked = work(text)
+    known.set(text, worked)
+    return worked
+  }
 }

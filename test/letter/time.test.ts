@@ -15,6 +15,14 @@ describe('toTimestamp', () => {
 
   const ms = fc.integer({ min: 0, max: Date.parse('9999-12-31T23:59:59.999Z') })
 
+  it('writes a moment as a Date does', () => {
+    fc.assert(
+      fc.property(ms, (moment) => {
+        expect(toTimestamp(moment)).toBe(new Date(moment).toISOString())
+      }),
+    )
+  })
+
   it('is undone by toMs', () => {
     fc.assert(
       fc.property(ms, (moment) => {
