@@ -1,12 +1,16 @@
+import { remembered } from './remembered.ts'
+
 /** A moment as it stands in a letter: ISO-8601, UTC, milliseconds. Such strings sort as the moments do. */
 export type Timestamp = string
 
 /** Years beyond 9999 are written with a sign, and would no longer sort as text. */
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Moments come in bursts: the minutes of now, and of when to try again, are asked for over and over. */
-const minutes = new Map<number, string>()
-const maxMinutes = 100
+/**
+ * A whole minute up to its seconds: "2026-01-04T09:30:". Moments come in bursts: the minutes of now, and of when to try again, are asked for over
+ * and over.
+ */
+const minuteOf = remembered(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
 
 /** Milliseconds to a moment. Moments before 1970 or after 9999 are pulled back to those ends. */
 export function toTimestamp(ms: number): Timestamp {
@@ -14,16 +18,6 @@ export function toTimestamp(ms: number): Timestamp {
   const rest = whole % 60_000
   const second = Math.floor(rest / 1000)
   return `${minuteOf(whole - rest)}${digits(second, 2)}.${digits(rest - second * 1000, 3)}Z`
-}
-
-/** A whole minute up to its seconds: "2026-01-04T09:30:". */
-function minuteOf(ms: number): string {
-  const known = minutes.get(ms)
-  if (known !== undefined) return known
-  if (minutes.size >= maxMinutes) minutes.clear()
-  const minute = new Date(ms).toISOString().slice(0, 17)
-  minutes.set(ms, minute)
-  return minute
 }
 
 const digits = (value: number, count: number): string => String(value).padStart(count, '0')

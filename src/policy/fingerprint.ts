@@ -1,4 +1,5 @@
 import type { Failure } from '../letter/letter.ts'
+import { remembered } from '../letter/remembered.ts'
 import { hash64 } from './hash.ts'
 import { layersOf } from './layers.ts'
 
@@ -15,6 +16,8 @@ const maxStack = 4096
 const maxFrames = 3
 /** How much of a message counts, once it is normalised. */
 const maxWords = 256
+/** Failures come from few places many times: what a frame or a message says is worked out once. */
+const maxKnown = 1000
 
 /**
  * One cause, one fingerprint. It is made of the queue, the error's name, its code and status, and the top frames of
@@ -69,7 +72,7 @@ function framesOf(whole: string, { name, message }: Failure): string {
 }
 
 /** "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty when it is not the user's code. */
-const frameIn = remembered((line) => {
+const frameIn = remembered(maxKnown, (line: string) => {
   const open = line.endsWith(')') ? line.indexOf(' (') : -1
   const place = open < 0 ? line : line.slice(open + 2, -1)
   const column = place.lastIndexOf(':')
@@ -98,7 +101,7 @@ function hashed(part: string): string {
 const varying =
   /"[^"]*"|`[^`]*`|(?<![\w])'[^']*'(?!\w)|(?<=\S)[?#][^\s"'`]+|(?<![\w.+-])[\w.+-]+@[\w.-]+|(?<![\w:/\\.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s"'`,;()]+|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])|(?<![\w-])(?=[\w-]*\d)[\w-]+(?:[.:,]\d[\w-]*)*|(?<![\w-])(?:[a-f]{8,}|[A-F]{8,})(?![\w-])/g
 
-const wordsOf = remembered((message) =>
+const wordsOf = remembered(maxKnown, (message: string) =>
   message
     .replace(varying, '#')
     .replace(/#(?:[\s,;:.+-]*#)+/g, '#')
@@ -107,18 +110,3 @@ const wordsOf = remembered((message) =>
     .toLowerCase()
     .slice(0, maxWords),
 )
-
-const maxRemembered = 1000
-
-/** Failures come from few places many times: what a text comes to is worked out once. */
-function remembered(work: (text: string) => string): (text: string) => string {
-  const known = new Map<string, string>()
-  return (text) => {
-    const found = known.get(text)
-    if (found !== undefined) return found
-    if (known.size >= maxRemembered) known.clear()
-    const worked = work(text)
-    known.set(text, worked)
-    return worked
-  }
-}
