@@ -100,8 +100,10 @@ async function play(
   process.once('SIGINT', interrupted)
   try {
     await everybodyReady(crew, dir)
-    crew.produce()
     ledger.write({ e: 'phase', name: 'chaos' })
+    crew.produce()
+    // On a slow machine it may take longer to start than the faults last, and would send nothing.
+    await everybodyReady(crew, dir)
     await makeFaults(settings, scene, crew, ledger)
     ledger.write({ e: 'phase', name: 'heal' })
     crew.wakeAll()
