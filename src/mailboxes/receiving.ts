@@ -44,7 +44,7 @@ interface Waiting {
 }
 
 /** Messages that one look takes at the most. */
-const maxSlots = 500
+export const maxSlots = 500
 /** Looks that may be out at once. */
 const maxLooks = 2
 

@@ -41,7 +41,7 @@ export function fingerprint(queue: string, failure: Failure): Fingerprint {
   if (failure.status !== undefined) add('status', String(failure.status))
   const frames = failure.stack === undefined ? '' : framesOf(failure.stack, failure)
   if (frames) add('frames', frames)
-  else add('message', wordsOf(failure.message.slice(0, maxMessage)))
+  else add('message', wordsOf(failure.message))
   return { value: `v1-${hash64(text)}`, version: 1, used }
 }
 
@@ -101,12 +101,21 @@ function hashed(part: string): string {
 const varying =
   /"[^"]*"|`[^`]*`|(?<![\w])'[^']*'(?!\w)|(?<=\S)[?#][^\s"'`]+|(?<![\w.+-])[\w.+-]+@[\w.-]+|(?<![\w:/\\.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s"'`,;()]+|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])|(?<![\w-])(?=[\w-]*\d)[\w-]+(?:[.:,]\d[\w-]*)*|(?<![\w-])(?:[a-f]{8,}|[A-F]{8,})(?![\w-])/g
 
-const wordsOf = remembered(maxKnown, (message: string) =>
-  message
+/** A long one is not remembered: the part of it that counts would keep the whole. */
+function wordsOf(message: string): string {
+  return message.length > maxMessage
+    ? normalised(message.slice(0, maxMessage))
+    : wordsOfShort(message)
+}
+
+const wordsOfShort = remembered(maxKnown, normalised)
+
+function normalised(message: string): string {
+  return message
     .replace(varying, '#')
     .replace(/#(?:[\s,;:.+-]*#)+/g, '#')
     .replace(/\s+/g, ' ')
     .trim()
     .toLowerCase()
-    .slice(0, maxWords),
-)
+    .slice(0, maxWords)
+}

@@ -1,5 +1,6 @@
 import type { MailboxHealth } from '../../mailbox.ts'
 import type { SqlValue } from '../../sqlite/database.ts'
+import { maxSlots } from '../receiving.ts'
 import type { Books } from './books.ts'
 import type { Call, Kept, Taken, Verb, Verbs } from './protocol.ts'
 
@@ -16,9 +17,8 @@ const maxSwept = 200
 const betweenSweepsMs = 50
 /** Bodies that go to the receivers in one batch, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
-/** Messages that one look takes at the most. Larger bodies than so many have room for are read one by one. */
-const maxTaken = 512
-const maxSmallBytes = maxTakenBytes / maxTaken
+/** Larger ones than a whole look has room for are read one by one. */
+const maxSmallBytes = Math.floor(maxTakenBytes / maxSlots)
 
 /** A message that somebody works on is his until his receipt lapses, however old it is. */
 const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
@@ -169,7 +169,7 @@ interface First {
 function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
   const found: First[] = []
   let weight = 0
-  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, Math.min(most, maxTaken))) {
+  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, most)) {
     const kept = row as Kept
     kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
     found.push({ place: place as number, kept })
