@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto'
+import { onAbort } from './passing/on-abort.ts'
 
 /**
  * Time and chance. Everything in the house that waits, dates or draws does it through this object,
@@ -100,10 +101,10 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     if (signal?.aborted) return resolve()
     const done = (): void => {
       cancel()
-      signal?.removeEventListener('abort', done)
+      forget?.()
       resolve()
     }
     const cancel = clock.timer(ms, done)
-    signal?.addEventListener('abort', done, { once: true })
+    const forget = signal && onAbort(signal, done)
   })
 }

@@ -15,6 +15,7 @@ import type {
   ReceiveOptions,
   SendOptions,
 } from '../mailbox.ts'
+import { onAbort } from '../passing/on-abort.ts'
 import { bounded, checkHeaders, maxVisibilitySeconds, printable, whole } from './bounds.ts'
 import { OpenMessage, payloadOf, type MessageParts } from './message.ts'
 
@@ -185,11 +186,7 @@ function joined(own: AbortSignal, other?: AbortSignal): { signal: AbortSignal; p
   if (!other) return { signal: own, part: () => {} }
   const either = new AbortController()
   const abort = (): void => either.abort()
-  own.addEventListener('abort', abort)
-  other.addEventListener('abort', abort)
-  const part = (): void => {
-    own.removeEventListener('abort', abort)
-    other.removeEventListener('abort', abort)
-  }
+  const leaves = [own, other].map((signal) => onAbort(signal, abort))
+  const part = (): void => leaves.forEach((leave) => leave())
   return { signal: either.signal, part }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Ask, Delivery } from '../mailbox.ts'
+import { onAbort } from '../passing/on-abort.ts'
 
 export interface Taken {
   deliveries: Delivery[]
@@ -50,9 +51,8 @@ const maxLooks = 2
 
 class SharedReceiving implements Receiving {
   readonly #options: ReceivingOptions
-  readonly #waiting = new Set<Waiting>()
-  /** Whom looks are out for. */
-  readonly #sought = new Set<Waiting[]>()
+  /** In the order of coming. Some may have left since the last look. */
+  #waiting: Waiting[] = []
   #starting = false
   #looking = 0
   /** Counts the news. */
@@ -69,16 +69,14 @@ class SharedReceiving implements Receiving {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         waiting.over = true
-        this.#waiting.delete(waiting)
-        ask.signal.removeEventListener('abort', abort)
+        forget()
       }
       const end = (found: Delivery[]): void => (leave(), resolve(found))
       const fail = (error: unknown): void => (leave(), reject(error))
-      const abort = (): void => (end([]), this.news())
+      const forget = onAbort(ask.signal, () => (end([]), this.news()))
       const endMs = this.#options.clock.mono() + ask.waitMs
       const waiting: Waiting = { ask, endMs, over: false, sought: false, end, fail }
-      ask.signal.addEventListener('abort', abort)
-      this.#waiting.add(waiting)
+      this.#waiting.push(waiting)
       this.news()
       // Those of one turn share a look.
       if (!this.#starting) queueMicrotask(() => void this.#look())
@@ -102,7 +100,7 @@ class SharedReceiving implements Receiving {
     if (this.#looking === maxLooks || this.#willGiveBack()) return
     this.#looking += 1
     for (let found = true; found || this.#looking === 1;) {
-      const all = [...this.#waiting].filter(({ sought }) => !sought)
+      const all = this.#present().filter(({ sought }) => !sought)
       if (all.length === 0) break
       found = await this.#lookFor(all)
     }
@@ -110,15 +108,20 @@ class SharedReceiving implements Receiving {
     if (this.#looking === 0) for (const tell of this.#idle.splice(0)) tell()
   }
 
+  /** Without those who left, unless a look for them is out. */
+  #present(): Waiting[] {
+    this.#waiting = this.#waiting.filter(({ over, sought }) => sought || !over)
+    return this.#waiting
+  }
+
   /** Whether somebody left while a look for him was out. What it finds for him goes back to its place, and must not be overtaken. */
   #willGiveBack(): boolean {
-    return [...this.#sought].some((all) => all.some(({ over }) => over))
+    return this.#waiting.some(({ over, sought }) => over && sought)
   }
 
   /** Answers whether something was found. If not, and nobody else looks, it is now time to look again. */
   async #lookFor(all: Waiting[]): Promise<boolean> {
     const heard = this.#news
-    this.#sought.add(all)
     for (const one of all) one.sought = true
     try {
       const slots = all.flatMap(({ ask }) => Array<number>(ask.max).fill(ask.visibilityMs))
@@ -135,7 +138,6 @@ class SharedReceiving implements Receiving {
   }
 
   #end(all: Waiting[]): void {
-    this.#sought.delete(all)
     for (const one of all) one.sought = false
   }
 
@@ -154,14 +156,17 @@ class SharedReceiving implements Receiving {
     if (left.length === 0) return
     // Should this fail, they are visible again when their receipts lapse.
     await this.#options.giveBack(left).catch(() => {})
+    // Whoever looked meanwhile did not see them.
+    this.news()
   }
 
   /** Until there is news, a hidden message is due, somebody's time is up, or it is time to look again. */
   async #pause(heard: number, nextMs = Infinity): Promise<void> {
-    if (this.#news !== heard || this.#waiting.size === 0) return
+    const present = this.#present()
+    if (this.#news !== heard || present.length === 0) return
     const { clock, pollMs } = this.#options
     let leastMs = Math.min(nextMs, pollMs())
-    for (const { endMs } of this.#waiting) leastMs = Math.min(leastMs, endMs - clock.mono())
+    for (const { endMs } of present) leastMs = Math.min(leastMs, endMs - clock.mono())
     await new Promise<void>((resolve) => {
       const cancel = clock.timer(Math.max(1, leastMs), resolve)
       this.#wake = () => (cancel(), resolve())

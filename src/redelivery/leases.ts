@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { Roll, type OnRoll } from '../passing/roll.ts'
 import type { LeaseRef, Store } from '../store.ts'
 
 /** Something held under a lease: its signal aborts when the lease is lost or can no longer be trusted. */
-export interface Held extends LeaseRef {
+export interface Held extends LeaseRef, OnRoll {
   /** On the monotonic clock. */
   leaseEndsMs: number
   controller: AbortController
@@ -22,7 +23,7 @@ interface LeaseOptions {
  * the epoch makes sure that whatever it still does cannot be settled over somebody else.
  */
 export class LeaseKeeper {
-  readonly #held = new Set<Held>()
+  readonly #held = new Roll<Held>()
   readonly #options: LeaseOptions
   /** There is one chain of ticks at a time: a timer that waits, or a renewal that is under way. */
   #cancelTick: (() => void) | undefined
@@ -52,7 +53,7 @@ export class LeaseKeeper {
   async #tick(): Promise<void> {
     this.#cancelTick = undefined
     this.#renewing = true
-    await this.#renew([...this.#held])
+    await this.#renew(this.#held.list())
     this.#renewing = false
     this.#tickLater()
   }

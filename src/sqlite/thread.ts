@@ -1,3 +1,4 @@
+import { ByNumber } from '../passing/by-number.ts'
 import { RedriveError } from '../errors.ts'
 import { loaded } from './batch.ts'
 import { takeLine, type Line, type Program } from './line.ts'
@@ -58,13 +59,12 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   readonly #options: ThreadOptions<R>
   #line: Line | undefined
   #queue: AnyCall[] = []
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new ByNumber<Waiting>()
   /** Of all that wait. */
   #weight = 0
   #batches = 0
   /** How long the last two commits took. One of them may have been held up by a checkpoint. */
   #commitMs: [number, number] = [0, 0]
-  #number = 0
   #idle: (() => void)[] = []
 
   constructor(options: ThreadOptions<R>) {
@@ -78,7 +78,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     bytes?: Uint8Array,
   ): Promise<V[K]['answer']> {
     return new Promise((resolve, reject) => {
-      const number = ++this.#number
+      const number = this.#waiting.next()
       this.#waiting.set(number, { weight, resolve, reject })
       this.#weight += weight
       // Calls of one turn go together.
@@ -146,10 +146,8 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
 
   /** Whoever waits for this call, and does so no more. */
   #over(number: number): Waiting | undefined {
-    const waiting = this.#waiting.get(number)
-    if (!waiting) return undefined
-    this.#waiting.delete(number)
-    this.#weight -= waiting.weight
+    const waiting = this.#waiting.take(number)
+    this.#weight -= waiting?.weight ?? 0
     return waiting
   }
 
@@ -179,7 +177,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     this.#line = undefined
     this.#batches = 0
     const queued = new Set(this.#queue.map(([number]) => number))
-    for (const number of this.#waiting.keys())
+    for (const number of this.#waiting.numbers())
       if (!queued.has(number)) this.#over(number)?.reject(this.#options.lost(cause))
     this.#send()
     this.#rest()

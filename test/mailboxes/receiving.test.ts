@@ -51,19 +51,21 @@ describe('receiving', () => {
   let line: Receiving
   let clock: ReturnType<typeof fakeClock>
 
-  beforeEach(() => {
-    broker = new Broker()
+  const begin = (early = false): void => {
+    const fresh = new Broker(early)
+    broker = fresh
     clock = fakeClock()
     line = receiving({
       clock,
-      take: (slots) => broker.take(slots.length),
+      take: (slots) => fresh.take(slots.length),
       giveBack: async (receipts) => {
-        broker.givenBack.push(...receipts)
-        broker.waiting.unshift(...receipts)
+        fresh.givenBack.push(...receipts)
+        fresh.waiting.unshift(...receipts)
       },
       pollMs: () => 1000,
     })
-  })
+  }
+  beforeEach(() => begin())
 
   const ask = (signal = new AbortController().signal): Ask => ({
     max: 1,
@@ -129,6 +131,25 @@ describe('receiving', () => {
     expect(broker.givenBack).toEqual(['a'])
   })
 
+  it('looks again for those who looked while it was given back', async () => {
+    begin(true)
+    const stop = new AbortController()
+    broker.waiting.push('a')
+    const all = [receive(), receive()]
+    await settled()
+    const gone = receive(stop.signal)
+    broker.waiting.push('b')
+    await settled()
+    stop.abort()
+    await broker.answer()
+    expect(broker.looks).toHaveLength(2)
+    await broker.answer()
+    expect(broker.waiting).toEqual(['b'])
+    await broker.answer()
+    await broker.answer()
+    expect([await gone, ...(await Promise.all(all))]).toEqual([[], ['a'], ['b']])
+  })
+
   it('is idle once nobody waits and no look is out', async () => {
     broker.waiting.push('a', 'b')
     const all = [receive()]
@@ -154,7 +175,7 @@ describe('receiving', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, early) => {
-        broker = new Broker(early)
+        begin(early)
         const stops: AbortController[] = []
         const got: string[] = []
         let sent = 0

@@ -1,13 +1,15 @@
+import { ByNumber } from '../../passing/by-number.ts'
 import type { Clock } from '../../clock.ts'
 import type { Part as OurPart } from '../../kafka/parts.ts'
 import { Alarm } from '../../alarm.ts'
 import type { Opened } from './packing.ts'
 import type { Stored } from '../../kafka/record.ts'
+import type { OnRoll, Roll } from '../../passing/roll.ts'
 
 /** A partition that is ours, and what we have of it. */
 export interface Part extends OurPart {
   /** Records in memory that are not done. */
-  readonly entries: Set<Entry>
+  readonly entries: Roll<Entry>
   /** That they have together. */
   bytes: number
   /** Deliveries that are out. */
@@ -17,7 +19,7 @@ export interface Part extends OurPart {
 }
 
 /** A record that waits, for its time or for somebody to take it, or that somebody has. */
-export interface Entry {
+export interface Entry extends OnRoll {
   readonly part: Part
   readonly stored: Stored
   readonly opened: Opened
@@ -31,6 +33,7 @@ export interface Entry {
 /** One delivery. */
 export interface Held {
   readonly entry: Entry
+  readonly number: number
   readonly receipt: string
   readonly deliveries: number
   lapsesMs: number
@@ -42,10 +45,9 @@ export interface Held {
 export class Holding {
   readonly #clock: Clock
   readonly #onLapse: (held: Held) => void
-  readonly #held = new Map<string, Held>()
+  readonly #held = new ByNumber<Held>()
   readonly #alarm: Alarm
   readonly #session: string
-  #count = 0
 
   constructor(clock: Clock, onLapse: (held: Held) => void) {
     this.#clock = clock
@@ -59,9 +61,10 @@ export class Holding {
   }
 
   add(entry: Entry, deliveries: number, visibilityMs: number): Held {
-    const receipt = `${this.#session}:${++this.#count}`
+    const number = this.#held.next()
+    const receipt = `${this.#session}:${number}`
     const lapsesMs = this.#clock.mono() + visibilityMs
-    const held: Held = { entry, receipt, deliveries, lapsesMs, isDone: false }
+    const held: Held = { entry, number, receipt, deliveries, lapsesMs, isDone: false }
     entry.part.held += 1
     this.restore(held)
     return held
@@ -69,15 +72,14 @@ export class Holding {
 
   /** Takes it out, if it is good: whoever does decides what becomes of it. */
   take(receipt: string): Held | undefined {
-    const held = this.#held.get(receipt)
-    if (!held || held.lapsesMs <= this.#clock.mono()) return undefined
-    this.#held.delete(receipt)
-    return held
+    const held = this.#held.get(Number(receipt.slice(this.#session.length + 1)))
+    if (held?.receipt !== receipt || held.lapsesMs <= this.#clock.mono()) return undefined
+    return this.#held.take(held.number)
   }
 
   /** Puts it back, since nothing came of it. */
   restore(held: Held): void {
-    this.#held.set(held.receipt, held)
+    this.#held.set(held.number, held)
     this.#alarm.by(held.lapsesMs)
   }
 
@@ -106,7 +108,7 @@ export class Holding {
   }
 
   #end(held: Held): void {
-    this.#held.delete(held.receipt)
+    this.#held.take(held.number)
     this.release(held.entry.part)
   }
 

@@ -5,6 +5,7 @@ import { Parts } from '../../kafka/parts.ts'
 import { done } from '../../kafka/progress.ts'
 import type { Stored } from '../../kafka/record.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
+import { Roll } from '../../passing/roll.ts'
 import { Alarm } from '../../alarm.ts'
 import { Holding, type Entry, type Held, type Part } from './holding.ts'
 import { deliveryOf, openedOf } from './packing.ts'
@@ -61,7 +62,7 @@ export class Intake {
       topics,
       sessionMs,
       begin: (part) =>
-        Object.assign(part, { entries: new Set<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
+        Object.assign(part, { entries: new Roll<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
       arrived: (part, records) => this.#arrive(part, records),
       cut: (part, offset) => this.#drop(part, (entry) => entry.stored.offset < offset),
       leaving: (part) => this.#leave(part),
@@ -131,6 +132,7 @@ export class Intake {
         firstReceivedMs,
         isDelayed: false,
         cancel: nothing,
+        at: 0,
       }
       part.entries.add(entry)
       part.bytes += stored.value.byteLength
@@ -155,8 +157,9 @@ export class Intake {
   /** A record that waits for long would keep all behind it from being done with. It goes to the end, and waits there. */
   #moveOn(part: Part): void {
     if (part.progress.reach < moveOnReach) return
-    const [first] = part.entries
-    if (!first?.isDelayed || first.stored.offset !== part.progress.base) return
+    const { base } = part.progress
+    const first = part.entries.find(({ stored }) => stored.offset === base)
+    if (!first?.isDelayed) return
     first.cancel()
     first.isDelayed = false
     void this.#moveFirst(first)
@@ -270,7 +273,7 @@ export class Intake {
     const isGoneOf = (entry: Entry): boolean => entry.part === part && isGone(entry)
     this.holding.drop(isGoneOf)
     this.#ready = this.#ready.filter((entry) => !isGoneOf(entry))
-    for (const entry of part.entries)
+    for (const entry of part.entries.list())
       if (isGone(entry)) {
         entry.cancel()
         this.#forget(entry)

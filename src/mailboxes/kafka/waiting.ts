@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import { Alarm } from '../../alarm.ts'
 
 /** What is wrong may soon be well again, and who asks over and over must not spin. */
@@ -15,27 +16,31 @@ export interface Waiter {
   readonly reject: (error: unknown) => void
 }
 
+interface Place {
+  readonly waiter: Waiter
+  /** When he is looked after. */
+  lookMs: number
+  isOver: boolean
+  forget: () => void
+}
+
 /** Those who wait for messages, in the order of coming. They are many and wait shortly: what each would need alone, they share. */
 export class Waiting {
   readonly #clock: Clock
-  /** When each is looked after. */
-  readonly #all = new Map<Waiter, number>()
-  readonly #signals = new Map<AbortSignal, number>()
+  /** In the order of coming. Some may have left. */
+  #all: Place[] = []
+  #size = 0
   readonly #alarm: Alarm
-  readonly #abort: () => void
   #trouble: RedriveError | undefined
   #lastMs = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#alarm = new Alarm(clock, () => this.#look())
-    this.#abort = () => {
-      for (const waiter of this.#all.keys()) if (waiter.ask.signal.aborted) this.#end(waiter)
-    }
   }
 
   get size(): number {
-    return this.#all.size
+    return this.#size
   }
 
   /** When somebody last came or went. */
@@ -49,25 +54,31 @@ export class Waiting {
     if (ask.signal.aborted) return resolve([])
     this.#lastMs = this.#clock.mono()
     const lookMs = this.#trouble ? Math.min(endMs, this.#lastMs + troubledMs) : endMs
-    this.#all.set(waiter, lookMs)
+    const place: Place = {
+      waiter,
+      lookMs,
+      isOver: false,
+      forget: onAbort(ask.signal, () => this.#end(place)),
+    }
+    if (this.#all.length > 2 * this.#size + 32) this.#present()
+    this.#all.push(place)
+    this.#size += 1
     this.#alarm.by(lookMs)
-    const sharing = this.#signals.get(ask.signal) ?? 0
-    this.#signals.set(ask.signal, sharing + 1)
-    if (sharing === 0) ask.signal.addEventListener('abort', this.#abort)
   }
 
   /** The first in line, who waits no longer. */
   next(): Waiter | undefined {
-    for (const waiter of this.#all.keys()) {
-      this.#leave(waiter)
-      return waiter
-    }
+    for (let first = this.#all.shift(); first; first = this.#all.shift())
+      if (!first.isOver) {
+        this.#leave(first)
+        return first.waiter
+      }
     return undefined
   }
 
   fail(error: RedriveError): void {
     this.#trouble = error
-    for (const waiter of this.#all.keys()) this.#refuse(waiter, error)
+    for (const place of this.#present()) this.#refuse(place, error)
   }
 
   well(): void {
@@ -76,40 +87,43 @@ export class Waiting {
 
   close(): void {
     this.#alarm.off()
-    for (const waiter of this.#all.keys()) this.#end(waiter)
+    for (const place of this.#present()) this.#end(place)
+  }
+
+  /** Without those who left. */
+  #present(): Place[] {
+    this.#all = this.#all.filter(({ isOver }) => !isOver)
+    return [...this.#all]
   }
 
   #look(): number {
     const nowMs = this.#clock.mono()
     let nextMs = Infinity
-    for (const [waiter, lookMs] of this.#all)
-      if (lookMs > nowMs) nextMs = Math.min(nextMs, lookMs)
-      else if (this.#trouble) this.#refuse(waiter, this.#trouble)
-      else if (waiter.endMs <= nowMs) this.#end(waiter)
+    for (const place of this.#present())
+      if (place.lookMs > nowMs) nextMs = Math.min(nextMs, place.lookMs)
+      else if (this.#trouble) this.#refuse(place, this.#trouble)
+      else if (place.waiter.endMs <= nowMs) this.#end(place)
       else {
-        this.#all.set(waiter, waiter.endMs)
-        nextMs = Math.min(nextMs, waiter.endMs)
+        place.lookMs = place.waiter.endMs
+        nextMs = Math.min(nextMs, place.lookMs)
       }
     return nextMs
   }
 
-  #end(waiter: Waiter): void {
-    this.#leave(waiter)
-    waiter.resolve([])
+  #end(place: Place): void {
+    this.#leave(place)
+    place.waiter.resolve([])
   }
 
-  #refuse(waiter: Waiter, error: RedriveError): void {
-    this.#leave(waiter)
-    waiter.reject(error)
+  #refuse(place: Place, error: RedriveError): void {
+    this.#leave(place)
+    place.waiter.reject(error)
   }
 
-  #leave(waiter: Waiter): void {
-    const { signal } = waiter.ask
+  #leave(place: Place): void {
     this.#lastMs = this.#clock.mono()
-    this.#all.delete(waiter)
-    const sharing = this.#signals.get(signal)! - 1
-    if (sharing > 0) return void this.#signals.set(signal, sharing)
-    this.#signals.delete(signal)
-    signal.removeEventListener('abort', this.#abort)
+    this.#size -= 1
+    place.isOver = true
+    place.forget()
   }
 }

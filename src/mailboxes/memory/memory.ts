@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import type {
   Ask,
@@ -270,7 +271,7 @@ class MemoryMailbox implements MailboxDriver {
     return new Promise((resolve) => {
       const give = (found: Delivery[]): void => {
         cancel()
-        signal.removeEventListener('abort', end)
+        forget()
         this.#waiters.delete(waiter)
         this.#setAlarm()
         resolve(found)
@@ -278,7 +279,7 @@ class MemoryMailbox implements MailboxDriver {
       const end = (): void => give([])
       const waiter: Waiter = { max, visibilityMs, give }
       const cancel = this.#clock.timer(waitMs, end)
-      signal.addEventListener('abort', end)
+      const forget = onAbort(signal, end)
       this.#waiters.add(waiter)
       this.#setAlarm()
     })

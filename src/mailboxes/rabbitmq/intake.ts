@@ -1,5 +1,6 @@
 import type { Channel, ChannelModel, GetMessage } from 'amqplib'
 import type { Clock } from '../../clock.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
@@ -194,7 +195,7 @@ export class Intake {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#asked -= ask.max
-        ask.signal.removeEventListener('abort', abort)
+        forget()
         this.#waiting.delete(waiter)
         if (this.#waiting.size === 0) session.supply.rest()
       }
@@ -208,7 +209,7 @@ export class Intake {
         waiter.resolve([])
         if (this.#waiting.size === 0) void session.supply.end()
       }
-      ask.signal.addEventListener('abort', abort)
+      const forget = onAbort(ask.signal, abort)
       this.#waiting.add(waiter)
       this.#asked += ask.max
       this.#alarm.by(waiter.endMs)
@@ -299,7 +300,6 @@ function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T |
   return new Promise((resolve, reject) => {
     const leave = (): void => resolve(undefined)
     if (signal.aborted) leave()
-    signal.addEventListener('abort', leave, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+    promise.then(resolve, reject).finally(onAbort(signal, leave))
   })
 }

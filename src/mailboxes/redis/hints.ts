@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import type { Wire } from '../../redis/wire.ts'
 
 /**
@@ -53,12 +54,12 @@ class Subscription implements Hints {
     return new Promise((resolve) => {
       const wake = (): void => {
         cancel()
-        signal.removeEventListener('abort', wake)
+        forget()
         this.#sleepers.delete(wake)
         resolve()
       }
       const cancel = this.#clock.timer(napMs, wake)
-      signal.addEventListener('abort', wake)
+      const forget = onAbort(signal, wake)
       this.#sleepers.add(wake)
     })
   }

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Gatherer } from '../../kept/gather.ts'
 import type {
@@ -239,12 +240,11 @@ class RedisMailbox implements MailboxDriver {
   #take(ask: Ask): Promise<Taken> {
     const { signal } = ask
     return new Promise((resolve, reject) => {
-      const leave = (): void => resolve(nothing)
-      signal.addEventListener('abort', leave)
+      const forget = onAbort(signal, () => resolve(nothing))
       this.#receives
         .call(ask, ask.max)
         .then((taken) => (signal.aborted ? this.#giveBack(taken.found) : resolve(taken)), reject)
-        .finally(() => signal.removeEventListener('abort', leave))
+        .finally(forget)
     })
   }
 

@@ -1,5 +1,6 @@
 import type { Message } from '@aws-sdk/client-sqs'
 import type { Clock } from '../../clock.ts'
+import { onAbort } from '../../passing/on-abort.ts'
 import type { Ask } from '../../mailbox.ts'
 
 /** What one call of ReceiveMessage asks. Numbers are whole. */
@@ -73,7 +74,7 @@ export class Line {
       }
       const leave = (): void => {
         cancel()
-        signal.removeEventListener('abort', giveUp)
+        forget()
         this.#waiting.delete(waiter)
       }
       const waiter: Waiter = {
@@ -83,7 +84,7 @@ export class Line {
       }
       // The polls that run may all last longer than this one waits.
       const cancel = waitMs > 0 ? clock.timer(waitMs + graceMs, giveUp) : () => {}
-      signal.addEventListener('abort', giveUp)
+      const forget = onAbort(signal, giveUp)
       this.#waiting.add(waiter)
       // Those who come in the same turn share a poll.
       queueMicrotask(() => this.#tend())
