@@ -145,3 +145,8 @@ export class RedriveError extends Error {
     return errorTable[this.code].retry
   }
 }
+
+/** Whether it is an error of the house with one of these codes. */
+export function hasCode(error: unknown, ...codes: ErrorCode[]): error is RedriveError {
+  return error instanceof RedriveError && codes.includes(error.code)
+}

@@ -20,13 +20,15 @@ export function sign(body: string | Uint8Array, secret: string, nowMs: number): 
  * said). A header that is missing or malformed is false; nothing is thrown. It takes as long for a wrong one as for a right one.
  */
 export function verifySignature(
-  header: string | undefined,
+  header: string | string[] | undefined,
   body: string | Uint8Array,
   secret: string,
   nowMs: number,
   toleranceMs = usualToleranceMs,
 ): boolean {
-  const parts = (header ?? '').split(',').map((part) => part.trim())
+  const parts = String(header ?? '')
+    .split(',')
+    .map((part) => part.trim())
   const seconds = parts.map((part) => /^t=(\d{1,12})$/.exec(part)?.[1]).find(Boolean)
   if (seconds === undefined || secret === '') return false
   if (Math.abs(nowMs - Number(seconds) * 1000) > toleranceMs) return false

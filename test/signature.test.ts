@@ -33,6 +33,10 @@ describe('verifySignature', () => {
     ).toBe(true)
   })
 
+  it('takes a header as node:http gives it', () => {
+    expect(verifySignature([header], body, secret, nowMs)).toBe(true)
+  })
+
   it.each<[string, string | undefined, string, string, number]>([
     ['no header', undefined, body, secret, nowMs],
     ['an empty one', '', body, secret, nowMs],

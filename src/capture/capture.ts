@@ -2,7 +2,6 @@ import { nextTurn, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import type {
   DeadLetter,
-  Json,
   Payload,
   Priority,
   Reason,
@@ -16,7 +15,7 @@ import { understand } from '../policy/judge.ts'
 import { inHistory } from '../letter/moves.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
-import { jsonOf, type CaptureContext } from './context.ts'
+import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
 export interface Captured {
   queue: string
@@ -125,11 +124,7 @@ export class Door {
 
   #letterOf({ queue, source, payload, thrown, context, ...captured }: Captured): DeadLetter {
     const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes } = this.#options
-    if (payload.size > maxPayloadBytes)
-      throw new RedriveError(
-        'TOO_LARGE',
-        `payload of ${queue} has ${payload.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): capture a reference instead`,
-      )
+    checkSize(payload, queue, maxPayloadBytes)
     const rules = rulesFor(queue)
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
@@ -160,7 +155,7 @@ export class Door {
       queue,
       source,
       payload,
-      metadata: context.metadata ? asObject(jsonOf(context.metadata)) : {},
+      metadata: context.metadata ? metadataOf(context.metadata) : {},
       tags: context.tags ? [...context.tags] : [],
       ...judged,
       firstFailure: judged.failure,
@@ -205,6 +200,7 @@ export class Door {
     if (result.kind === 'added') {
       if (result.evicted) hub.emit({ type: 'evicted', count: result.evicted })
       hub.emit({ type: 'captured', letter })
+      if (letter.state === 'parked') hub.emit({ type: 'parked', letter })
       return letter
     }
     if (result.kind === 'full') {
@@ -244,29 +240,33 @@ function alone(captured: Captured): Captured {
 const chunkSize = 64
 const chunksAhead = 2
 
-const optionalKeys = [
-  'dedupeKey',
-  'lane',
-  'dependsOn',
-  'tenant',
-  'traceparent',
-  'headers',
-  'task',
-  'github',
-] as const
+const optionalKeys = ['dedupeKey', 'lane', 'tenant', 'traceparent', 'headers'] as const
 
+/** A letter has no key that its schema does not know: what was said in a wider object could not be read again. */
 function optional(context: CaptureContext): Partial<DeadLetter> {
   const given: Record<string, unknown> = {}
   for (const key of optionalKeys) {
-    const value = context[key]
+    const value = context[key] ?? undefined
     if (value !== undefined) given[key] = typeof value === 'object' ? jsonOf(value) : value
   }
+  const { dependsOn, task, github } = context
+  // Ids are kept in small letters, as that of the letter itself.
+  if (dependsOn) given['dependsOn'] = dependsOn.map((id) => id.toLowerCase())
+  if (task) given['task'] = { id: task.id, description: task.description, source: task.source }
+  if (github) given['github'] = githubOf(github)
   if (context.expiresAt) given['expiresAt'] = toTimestamp(toMs(context.expiresAt))
   return given
 }
 
-function asObject(value: Json): { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value }
+type Github = NonNullable<DeadLetter['github']>
+
+function githubOf({ owner, repo, entityNumber, entityType }: Github): Github {
+  return {
+    owner,
+    repo,
+    ...(entityNumber === undefined ? {} : { entityNumber }),
+    ...(entityType === undefined ? {} : { entityType }),
+  }
 }
 
 function sameBytes(a: Payload, b: Payload): boolean {

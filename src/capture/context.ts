@@ -3,10 +3,12 @@ import {
   priorities,
   type DeadLetter,
   type Json,
+  type Payload,
   type Priority,
   type RetryPolicy,
 } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
+import { fitsJson } from '../letter/schema.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 
@@ -14,6 +16,7 @@ import { parsePolicy } from '../policy/backoff.ts'
 export interface CaptureContext {
   /** A UUID of the caller's choice: capturing it again gives back the letter that is kept already. */
   id?: string
+  /** Of this and the next, the keys that they have here are kept, and no others. */
   task?: DeadLetter['task']
   github?: DeadLetter['github']
   metadata?: { [key: string]: Json }
@@ -54,10 +57,16 @@ export function checkContext(context: CaptureContext): void {
   const bad = (what: string): never => {
     throw new RedriveError('INVALID_INPUT', what)
   }
-  if (context.id !== undefined && !uuid.test(context.id))
+  if (typeof context !== 'object' || context === null) bad('a capture context must be an object')
+  if (context.id !== undefined && !isUuid(context.id))
     bad(`id must be a UUID (use dedupeKey for other keys), got ${String(context.id).slice(0, 80)}`)
-  for (const id of context.dependsOn ?? [])
-    if (!uuid.test(id)) bad(`dependsOn must hold ids of letters, got ${String(id).slice(0, 80)}`)
+  const dependsOn = context.dependsOn ?? []
+  if (!Array.isArray(dependsOn)) bad('dependsOn must be a list of ids')
+  for (const id of dependsOn)
+    if (!isUuid(id)) bad(`dependsOn must hold ids of letters, got ${String(id).slice(0, 80)}`)
+  const own = context.id?.toLowerCase()
+  if (dependsOn.some((id) => id.toLowerCase() === own))
+    bad('a letter that depends on itself would wait for ever')
   if (context.maxRetries !== undefined && !isCount(context.maxRetries))
     bad(`maxRetries must be a whole number from 0 on, got ${context.maxRetries}`)
   if (context.attempts !== undefined && !isCount(context.attempts))
@@ -69,43 +78,102 @@ export function checkContext(context: CaptureContext): void {
     bad(`priority must be ${priorities.join(', ')}, got ${String(context.priority).slice(0, 80)}`)
   if (context.policy !== undefined && parsePolicy(context.policy) === undefined)
     bad('policy must be made by never, immediate, fixed, linear, exponential or custom')
-  for (const [name, value] of Object.entries(context.headers ?? {}))
+  const headers: unknown = context.headers ?? {}
+  // A Map or a Headers would be kept without what is in it.
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers)
+    return bad('headers must be an object of texts')
+  for (const [name, value] of Object.entries(headers))
     if (typeof value !== 'string') bad(`header ${name.slice(0, 80)} must be a text`)
-  if (context.tags?.some((tag) => typeof tag !== 'string')) bad('tags must be texts')
+  const tags: unknown = context.tags ?? []
+  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string'))
+    bad('tags must be a list of texts')
+  if (!isTask(context.task ?? undefined))
+    bad('task must have an id, a description and a source, all of them texts')
+  if (!isGithub(context.github ?? undefined))
+    bad(
+      'github must have an owner and a repo, both texts, and may have an entityNumber and an entityType: issue, pr or comment',
+    )
+  for (const key of ['by', 'traceparent', 'contentType'] as const)
+    if (typeof (context[key] ?? '') !== 'string') bad(`${key} must be a text`)
   for (const key of ['dedupeKey', 'lane', 'tenant'] as const)
     if (context[key] !== undefined && (typeof context[key] !== 'string' || context[key] === ''))
       bad(`${key} must be a text that is not empty`)
+  // UTF-8 has no half characters: a letter would come back under another name, and not be found by the one that it was given.
+  for (const key of ['dedupeKey', 'lane', 'tenant', 'tags'] as const)
+    if ([context[key] ?? ''].flat().some((name) => !name.isWellFormed()))
+      bad(`${key} must be whole text: there is half of a character in it (a lone surrogate)`)
 }
 
 function isCount(value: number): boolean {
-  return Number.isInteger(value) && value >= 0
+  return Number.isSafeInteger(value) && value >= 0
+}
+
+function isUuid(value: unknown): boolean {
+  return typeof value === 'string' && uuid.test(value)
+}
+
+function isTask(task: CaptureContext['task']): boolean {
+  if (task === undefined) return true
+  return [task.id, task.description, task.source].every((part) => typeof part === 'string')
+}
+
+function isGithub(github: CaptureContext['github']): boolean {
+  if (github === undefined) return true
+  const { owner, repo, entityNumber = 0, entityType = 'issue' } = github
+  return (
+    [owner, repo].every((part) => typeof part === 'string') &&
+    Number.isFinite(entityNumber) &&
+    ['issue', 'pr', 'comment'].includes(entityType)
+  )
 }
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const unprintable = /[\u0000-\u001f\u007f]/
 
 export function isQueueName(name: unknown): boolean {
-  return typeof name === 'string' && name !== '' && name.length <= 200 && !unprintable.test(name)
+  if (typeof name !== 'string' || name === '' || name.length > 200) return false
+  return !unprintable.test(name) && name.isWellFormed()
 }
 
-/** Queue names are for people to read and filter by: any text of 1 to 200 characters without control characters. */
+/** Queue names are for people to read and filter by: any text of 1 to 200 characters without control characters and halves of characters. */
 export function checkQueueName(name: unknown): string {
   if (isQueueName(name)) return name as string
   const got = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name
   throw new RedriveError(
     'INVALID_INPUT',
-    `a queue name is a text of 1 to 200 characters without control characters, got ${got}`,
+    `a queue name is a text of 1 to 200 characters without control characters or halves of characters, got ${got}`,
   )
 }
 
 /**
  * What is said around a failure, as JSON of its own: later changes by the caller do not reach it. What JSON cannot
- * hold is kept in the marked form of the payload's codec, so that nothing that is said can break a capture.
+ * hold is kept in the marked form of the payload's codec, and what is nested too deep for a letter as the text of its
+ * JSON, so that nothing that is said can break a capture.
  */
 export function jsonOf(value: unknown): Json {
+  const json = parsedOf(value)
+  return fitsJson(json) ? json : JSON.stringify(json)
+}
+
+function parsedOf(value: unknown): Json {
   try {
     return JSON.parse(JSON.stringify(value)) as Json
   } catch {
     return JSON.parse(Buffer.from(encodePayload(value).bytes).toString()) as Json
   }
+}
+
+/** Metadata as a letter keeps it. What is no object, or too deep to be one, stands under `value`. */
+export function metadataOf(said: unknown): { [key: string]: Json } {
+  const value = jsonOf(said)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value }
+}
+
+/** Refuses a payload that is larger than a letter may keep. */
+export function checkSize({ size }: Payload, queue: string, maxPayloadBytes: number): void {
+  if (size > maxPayloadBytes)
+    throw new RedriveError(
+      'TOO_LARGE',
+      `payload of ${queue} has ${size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): keep a reference instead`,
+    )
 }

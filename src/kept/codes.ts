@@ -48,6 +48,7 @@ export const actions = [
   'restore',
   'remove',
   'evict',
+  'wake',
 ] as const
 
 export const stateCode = (state: State): number => states.indexOf(state)

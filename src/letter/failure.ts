@@ -181,8 +181,9 @@ function askedWait(
   const reset = numberOf(header(headers, 'x-ratelimit-reset'))
   if (reset === undefined || numberOf(header(headers, 'x-ratelimit-remaining')) !== 0)
     return undefined
-  // A moment in seconds since 1970; smaller numbers are seconds from now.
-  return bounded(reset > 1e9 ? Math.max(0, reset * 1000 - toMs(at)) : reset * 1000)
+  // A moment in milliseconds or seconds since 1970; smaller numbers are seconds from now.
+  const resetMs = reset > 1e11 ? reset : reset * 1000
+  return bounded(reset > 1e9 ? Math.max(0, resetMs - toMs(at)) : resetMs)
 }
 
 function numberOf(value: unknown): number | undefined {
@@ -195,18 +196,36 @@ function numberOf(value: unknown): number | undefined {
 const unitsMs: ReadonlyMap<string, number> = new Map([
   ...['', 's', 'sec', 'secs', 'second', 'seconds'].map((unit) => [unit, 1000] as const),
   ...['m', 'min', 'mins', 'minute', 'minutes'].map((unit) => [unit, 60_000] as const),
+  ...['h', 'hr', 'hrs', 'hour', 'hours'].map((unit) => [unit, 3_600_000] as const),
+  ...['d', 'day', 'days'].map((unit) => [unit, 86_400_000] as const),
   ['ms', 1],
 ])
 
-/** "retry after 30", "try again in 1.5s": what a message asks us to wait, in seconds unless it names another unit. */
+/**
+ * "retry after 30", "try again in 1.5s", "in 1h2m3s", "in 2 hours and 5 minutes": what a message asks us to wait, in
+ * seconds unless it names another unit.
+ */
 function saidWait(message: string): number | undefined {
   const said =
     /\b(?:retry|again) (?:after|in) (\d{1,7}(?:\.\d{1,6})?)(?![\d:/-]) ?([a-z]{0,10})/i.exec(
       message.slice(0, 1024),
     )
   if (!said) return undefined
-  const unitMs = unitsMs.get(said[2]!.toLowerCase())
-  return unitMs === undefined ? undefined : bounded(Number(said[1]) * unitMs)
+  const unit = said[2]!.toLowerCase()
+  const unitMs = unitsMs.get(unit)
+  if (unitMs === undefined) return undefined
+  const rest = unit === '' ? '' : message.slice(said.index + said[0].length, 1100)
+  return bounded(Number(said[1]) * unitMs + furtherWait(rest))
+}
+
+const maxParts = 4
+
+/** The smaller parts of a wait, each with its unit, as far as they go on. */
+function furtherWait(text: string, part = 1): number {
+  const next = /^(?:, ?| and )? ?(\d{1,7}(?:\.\d{1,6})?) ?([a-z]{1,10})/i.exec(text)
+  const unitMs = next ? unitsMs.get(next[2]!.toLowerCase()) : undefined
+  if (!next || unitMs === undefined || part === maxParts) return 0
+  return Number(next[1]) * unitMs + furtherWait(text.slice(next[0].length), part + 1)
 }
 
 const httpDate = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/

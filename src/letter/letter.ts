@@ -175,6 +175,7 @@ export const actions = [
   'restore',
   'remove',
   'evict',
+  'wake',
 ] as const
 export type Action = (typeof actions)[number]
 

@@ -29,6 +29,7 @@ export const moveTable = {
   park: { from: ['pending', 'retrying', 'exhausted'], to: ['parked'] },
   release: { from: ['retrying'], to: ['pending'] },
   retry: { from: ['pending', 'exhausted', 'parked'], to: ['pending'] },
+  wake: { from: ['parked'], to: ['pending'] },
   review: { from: ['parked', 'exhausted'], to: ['pending', 'resolved', 'archived'] },
   edit: { from: ['pending', 'exhausted', 'parked'], to: ['pending', 'exhausted', 'parked'] },
   replay: { from: ['pending', 'exhausted', 'parked'], to: ['resolved', 'parked'] },
@@ -258,9 +259,14 @@ export function park(
 }
 
 /** Given back on purpose, unrun or unfinished: the retry is not counted, and the letter is due at once. */
-export function release(letter: Subject, by: Mover): Change {
+export function release(
+  letter: Subject,
+  by: Mover,
+  to: Pick<Partial<Failed>, 'payload'> = {},
+): Change {
   const retries = Math.max(0, letter.retries - 1)
-  return change('release', letter, by, { lease: null, state: 'pending', retryAt: by.at, retries })
+  const set: Patch = { ...told(to), lease: null, state: 'pending', retryAt: by.at, retries }
+  return change('release', letter, by, set)
 }
 
 /** Failed, and it is not held against the letter: given back uncounted, and due again at `retryAt`. */
@@ -281,7 +287,19 @@ export function retry(letter: Subject, by: Mover): Change {
 
 function dueNow(letter: Subject, by: Mover): Patch {
   const fresh: Patch = letter.state === 'pending' ? {} : { retries: 0 }
-  return { ...fresh, state: 'pending', retryAt: by.at, reason: null, settledAt: null }
+  return { ...fresh, ...due(by) }
+}
+
+const due = ({ at }: Mover): Patch => ({
+  state: 'pending',
+  retryAt: at,
+  reason: null,
+  settledAt: null,
+})
+
+/** Due now, since what it was parked for is over. Nobody decided on it anew: what is left of its budget stays. */
+export function wake(letter: Subject, by: Mover): Change {
+  return change('wake', letter, by, { ...due(by), review: null })
 }
 
 /** A person's decision on a letter that waited for one. */

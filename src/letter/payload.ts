@@ -20,7 +20,7 @@ export function encodePayload(value: unknown, contentType?: string): Payload {
   const json = jsonOf(value)
   if (json !== undefined) {
     const given = contentType !== undefined && kindOf(contentType) === 'json'
-    return payload(encoder.encode(json), given ? contentType : 'application/json')
+    return payload(encoder.encode(json), given ? asUtf8(contentType) : 'application/json')
   }
   const { text, lossy } = encodeValue(value)
   return payload(encoder.encode(text), valueType, lossy)

@@ -2,7 +2,8 @@ import { read } from './reading.ts'
 
 /**
  * What work may return to say that it failed without throwing. With `remaining` it says that part of it is done: the next
- * run gets that as its input, in place of what this run got. The payload gets its next version then, and the first one stays.
+ * run gets that as its input, in place of what this run got, unless it is too large to be kept. The payload gets its next
+ * version then, and the first one stays.
  */
 export interface FailedResult {
   ok: false

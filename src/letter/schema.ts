@@ -241,6 +241,11 @@ function isMoment(value: string): boolean {
 
 const maxJsonDepth = 500
 
+/** Whether a letter can hold this JSON: there is room for it, and for an object around it. */
+export function fitsJson(value: Json): boolean {
+  return isJson(value, 1)
+}
+
 function isJson(value: unknown, depth = 0): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   if (typeof value === 'number') return Number.isFinite(value)

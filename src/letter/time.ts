@@ -12,6 +12,9 @@ const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
  */
 const minuteOf = remembered(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
 
+/** The last millisecond of which there is a date at all. What comes from outside and lies beyond is no moment. */
+export const latestMs = 8.64e15
+
 /** Milliseconds to a moment. Moments before 1970 or after 9999 are pulled back to those ends. */
 export function toTimestamp(ms: number): Timestamp {
   const whole = Math.min(Math.max(Math.trunc(ms), 0), lastMs)

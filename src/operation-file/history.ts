@@ -117,6 +117,7 @@ const entryActionOf: Record<Action, EntryAction> = {
   restore: 'enqueued',
   remove: 'abandoned',
   evict: 'abandoned',
+  wake: 'enqueued',
 }
 
 const entryStatusOf: Record<State, Status> = {

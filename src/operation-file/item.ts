@@ -7,6 +7,7 @@ import {
   type ErrorCategory,
   type State,
 } from '../letter/letter.ts'
+import { latestMs } from '../letter/time.ts'
 
 /**
  * One item of the JSON file of an operation queue: an array of these, with moments in milliseconds. What a letter
@@ -38,7 +39,7 @@ function maybe<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined)
 }
 
-const momentMs = z.number().min(0).max(8.64e15)
+const momentMs = z.number().min(0).max(latestMs)
 const count = z.int().min(0)
 const object = z.record(z.string(), z.unknown())
 

@@ -4,12 +4,11 @@ import { inWords } from './in-words.ts'
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-/** No wait of ours is longer: what is further away is a mistake in a number, not a plan. */
-/** Ten years: no wait is longer. */
+/** Ten years. No wait of ours is longer: what is further away is a mistake in a number, not a plan. */
 export const longestMs = 3650 * dayMs
 
 /** However long the other side asks us to stay away, a letter is looked at once a day. */
-const longestRetryAfterMs = dayMs
+export const longestRetryAfterMs = dayMs
 
 /** A backoff of the caller's own, registered by name. Retry 0 is the first one. */
 export type CustomBackoff = (retry: number, failure: Failure) => number

@@ -1,4 +1,5 @@
 import type { ErrorCategory } from '../letter/letter.ts'
+import { longestRetryAfterMs } from './backoff.ts'
 
 /**
  * Closed: letters run; `recent` has the last outcome of each of the last few letters. Open: nothing runs before
@@ -28,7 +29,7 @@ export type BreakerEvent =
       letterId: string
       atMs: number
       category: ErrorCategory
-      /** What the other side asked to wait: a breaker that opens stays so for at least as long. */
+      /** What the other side asked to wait: a breaker that opens stays so for at least as long, within a day. */
       retryAfterMs?: number
     }
 
@@ -175,7 +176,7 @@ function open(
   limits: BreakerSettings,
 ): BreakerState {
   const forMs = Math.min(limits.openMs * 2 ** openings, longestOpenMs(limits))
-  const untilMs = atMs + Math.max(forMs, retryAfterMs)
+  const untilMs = atMs + Math.max(forMs, Math.min(retryAfterMs, longestRetryAfterMs))
   return { kind: 'open', untilMs, openings: openings + 1, sinceMs }
 }
 

@@ -1,7 +1,7 @@
 import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter.ts'
 import type { Judged } from '../letter/moves.ts'
 import { toMs } from '../letter/time.ts'
-import { defaultPolicyFor, neverAgain, retryDelay, type Customs } from './backoff.ts'
+import { defaultPolicyFor, neverAgain, parsePolicy, retryDelay, type Customs } from './backoff.ts'
 
 /** How a letter starts: waiting for its first retry, or parked with the reason why it will not have one by itself. */
 export type Keep =
@@ -24,7 +24,7 @@ export interface CaptureQuestion {
 export function decideCapture(asked: CaptureQuestion): Keep {
   const { judged, priority, maxRetries, random, customs = {}, chosen, preferred } = asked
   const { category, failure } = judged
-  const policy = chosen ?? preferred ?? defaultPolicyFor(category)
+  const policy = inFull(chosen ?? preferred) ?? defaultPolicyFor(category)
   const hopeless = neverAgain.has(category)
   if (hopeless && (chosen === undefined || chosen.kind === 'never'))
     return { kind: 'keep', state: 'parked', policy, reason: 'permanent' }
@@ -60,12 +60,17 @@ export function decideAfterRun(asked: RunQuestion): Next {
   if (letter.retries >= letter.maxRetries) return { move: 'exhaust' }
   if (category === 'unknown' && letter.retries >= unknownRetries)
     return { move: 'park', reason: 'retries-exhausted' }
-  const policy = asked.policyOverride ?? currentPolicy(letter, category)
+  const policy = inFull(asked.policyOverride) ?? currentPolicy(letter, category)
   const { retries: retry, priority } = letter
   const { delayMs, ...told } = retryDelay({ policy, retry, priority, failure, random, customs })
   if (delayMs === null) return { move: 'park', reason: 'never' }
   const changed = asked.policyOverride === undefined && policy !== letter.policy ? { policy } : {}
   return { move: 'reschedule', delayMs, ...changed, ...told }
+}
+
+/** A policy as data may leave out what has a default. A letter keeps the numbers that it waits by. */
+function inFull(policy: RetryPolicy | undefined): RetryPolicy | undefined {
+  return policy && (parsePolicy(policy) ?? policy)
 }
 
 /** A policy that came from the category follows the category; one that somebody chose stays. */

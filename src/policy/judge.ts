@@ -34,6 +34,9 @@ export function understand(
   const { value } = fingerprint(queue, failure)
   const detail = told.detail ?? detailOf(layersOf(failure), category, work)
   if (detail !== undefined) failure.detail = detail
+  // What was thrown last may only wrap what the other side said.
+  const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
+  if (asked !== undefined) failure.retryAfterMs = asked
   if (template?.hint !== undefined) failure.hint = template.hint
   const judged = { failure, category, severity, recoverability, fingerprint: value }
   return template ? { judged, template } : { judged }

@@ -44,6 +44,17 @@ const hostileNames = [
   '_',
 ]
 
+const task = { id: 'J1', description: 'd', source: 's' }
+const github = { owner: 'o', repo: 'r', entityNumber: 5, entityType: 'pr' }
+
+function nested(depth: number): { [key: string]: Json } {
+  let value: { [key: string]: Json } = {}
+  for (let level = 0; level < depth; level++) value = { a: value }
+  return value
+}
+
+const textOf = (value: Json): string => JSON.stringify(value)
+
 describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   let folder: string
   let dlq: DeadLetterQueue
@@ -66,6 +77,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     expect(viewPayload(stored.payload, 2000)).toBeTypeOf('string')
     const exported = JSON.parse(JSON.stringify(letterToJson(stored))) as Json
     const read = letterFromJson(exported)
+    expect(read.ok || read.problem).toBe(true)
     expect(read.ok && sha(read.letter.payload.bytes)).toBe(sha(kept.payload.bytes))
     return stored
   }
@@ -141,13 +153,90 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   })
 
   it.each([
+    ['a task with a key more', { task: { ...task, assignee: 'mia' } }, { task }],
+    ['a github with a key more', { github: { ...github, sha: 'abc' } }, { github }],
+    ['a policy that leaves out what has a default', { policy: { kind: 'linear' } }, {}],
+    ['a policy with a key more', { policy: { ...immediate(), extra: 1 } }, { policy: immediate() }],
+    ['metadata 600 deep', { metadata: nested(600) }, { metadata: { value: textOf(nested(600)) } }],
+    ['metadata 20,000 deep', { metadata: nested(20_000) }, {}],
+    ['null for what may be left out', { headers: null, task: null, dependsOn: null, by: null }, {}],
+  ])('keeps a letter that can be read again: %s', async (_name, context, kept) => {
+    const operation = {
+      type: 'read again',
+      context: nested(600),
+      endpoint: new URL('https://a.b/c'),
+    }
+    const letter = await survives(
+      await dlq.enqueue(operation as never, refused(), context as never),
+    )
+    expect(letter).toMatchObject(kept)
+    expect(letter.source).toMatchObject({ endpoint: 'https://a.b/c' })
+  })
+
+  const ownId = '01995c3a-0000-7000-8000-00000000000a'
+
+  it.each([
+    ['a context that is none', null],
     ['a header that is no text', { headers: { n: 1 } }],
+    ['headers in a Map', { headers: new Map([['a', 'b']]) }],
+    ['headers in one text', { headers: 'a: b' }],
     ['a tag that is no text', { tags: [Symbol('t')] }],
+    ['tags in one text', { tags: 'abc' }],
     ['a policy that is none', { policy: { kind: 'fixed', delayMs: Number.NaN } }],
     ['an unknown priority', { priority: 'urgent' }],
+    ['a task without a source', { task: { id: 'J1', description: 'd' } }],
+    ['a task in one text', { task: 'J1' }],
+    ['a github without a repo', { github: { owner: 'o' } }],
+    ['a number of an issue that is none', { github: { ...github, entityNumber: Number.NaN } }],
+    ['an entity that is none', { github: { ...github, entityType: 'commit' } }],
+    ['a name that is no text', { by: 5 }],
+    ['a trace that is no text', { traceparent: 5 }],
+    ['a content type that is no text', { contentType: 5 }],
+    ['an id that is no text', { id: 5 }],
+    ['dependencies that are no list', { dependsOn: 5 }],
+    ['a dependency on itself', { id: ownId, dependsOn: [ownId.toUpperCase()] }],
+    ['more retries than can be counted', { maxRetries: 1e300 }],
   ])('refuses %s with INVALID_INPUT', async (_name, context) => {
     await expect(
       dlq.enqueue({ type: 'refused' }, refused(), context as never),
+    ).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  const halved = 'half \ud83d'
+
+  it.each([
+    ['dedupeKey', { dedupeKey: halved }],
+    ['lane', { lane: halved }],
+    ['tenant', { tenant: halved }],
+    ['tags', { tags: ['whole', halved] }],
+  ])('refuses half a character in %s, by which no letter could be found', async (name, context) => {
+    await expect(dlq.enqueue({ type: 'halves' }, refused(), context)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(new RegExp(`^${name}.* half of a character`)),
+    })
+    expect((await dlq.stats()).queues['halves']).toBeUndefined()
+  })
+
+  it('refuses half a character in a queue name, at every door, and finds nothing by it', async () => {
+    const refusal = { code: 'INVALID_INPUT', message: expect.stringMatching(/^a queue name/) }
+    await expect(dlq.enqueue({ type: halved }, refused())).rejects.toMatchObject(refusal)
+    const nothing = async (): Promise<void> => {}
+    expect(() => dlq.handle(halved, nothing)).toThrow(expect.objectContaining(refusal))
+    expect(() => dlq.guard(halved, nothing)).toThrow(expect.objectContaining(refusal))
+    for (const filter of [{ queue: halved }, { lane: halved }, { tenant: halved }, { tag: halved }])
+      expect((await dlq.find(filter)).items).toEqual([])
+  })
+
+  it('keeps ids in small letters, those that it depends on too', async () => {
+    const id = '0198C0DE-0000-7000-8000-00000000ABCD'
+    const first = await dlq.enqueue({ type: 'ids' }, refused(), { id })
+    const second = await dlq.enqueue({ type: 'ids' }, refused(), { dependsOn: [id] })
+    expect(second.dependsOn).toEqual([first.id])
+  })
+
+  it('refuses a method that is no text with INVALID_INPUT', async () => {
+    await expect(
+      dlq.enqueue({ type: 'refused', method: 5 as never }, refused()),
     ).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 

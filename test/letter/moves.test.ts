@@ -18,6 +18,7 @@ import {
   restore,
   retry,
   review,
+  wake,
   withChange,
   type Change,
   type Judged,
@@ -50,6 +51,7 @@ const changes = {
   park: (letter: DeadLetter) => park(letter, worker, { reason: 'permanent', judged }),
   release: (letter: DeadLetter) => release(letter, worker),
   retry: (letter: DeadLetter) => retry(letter, person),
+  wake: (letter: DeadLetter) => wake(letter, person),
   review: (letter: DeadLetter) => review(letter, person, 'requeue'),
   edit: (letter: DeadLetter) => edit(letter, person, { tags: ['edited'] }),
   archive: (letter: DeadLetter) => archive(letter, person),
@@ -245,6 +247,15 @@ describe('retry', () => {
     expect(withChange(spent, retry(spent, person))).toMatchObject({ retries: 0, retryAt: at })
     const waiting = aLetter({ retries: 2 })
     expect(withChange(waiting, retry(waiting, person))).toMatchObject({ retries: 2, retryAt: at })
+  })
+})
+
+describe('wake', () => {
+  it('makes a parked letter due with what is left of its budget, and asks nobody any more', () => {
+    const parked = aLetter({ state: 'parked', reason: 'no-handler', retries: 2 })
+    const woken = withChange(parked, wake(parked, person))
+    expect(woken).toMatchObject({ state: 'pending', retries: 2, retryAt: at })
+    for (const gone of ['reason', 'settledAt', 'review']) expect(woken).not.toHaveProperty(gone)
   })
 })
 

@@ -119,6 +119,12 @@ describe('encodePayload', () => {
     )
   })
 
+  it('writes JSON in UTF-8 and says so, whatever charset was announced', () => {
+    const zoe = encodePayload({ name: 'Zoë' }, 'application/json; charset=iso-8859-1')
+    expect(zoe.contentType).toBe('application/json; charset=utf-8')
+    expect(decodePayload(zoe)).toEqual({ name: 'Zoë' })
+  })
+
   it('says that a lone surrogate cannot be kept as text', () => {
     expect(encodePayload('a\ud800', 'text/plain').lossy).toBe(true)
     expect(encodePayload('a\ud800').lossy).toBeUndefined()

@@ -88,6 +88,16 @@ describe('breaker', () => {
     expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 60_500 })
   })
 
+  it('stays open for a day at the most, whatever the other side asked', () => {
+    const asked: BreakerEvent = {
+      ...failed('c', 500, 'rate-limit'),
+      type: 'failed',
+      category: 'rate-limit',
+      retryAfterMs: 30 * 86_400_000,
+    }
+    expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 86_400_500 })
+  })
+
   it('counts what a dependency causes and not what the letter itself causes', () => {
     const opened = categories.filter(
       (category) => after(['a', 'b', 'c'].map((id) => failed(id, 0, category))).kind === 'open',

@@ -33,6 +33,17 @@ describe('judge', () => {
     expect(judged.fingerprint).toMatch(/^v1-[0-9a-f]{16}$/)
   })
 
+  it('knows what the other side asked to wait, though another error is around it', () => {
+    const limited = Object.assign(new Error('Too Many Requests'), { status: 429, retryAfter: 3600 })
+    const asked = (thrown: unknown): number | undefined =>
+      judge(thrown, 'orders', at).failure.retryAfterMs
+    expect(asked(new Error('sync failed', { cause: limited }))).toBe(3_600_000)
+    expect(asked(new AggregateError([new Error('a'), limited], 'all failed'))).toBe(3_600_000)
+    const own = Object.assign(new Error('busy', { cause: limited }), { retryAfter: 1 })
+    expect(asked(own)).toBe(1000)
+    expect(asked(new Error('sync failed'))).toBeUndefined()
+  })
+
   it('asks the rules of the user first', () => {
     const rules = [{ name: 'all', when: {}, category: 'resource' as const }]
     expect(judge(new Error('timed out'), 'orders', at, rules).category).toBe('resource')

@@ -1,5 +1,6 @@
 import type { Stored, Written } from '../../kafka/record.ts'
 import type { Delivery, Parcel } from '../../mailbox.ts'
+import { latestMs } from '../../letter/time.ts'
 
 /** The header that only our messages have: what Kafka has no place for, as JSON. */
 const ours = 'redrive'
@@ -134,4 +135,4 @@ const isTextIfAny = (value: unknown): boolean => value === undefined || typeof v
 
 /** Moments too: no date is later than this. */
 const isCountIfAny = (value: unknown): boolean =>
-  value === undefined || (typeof value === 'number' && value >= 0 && value <= 8.64e15)
+  value === undefined || (typeof value === 'number' && value >= 0 && value <= latestMs)

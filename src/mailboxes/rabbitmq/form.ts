@@ -2,6 +2,7 @@ import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../../errors.ts'
 import type { Delivery, Parcel } from '../../mailbox.ts'
 import { delayPrefix } from './names.ts'
+import { latestMs } from '../../letter/time.ts'
 
 /** What is remembered of a message from one delivery to the next. */
 export interface Memory {
@@ -183,9 +184,9 @@ const isCount = (value: unknown): value is number =>
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-/** Seconds by the protocol; many send milliseconds. */
+/** Seconds by the protocol; many send milliseconds. Absent: it is no moment, as where somebody counts in nanoseconds. */
 export function msOf(timestamp: unknown): number | undefined {
-  if (typeof timestamp !== 'number' || !(timestamp > 0)) return undefined
+  if (typeof timestamp !== 'number' || !(timestamp > 0 && timestamp <= latestMs)) return undefined
   return timestamp > 1e11 ? timestamp : timestamp * 1000
 }
 

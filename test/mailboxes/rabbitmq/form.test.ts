@@ -77,6 +77,14 @@ describe('copyOf', () => {
     expect(untried).toMatchObject({ deliveries: 2, failures: 1, firstReceivedMs: nowMs })
   })
 
+  it('remembers them of a message whose timestamp is no moment', () => {
+    const first = message({ messageId: 'theirs', timestamp: 1.7e18 })
+    const one = delivered(first)
+    expect(one).toMatchObject({ deliveries: 1, enqueuedMs: nowMs })
+    const two = delivered(message(copyOf(first, one, 'failed')))
+    expect(two).toMatchObject({ deliveries: 2, failures: 1, enqueuedMs: nowMs })
+  })
+
   it('counts what the server counts on top, and starts that anew', () => {
     const sent = publishingOf(parcel(), memory)
     const again = message({ ...sent, headers: { ...sent.headers, 'x-delivery-count': 2 } }, true)
