@@ -1,4 +1,6 @@
+import { checkContext, checkSize, jsonOf, metadataOf } from './capture/context.ts'
 import type { Clock } from './clock.ts'
+import { dropEdit, forgetEdits, keepEdit, newestEdit } from './edits.ts'
 import { RedriveError } from './errors.ts'
 import type { DeadLetter, Json, Priority } from './letter/letter.ts'
 import * as moves from './letter/moves.ts'
@@ -18,6 +20,7 @@ export interface AdminOptions {
   classifierRules: readonly Rule[]
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
   unknownRetries: number
+  maxPayloadBytes: number
   /** Tells the observers how a letter went. */
   announce: (letter: DeadLetter, change: moves.Change) => void
 }
@@ -78,7 +81,7 @@ export class Admin {
     )
   }
 
-  review(id: string, { decision, note, by }: ReviewInput): Promise<DeadLetter> {
+  async review(id: string, { decision, note, by }: ReviewInput): Promise<DeadLetter> {
     if (!['requeue', 'resolve', 'discard'].includes(decision))
       throw new RedriveError(
         'INVALID_INPUT',
@@ -103,22 +106,18 @@ export class Admin {
 
   /** Keeps what was there before in a record, so that it can be undone, and then makes the next version. */
   async edit(id: string, input: EditInput): Promise<DeadLetter> {
-    if (!input.by || !input.reason)
-      throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')
-    const payload = 'payload' in input ? encodePayload(input.payload, input.contentType) : undefined
+    const { payload, ...edited } = readEdit(input)
     return this.#act(
       id,
       'edit',
       input.by,
       async (letter, mover) => {
+        if (payload) checkSize(payload, letter.queue, this.#options.maxPayloadBytes)
         const values: moves.Edit = {
           ...(payload ? { payload: { ...payload, version: letter.payload.version + 1 } } : {}),
-          ...(input.headers ? { headers: input.headers } : {}),
-          ...(input.priority ? { priority: input.priority } : {}),
-          ...(input.tags ? { tags: input.tags } : {}),
-          ...(input.metadata ? { metadata: input.metadata } : {}),
+          ...edited,
         }
-        await this.#options.store.records.put('edit', editId(letter), before(letter, values))
+        await keepEdit(this.#options.store, letter, before(letter, values))
         return moves.edit(letter, mover, values)
       },
       input.reason,
@@ -128,8 +127,7 @@ export class Admin {
   /** Takes the newest edit back. The payload gets a new version with the bytes it had before. */
   async undoEdit(id: string, by: string): Promise<DeadLetter> {
     const { store } = this.#options
-    const edits = await store.records.list('edit', { prefix: `${id}:`, limit: 1000 })
-    const newest = edits.at(-1)
+    const newest = await newestEdit(store, id)
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
       id,
@@ -138,7 +136,7 @@ export class Admin {
       (current, mover) => moves.edit(current, mover, restored(current, newest.value)),
       'edit undone',
     )
-    await store.records.remove('edit', newest.id)
+    await dropEdit(store, newest.id)
     return letter
   }
 
@@ -152,6 +150,8 @@ export class Admin {
         `letter ${id} was taken by a worker or removed by someone else: look again`,
       )
     hub.emit({ type: 'removed', count: 1, by, letter })
+    // What is left when this fails, the sweep forgets.
+    await forgetEdits(store, id)
     return letter
   }
 
@@ -247,12 +247,30 @@ export class Admin {
   }
 }
 
-function editId(letter: DeadLetter): string {
-  return `${letter.id}:${String(letter.version).padStart(10, '0')}`
+/** What an edit says, checked as it is at the door, and of its own. */
+function readEdit(input: EditInput): moves.Edit {
+  const { by, reason, headers, priority, tags, metadata, contentType } = input
+  if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
+    throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')
+  const said = {
+    headers: headers ?? {},
+    tags: tags ?? [],
+    ...(priority === undefined ? {} : { priority }),
+    ...(contentType === undefined ? {} : { contentType }),
+  }
+  checkContext(said)
+  const type = contentType ?? undefined
+  return {
+    ...('payload' in input ? { payload: encodePayload(input.payload, type) } : {}),
+    ...(headers ? { headers: jsonOf(headers) as typeof headers } : {}),
+    ...(priority ? { priority } : {}),
+    ...(tags ? { tags: [...tags] } : {}),
+    ...(metadata ? { metadata: metadataOf(metadata) } : {}),
+  }
 }
 
 /** The fields that an edit is about to change, as they are now. */
-function before(letter: DeadLetter, values: moves.Edit): Json {
+function before(letter: DeadLetter, values: moves.Edit): { [key: string]: Json } {
   const kept: { [key: string]: Json } = {}
   if (values.payload) {
     const { bytes, contentType, lossy = false } = letter.payload

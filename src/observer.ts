@@ -43,7 +43,8 @@ export type Observer = (event: RedriveEvent) => unknown
 
 /**
  * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `trouble`
- * and never reaches the caller, and nothing waits for a listener.
+ * and never reaches the caller, nothing waits for a listener, and each gets a letter of its own, from which it may
+ * take away what it likes.
  */
 export class ObserverHub {
   readonly #all = new Set<Observer>()
@@ -69,7 +70,7 @@ export class ObserverHub {
 
   #tell(listener: Observer, event: RedriveEvent): void {
     try {
-      const returned = listener(event)
+      const returned = listener(apart(event))
       if (returned instanceof Promise)
         returned.catch((error: unknown) => this.#complain(event, error))
     } catch (error) {
@@ -82,4 +83,11 @@ export class ObserverHub {
     if (event.type !== 'trouble')
       this.emit({ type: 'trouble', during: `observer of ${event.type}`, error })
   }
+}
+
+/** With a copy of the letter. It is not deep: letters are large, and events are many. */
+function apart(event: RedriveEvent): RedriveEvent {
+  if (!('letter' in event) || !event.letter) return event
+  const { letter } = event
+  return { ...event, letter: { ...letter, payload: { ...letter.payload } } }
 }

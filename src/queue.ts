@@ -78,7 +78,7 @@ export class DeadLetterQueue {
   readonly #sweeper: Sweeper
   readonly #alerts: AlertMonitor | undefined
   readonly #admin: Admin
-  #closed = false
+  #closing: Promise<void> | undefined
 
   /** Opens the store, creating it when it is not there, and checks the options. Nothing runs before `start()`. */
   static async open(store: string | Store, options: QueueOptions = {}): Promise<DeadLetterQueue> {
@@ -141,6 +141,7 @@ export class DeadLetterQueue {
       : undefined
     this.#admin = new Admin({
       ...judging,
+      maxPayloadBytes: settings.maxPayloadBytes,
       announce: (letter, change) => announce(letter, change, this.#hub),
     })
     this.#hub.on('captured', (event) => this.#expect(event))
@@ -175,13 +176,24 @@ export class DeadLetterQueue {
 
   /**
    * Wraps a function: its failures are kept, and retried by calling it again with the same input. The original
-   * error is rethrown once the letter is stored. `run` is there on retries only.
+   * error is rethrown once the letter is stored; with `rethrow: false`, the call then resolves with undefined. `run` is there on
+   * retries only.
    */
   guard<A, R>(
     queue: string,
     fn: (input: A, run?: Run<A>) => Promise<R>,
+    options?: GuardSettings<A> & { rethrow?: true },
+  ): (input: A) => Promise<R>
+  guard<A, R>(
+    queue: string,
+    fn: (input: A, run?: Run<A>) => Promise<R>,
+    options: GuardSettings<A>,
+  ): (input: A) => Promise<R | undefined>
+  guard<A, R>(
+    queue: string,
+    fn: (input: A, run?: Run<A>) => Promise<R>,
     options: GuardSettings<A> = {},
-  ): (input: A) => Promise<R> {
+  ): (input: A) => Promise<R | undefined> {
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
     return guarded(async (input: A) => fn(input), {
@@ -244,12 +256,10 @@ export class DeadLetterQueue {
     await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop(), this.#alerts?.stop()])
   }
 
-  /** Stops, and closes the store. Safe twice. */
-  async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    await this.stop()
-    await this.#store.close()
+  /** Stops, and closes the store. Safe twice: all calls wait for the same end. */
+  close(): Promise<void> {
+    this.#closing ??= this.stop().then(() => this.#store.close())
+    return this.#closing
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -313,9 +323,9 @@ export class DeadLetterQueue {
   }
 
   async health(): Promise<Health> {
-    const { started: running, active } = this.#redelivery
+    const { started: running, active, stuck } = this.#redelivery
     const alerts = (await this.#alerts?.raised()) ?? []
-    return readHealth(this.#store, { running, active }, alerts, this.#spool)
+    return readHealth(this.#store, { running, active }, stuck, alerts, this.#spool)
   }
 
   // act on one
@@ -364,7 +374,7 @@ export class DeadLetterQueue {
     return this.#admin.remove(id, by)
   }
 
-  /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number that `tally` shows. */
+  /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number of them. */
   async clear(filter: LetterFilter, options: { confirm: number; by?: string }): Promise<number> {
     return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
   }
@@ -389,6 +399,6 @@ export class DeadLetterQueue {
   }
 
   #mustBeOpen(): void {
-    if (this.#closed) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
+    if (this.#closing) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
   }
 }

@@ -1,17 +1,63 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { isFailedResult } from './letter/result.ts'
+
+/** A letter being run again, and what failed on the way and may still need a letter of its own. */
+interface Redelivery {
+  letter: { id: string; queue: string }
+  /** What was started by it, such as a timer, may live on and is no part of it then. */
+  over: boolean
+  left: (() => Promise<unknown>)[]
+}
 
 /**
- * Whether the current call runs inside a redelivery. The doors look here: work that fails inside a retry already
- * has its letter, and must not get a second one.
+ * Whether the current call runs inside a redelivery. The doors look here: work that fails inside a retry, and makes it
+ * fail, is done again with it, and must not get a second letter.
  */
-const current = new AsyncLocalStorage<string>()
+const current = new AsyncLocalStorage<Redelivery>()
 
-/** Runs `fn` as part of the redelivery of this letter. */
-export function insideRedelivery<T>(letterId: string, fn: () => T): T {
-  return current.run(letterId, fn)
+/**
+ * Runs `fn` as the redelivery of this letter. When it ends well, failures that it caught get letters of their own, before
+ * this resolves: nobody would run that work again.
+ */
+export async function insideRedelivery<T>(
+  letter: { id: string; queue: string },
+  fn: () => Promise<T>,
+): Promise<T> {
+  const redelivery: Redelivery = { letter, over: false, left: [] }
+  try {
+    const value = await current.run(redelivery, fn)
+    redelivery.over = true
+    // Those who keep them tell of trouble themselves.
+    if (!isFailedResult(value)) await Promise.allSettled(redelivery.left.map((keep) => keep()))
+    return value
+  } finally {
+    redelivery.over = true
+  }
 }
 
 /** The id of the letter being redelivered, or undefined outside of a redelivery. */
 export function redelivering(): string | undefined {
-  return current.getStore()
+  return running()?.letter.id
+}
+
+/**
+ * Keeps a failure of work of this queue: at once, or inside a redelivery once that has ended well. A failure of the
+ * queue that is redelivered is the failure of its letter, and is not kept. False: not kept yet, if ever.
+ */
+export async function keepUnlessRetried(
+  queue: string,
+  keep: () => Promise<unknown>,
+): Promise<boolean> {
+  const redelivery = running()
+  if (!redelivery) {
+    await keep()
+    return true
+  }
+  if (redelivery.letter.queue !== queue) redelivery.left.push(keep)
+  return false
+}
+
+function running(): Redelivery | undefined {
+  const redelivery = current.getStore()
+  return redelivery?.over ? undefined : redelivery
 }

@@ -249,12 +249,13 @@ export interface Health {
 export async function readHealth(
   store: Store,
   processor: Health['processor'],
+  stuck: { all: boolean; problems: string[] },
   alerts: Alert[],
   spool: (() => Promise<SpoolStatus>) | undefined,
 ): Promise<Health> {
   const found = await store.health()
   const raised = alerts.map(({ name, summary }) => `${name}: ${summary}`)
-  const problems = [...found.problems, ...raised]
-  const health = { ok: found.ok, store: found, processor, alerts, problems }
+  const problems = [...found.problems, ...raised, ...stuck.problems]
+  const health = { ok: found.ok && !stuck.all, store: found, processor, alerts, problems }
   return spool ? { ...health, spool: await spool() } : health
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../src/errors.ts'
 import { decodePayload } from '../src/letter/payload.ts'
 import { immediate } from '../src/policy/backoff.ts'
 import { aQueue, forbidden, refused } from './a-queue.ts'
@@ -70,6 +71,94 @@ describe('Admin', () => {
     expect(decodePayload(undone.payload)).toEqual({ to: 'wrong' })
     expect(undone).toMatchObject({ tags: ['old'], payload: { version: 3 } })
     await expect(dlq.undoEdit(id, 'mia')).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it.each([
+    ['a priority that is none', { priority: 'urgent' }, 'INVALID_INPUT'],
+    ['tags that are no texts', { tags: [1] }, 'INVALID_INPUT'],
+    ['tags in one text', { tags: 'abc' }, 'INVALID_INPUT'],
+    ['headers that are no texts', { headers: { a: 1 } }, 'INVALID_INPUT'],
+    ['a content type that is no text', { payload: 'x', contentType: 5 }, 'INVALID_INPUT'],
+    ['nobody who did it', { by: 5 }, 'INVALID_INPUT'],
+    ['a payload that is too large', { payload: 'x'.repeat(200) }, 'TOO_LARGE'],
+  ])('edit refuses %s, and changes nothing', async (_name, edit, code) => {
+    const { dlq } = await aQueue({ maxPayloadBytes: 100 })
+    const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused())
+    const before = await dlq.get(id)
+    const refusal = dlq.edit(id, { reason: 'r', by: 'mia', ...edit } as never)
+    await expect(refusal).rejects.toMatchObject({ code })
+    expect(await dlq.get(id)).toEqual(before)
+    await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('edits that come at the same time can all be undone', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: 'first' }, refused(), { tags: ['red'] })
+    await Promise.all([
+      dlq.edit(id, { payload: 'second', reason: 'r', by: 'mia' }),
+      dlq.edit(id, { tags: ['blue'], reason: 'r', by: 'tom' }),
+    ])
+    await dlq.undoEdit(id, 'mia')
+    const letter = await dlq.undoEdit(id, 'mia')
+    expect(decodePayload(letter.payload)).toBe('first')
+    expect(letter.tags).toEqual(['red'])
+  })
+
+  it('edit keeps metadata as the door does, whatever it holds, and apart from what was given', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    const metadata: { [key: string]: unknown } = { big: 1n }
+    metadata['self'] = metadata
+    const tags = ['one']
+    await dlq.edit(id, { metadata: metadata as never, tags, reason: 'r', by: 'mia' })
+    tags.push('two')
+    expect(await dlq.get(id)).toMatchObject({
+      tags: ['one'],
+      metadata: { big: { $: ['bigint', '1'] } },
+    })
+  })
+
+  it.each([
+    [{ a: 1 }, 'application/json'],
+    ['text', 'application/json'],
+    [Buffer.from('x'), 'application/octet-stream'],
+  ])(
+    'edit takes a content type of null for none, as the door does: %j',
+    async (payload, contentType) => {
+      const { dlq } = await aQueue()
+      const said = { contentType: null as never }
+      const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), said)
+      const letter = await dlq.edit(id, { payload, ...said, reason: 'r', by: 'mia' })
+      expect(letter.payload).toMatchObject({ contentType, version: 2 })
+    },
+  )
+
+  it('review rejects a decision that is none, and never throws', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
+    const review = dlq.review(id, { decision: 'approve' as never, by: 'tom' })
+    await expect(review).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('remove leaves nothing of what the letter ever was', async () => {
+    const { dlq, store } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: 'of a person' }, refused())
+    await dlq.edit(id, { payload: 'of nobody', reason: 'r', by: 'mia' })
+    expect(await store.records.list('edit')).toHaveLength(1)
+    await dlq.remove(id, 'mia')
+    expect(await store.records.list('edit')).toEqual([])
+  })
+
+  it('remove tells that the letter is gone, though what it was could not be forgotten at once', async () => {
+    const { dlq, store, heard } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: 'of a person' }, refused())
+    await dlq.edit(id, { payload: 'of nobody', reason: 'r', by: 'mia' })
+    const list = store.records.list.bind(store.records)
+    store.records.list = () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'away'))
+    await expect(dlq.remove(id, 'mia')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    store.records.list = list
+    expect(await dlq.get(id)).toBeUndefined()
+    expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
   })
 
   it('an edited payload is what the handler gets', async () => {

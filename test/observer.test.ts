@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ObserverHub, type RedriveEvent } from '../src/observer.ts'
+import { aLetter } from '../src/testing/a-letter.ts'
 
 const evicted: RedriveEvent = { type: 'evicted', count: 1 }
 
@@ -26,6 +27,25 @@ describe('ObserverHub', () => {
     hub.on('trouble', (event) => heard.push(event.type === 'trouble' ? event.during : ''))
     hub.emit(evicted)
     expect(heard).toEqual(['observer of evicted', 'second'])
+  })
+
+  it('gives each listener a letter of its own to take things away from', () => {
+    const hub = new ObserverHub()
+    const letter = aLetter()
+    const whole = structuredClone(letter)
+    const heard: unknown[] = []
+    hub.on('*', (event) => {
+      if (!('letter' in event) || !event.letter) return
+      const { payload, ...redacted }: Partial<typeof letter> = event.letter
+      Object.assign(event.letter, { metadata: {}, queue: 'redacted' })
+      delete (payload as Partial<typeof letter.payload>).bytes
+      Reflect.deleteProperty(event.letter, 'payload')
+      heard.push(redacted.id)
+    })
+    hub.on('captured', (event) => heard.push(event))
+    hub.emit({ type: 'captured', letter })
+    expect(heard).toEqual([whole.id, { type: 'captured', letter: whole }])
+    expect(letter).toEqual(whole)
   })
 
   it('catches a rejecting listener, and does not go round when the listener of trouble is broken too', async () => {

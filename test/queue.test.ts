@@ -33,6 +33,12 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(letter.retryAt).toBeUndefined()
   })
 
+  it('tells of a letter that is parked at once, too', async () => {
+    const { dlq, heard } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'send-mail' }, forbidden())
+    expect(heard('parked').map(({ letter }) => letter.id)).toEqual([id])
+  })
+
   it('gives back the letter that is kept already when the same id is captured again', async () => {
     const { dlq, heard } = await aQueue()
     const id = '0198c0de-0000-7000-8000-000000000001'
@@ -323,6 +329,46 @@ describe('DeadLetterQueue.start and stop', () => {
     expect(signal?.aborted).toBe(true)
     expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 0, epoch: 1 })
     expect(heard('released')).toHaveLength(1)
+  })
+
+  it.each<[string, (reason: Error) => unknown, unknown]>([
+    ['throws', (reason) => Promise.reject(reason), [1, 2]],
+    ['returns that it failed', (error) => ({ ok: false, error }), [1, 2]],
+    ['returns what remains', (error) => ({ ok: false, error, remaining: [2] }), [2]],
+  ])('gives back, uncounted, a run that %s once its signal aborts', async (_how, answer, left) => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    dlq.handle('a', async ({ signal }) => {
+      const aborted = deferred()
+      signal.addEventListener('abort', () => aborted.resolve())
+      await aborted.promise
+      return answer(signal.reason as Error)
+    })
+    dlq.start()
+    const { id } = await dlq.enqueue({ type: 'a', payload: [1, 2] }, refused(), { maxRetries: 1 })
+    await clock.advance(10)
+    const stopped = dlq.stop({ drainMs: 1000 })
+    await clock.advance(1000)
+    await stopped
+    const letter = (await dlq.get(id))!
+    expect(letter).toMatchObject({ state: 'pending', retries: 0, category: 'network' })
+    expect(decodePayload(letter.payload)).toEqual(left)
+    expect(heard('released')).toHaveLength(1)
+  })
+
+  it('waits for running handlers on every call of close', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const work = deferred()
+    const ended: string[] = []
+    dlq.handle('a', () => work.promise.then(() => ended.push('handler')))
+    dlq.start()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(10)
+    const first = dlq.close().then(() => ended.push('first'))
+    const second = dlq.close().then(() => ended.push('second'))
+    await clock.advance(10)
+    work.resolve()
+    await Promise.all([first, second])
+    expect(ended).toEqual(['handler', 'first', 'second'])
   })
 
   it('closes with `await using`', async () => {

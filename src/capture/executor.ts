@@ -5,7 +5,7 @@ import { nearest } from '../nearest.ts'
 import { never } from '../policy/backoff.ts'
 import type { BreakerState } from '../policy/breaker.ts'
 import type { Rule } from '../policy/classify.ts'
-import { redelivering } from '../redelivering.ts'
+import { keepUnlessRetried } from '../redelivering.ts'
 import type { Door } from './capture.ts'
 import { checkContext, checkQueueName, type CaptureContext } from './context.ts'
 import { operationCapture, type OperationInput } from './operation.ts'
@@ -57,7 +57,8 @@ export class ResilientExecutor {
   /**
    * Runs the operation by the policy. When it fails for good and no fallback answers, its letter is kept, and then the
    * very error that the operation threw last is rethrown; trouble with keeping the letter never hides it. Inside a
-   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made.
+   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made, unless its
+   * handler catches the failure and ends well.
    */
   async execute<T>(
     policyName: string,
@@ -111,7 +112,7 @@ export class ResilientExecutor {
         if (error !== thrown)
           hub.emit({ type: 'trouble', during: `fallback of ${policy.name}`, error })
       }
-    if (redelivering() === undefined) await this.#keep(policy, call, thrown, context)
+    await this.#keep(policy, call, thrown, context)
     throw thrown
   }
 
@@ -126,12 +127,14 @@ export class ResilientExecutor {
     const asked: CaptureContext = replayable
       ? context
       : { ...context, policy: never(), tags: [...(context.tags ?? []), 'not-replayable'] }
+    const { door, hub } = this.#parts
+    const trouble = (error: unknown): void =>
+      hub.emit({ type: 'trouble', during: `capture of ${type}`, error })
     try {
-      await this.#parts.door.capture(
-        operationCapture({ ...operation, type }, thrown, { ...asked, attempts }),
-      )
+      const captured = operationCapture({ ...operation, type }, thrown, { ...asked, attempts })
+      await keepUnlessRetried(type, () => door.capture(captured).catch(trouble))
     } catch (error) {
-      this.#parts.hub.emit({ type: 'trouble', during: `capture of ${type}`, error })
+      trouble(error)
     }
   }
 }

@@ -1,9 +1,9 @@
-import { RedriveError } from '../errors.ts'
-import type { DeadLetter, Json, Source } from '../letter/letter.ts'
+import { hasCode, RedriveError } from '../errors.ts'
+import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
-import { isFailedResult } from '../letter/result.ts'
+import { failedResultOf } from '../letter/result.ts'
 import type { ObserverHub } from '../observer.ts'
-import { redelivering } from '../redelivering.ts'
+import { keepUnlessRetried } from '../redelivering.ts'
 import type { Captured, Door } from './capture.ts'
 import { checkContext, checkQueueName, jsonOf, type CaptureContext } from './context.ts'
 
@@ -29,11 +29,18 @@ export function operationCapture(
   const source: Source = {
     kind: 'operation',
     type,
-    ...(method === undefined ? {} : { method }),
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(method === undefined ? {} : { method: textOf('method', method) }),
+    ...(endpoint === undefined ? {} : { endpoint: textOf('endpoint', endpoint) }),
     ...(around === undefined ? {} : { context: jsonOf(around) }),
   }
-  return { queue, source, payload: encodePayload(payload, context.contentType), thrown, context }
+  const encoded = encodePayload(payload, context.contentType ?? undefined)
+  return { queue, source, payload: encoded, thrown, context }
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value === 'string') return value
+  if (value instanceof URL) return value.href
+  throw new RedriveError('INVALID_INPUT', `${name} of an operation must be a text`)
 }
 
 export interface GuardOptions {
@@ -49,17 +56,24 @@ export interface GuardOptions {
  * Wraps a function so that its failures are kept. The input is encoded before the function runs, so that the
  * letter holds what was passed in, whatever the function did to it. The original error is rethrown once the letter is stored;
  * trouble with storing never hides it. Inside a redelivery the failure belongs to the letter that is being
- * redelivered, so no other letter is made.
+ * redelivered, so no other letter is made, unless its handler catches the failure and ends well.
  */
 export function guarded<A, R>(
   fn: (input: A) => Promise<R>,
   options: GuardOptions,
-): (input: A) => Promise<R> {
-  const keep = async (captured: Captured, thrown: unknown): Promise<DeadLetter | undefined> => {
+): (input: A) => Promise<R | undefined> {
+  const trouble = (error: unknown): void =>
+    options.hub.emit({ type: 'trouble', during: `capture of ${options.queue}`, error })
+  const keep = async (
+    { problem, ...captured }: Held,
+    thrown: unknown,
+    rest?: Payload,
+  ): Promise<DeadLetter | undefined> => {
+    if (problem !== undefined) trouble(problem)
     try {
-      return await options.door.capture({ ...captured, thrown })
+      return await captureRest(options.door, { ...captured, thrown }, rest, trouble)
     } catch (error) {
-      options.hub.emit({ type: 'trouble', during: `capture of ${options.queue}`, error })
+      trouble(error)
       if (!options.rethrow)
         throw new RedriveError(
           'STORE_UNAVAILABLE',
@@ -70,21 +84,50 @@ export function guarded<A, R>(
     }
   }
   return async (input) => {
-    if (redelivering() !== undefined) return fn(input)
-    const captured = operationCapture(
-      { type: options.queue, payload: input },
-      undefined,
-      options.contextOf?.(input),
-    )
+    const held = holdInput(input, options)
     let result: R
     try {
       result = await fn(input)
     } catch (error) {
-      await keep(captured, error)
-      if (options.rethrow) throw error
-      return undefined as R
+      const kept = await keepUnlessRetried(options.queue, () => keep(held, error))
+      if (options.rethrow || !kept) throw error
+      return undefined
     }
-    if (isFailedResult(result)) await keep(captured, result.error)
+    const said = failedResultOf(result)
+    if (said) {
+      const { error, remaining } = said
+      const rest = remaining === undefined ? undefined : encodePayload(remaining)
+      await keepUnlessRetried(options.queue, () => keep(held, error, rest))
+    }
     return result
+  }
+}
+
+/** With what remains, or with all of it when that is too large: what is done twice is not lost. */
+async function captureRest(
+  door: Door,
+  captured: Captured,
+  rest: Payload | undefined,
+  trouble: (error: unknown) => void,
+): Promise<DeadLetter> {
+  try {
+    return await door.capture(rest ? { ...captured, payload: rest } : captured)
+  } catch (error) {
+    if (!rest || !hasCode(error, 'TOO_LARGE')) throw error
+    trouble(error)
+    return door.capture(captured)
+  }
+}
+
+/** What a failure would be kept as, and what was wrong with what was said about it. */
+type Held = Captured & { problem?: unknown }
+
+/** A mistake in what is said about a failure costs neither the call nor the letter. */
+function holdInput(input: unknown, { queue, contextOf }: GuardOptions): Held {
+  const operation = { type: queue, payload: input }
+  try {
+    return operationCapture(operation, undefined, contextOf?.(input))
+  } catch (problem) {
+    return { ...operationCapture(operation, undefined), problem }
   }
 }

@@ -8,7 +8,7 @@ import type { QueuePolicy } from '../options.ts'
 import { neverAgain } from '../policy/backoff.ts'
 import type { Rule } from '../policy/classify.ts'
 import { judge } from '../policy/judge.ts'
-import { redelivering } from '../redelivering.ts'
+import { keepUnlessRetried, redelivering } from '../redelivering.ts'
 import type { Door } from './capture.ts'
 import {
   readStrategy,
@@ -184,14 +184,21 @@ export class WorkflowGuard<T = unknown> {
     return judge(error, this.#settings.name, toTimestamp(clock.now()), rules).category
   }
 
-  /** What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried. */
+  /**
+   * What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried, unless its
+   * handler ends well all the same.
+   */
   async #keepIfWanted(held: HeldTask, failure: WorkflowFailure): Promise<Enqueuing> {
     const letterId = redelivering()
-    if (letterId !== undefined)
-      return {
-        ...this.#skip('inside-a-retry', `it belongs to letter ${letterId}, which is being retried`),
-        ok: false,
-      }
+    if (letterId === undefined) return this.#keepByStrategy(held, failure)
+    await keepUnlessRetried(this.#settings.name, () => this.#keepByStrategy(held, failure))
+    return {
+      ...this.#skip('inside-a-retry', `it belongs to letter ${letterId}, which is being retried`),
+      ok: false,
+    }
+  }
+
+  async #keepByStrategy(held: HeldTask, failure: WorkflowFailure): Promise<Enqueuing> {
     const strategy = this.#strategy
     if (strategy === 'disabled' || strategy === 'manual')
       return this.#skip(strategy, details[strategy])

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { RedriveError } from '../errors.ts'
+import { hasCode, RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { failedResultOf, type FailedResult } from '../letter/result.ts'
@@ -8,6 +8,7 @@ import type { ObserverHub } from '../observer.ts'
 import type { Rule } from '../policy/classify.ts'
 import { decideClaimed } from '../policy/decide.ts'
 import { understand } from '../policy/judge.ts'
+import { Roll, type OnRoll } from '../passing/roll.ts'
 import type { Store } from '../store.ts'
 import { Alarm } from '../alarm.ts'
 import { Brakes, type BrakeOptions } from './brakes.ts'
@@ -24,11 +25,15 @@ export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
   classifierRules: readonly Rule[]
 }
 
-interface Running {
+interface Running extends OnRoll {
   letter: DeadLetter
   held: Held
   /** Set when the run was given back: whatever it still answers is ignored. */
   givenBack: boolean
+}
+
+interface Settling extends OnRoll {
+  done: Promise<void>
 }
 
 /**
@@ -46,10 +51,10 @@ export class Redelivery {
   readonly #leases: LeaseKeeper
   readonly #brakes: Brakes
   readonly #alarm: Alarm
-  readonly #running = new Set<Running>()
-  readonly #settling = new Set<Promise<unknown>>()
-  /** Handlers that ignored their aborted signal and still run. */
-  #stuck = 0
+  readonly #running = new Roll<Running>()
+  readonly #settling = new Roll<Settling>()
+  /** Letters whose handlers ignored their aborted signal and still run. Each keeps a slot. */
+  readonly #stuck = new Set<DeadLetter>()
   #started = false
   /** Whether the last word was start or stop. */
   #wanted = false
@@ -81,6 +86,15 @@ export class Redelivery {
   /** How many handlers run now. */
   get active(): number {
     return this.#running.size
+  }
+
+  /** How many slots handlers keep that ran out of time and ignore it, and in words what to do about them. */
+  get stuck(): { all: boolean; problems: string[] } {
+    const { maxConcurrent } = this.#options
+    const count = this.#stuck.size
+    const queues = [...new Set([...this.#stuck].map(({ queue }) => queue))].join(', ')
+    const problem = `${count} of ${maxConcurrent} slots (maxConcurrent) are kept by handlers of ${queues} that ran out of time and ignore run.signal: let them end when it aborts, and restart this process`
+    return { all: count >= maxConcurrent, problems: count > 0 ? [problem] : [] }
   }
 
   get queues(): string[] {
@@ -126,11 +140,11 @@ export class Redelivery {
     this.#alarm.off()
     await this.#pumping
     if (!(await this.#emptyWithin(drainMs))) {
-      for (const { held } of this.#running) held.controller.abort(this.#stopReason)
+      for (const { held } of this.#running.list()) held.controller.abort(this.#stopReason)
       if (!(await this.#emptyWithin(Math.min(this.#options.graceMs, drainMs))))
         await this.#giveBackAll()
     }
-    await Promise.allSettled(this.#settling)
+    await Promise.allSettled(this.#settling.list().map(({ done }) => done))
   }
 
   /** A letter falls due at this moment: be awake then. */
@@ -171,7 +185,7 @@ export class Redelivery {
     return unsettled
       ? 0
       : Math.min(
-          maxConcurrent - this.#running.size - Math.min(this.#stuck, maxConcurrent),
+          maxConcurrent - this.#running.size - Math.min(this.#stuck.size, maxConcurrent),
           claimBatch,
         )
   }
@@ -199,8 +213,9 @@ export class Redelivery {
   #begin(letter: DeadLetter, leaseEndsMs: number): void {
     const controller = new AbortController()
     const { worker } = this.#options
-    const held: Held = { id: letter.id, epoch: letter.epoch, worker, leaseEndsMs, controller }
-    const running: Running = { letter, held, givenBack: false }
+    const { id, epoch } = letter
+    const held: Held = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
+    const running: Running = { letter, held, givenBack: false, at: 0 }
     this.#running.add(running)
     this.#leases.hold(held)
     this.#brakes.begin(letter)
@@ -216,14 +231,15 @@ export class Redelivery {
     const verdict = this.#brakes.end(letter, outcome)
     if (running.givenBack) return
     this.#running.delete(running)
-    const settled = this.#settle(letter, verdict, durationMs).finally(() => {
+    const done = this.#settle(letter, verdict, durationMs).finally(() => {
       this.#leases.letGo(held)
-      this.#settling.delete(settled)
+      this.#settling.delete(settling)
       if (this.#settling.size === 0 && this.#running.size === 0)
         for (const tell of this.#idle.splice(0)) tell()
       this.#pump()
     })
-    this.#settling.add(settled)
+    const settling: Settling = { done, at: 0 }
+    this.#settling.add(settling)
     this.#pump()
   }
 
@@ -261,24 +277,30 @@ export class Redelivery {
       graceMs,
       controller: held.controller,
     })
-    if (outcome.kind === 'failed' && held.controller.signal.reason === this.#stopReason)
-      return { kind: 'released' }
-    return this.#verdictOf(outcome, letter, timeoutMs)
+    return this.#verdictOf(outcome, letter, timeoutMs, held.controller.signal)
   }
 
-  #verdictOf(outcome: Outcome, letter: DeadLetter, timeoutMs: number): Verdict {
+  #verdictOf(
+    outcome: Outcome,
+    letter: DeadLetter,
+    timeoutMs: number,
+    { reason }: AbortSignal,
+  ): Verdict {
     if (outcome.kind === 'timed-out') {
-      this.#stuck++
+      this.#stuck.add(letter)
       this.#hub.emit({ type: 'stuck', letter, overdueMs: this.#options.graceMs })
       void outcome.late.finally(() => {
-        this.#stuck--
+        this.#stuck.delete(letter)
         this.#pump()
       })
       return this.#failed(letter, new HandlerTimeout(timeoutMs))
     }
-    if (outcome.kind === 'failed') return this.#failed(letter, outcome.error)
-    const said = failedResultOf(outcome.value)
-    return said ? this.#failed(letter, said.error, said) : { kind: 'resolved' }
+    const failed = outcome.kind === 'failed' ? outcome : failedResultOf(outcome.value)
+    if (!failed) return { kind: 'resolved' }
+    const said = 'ok' in failed ? failed : undefined
+    // What ends because we asked it to says nothing about what it needs.
+    const isOurs = reason === this.#stopReason || isLoss(reason, failed.error)
+    return isOurs ? { kind: 'released', said } : this.#failed(letter, failed.error, said)
   }
 
   #failed(letter: DeadLetter, error: unknown, said?: FailedResult): Verdict {
@@ -294,8 +316,8 @@ export class Redelivery {
   }
 
   async #giveBackAll(): Promise<void> {
-    const left = [...this.#running]
-    this.#running.clear()
+    const left = this.#running.list()
+    for (const running of left) this.#running.delete(running)
     for (const running of left) running.givenBack = true
     await Promise.all(
       left.map(async ({ letter, held }) => {
@@ -321,4 +343,10 @@ export class Redelivery {
   #trouble(during: string, error: unknown): void {
     this.#hub.emit({ type: 'trouble', during, error })
   }
+}
+
+/** Whether a handler failed only because it was told that its lease is lost. */
+function isLoss(reason: unknown, error: unknown): boolean {
+  if (!hasCode(reason, 'LEASE_LOST')) return false
+  return error === reason || (error instanceof Error && error.name === 'AbortError')
 }

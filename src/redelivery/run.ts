@@ -19,7 +19,7 @@ export interface Run<Input = unknown> {
 
 /**
  * Runs a letter again. Returning means resolved; throwing, or returning `{ ok: false, error }`, means failed. With
- * `remaining` beside the error, the next run gets that as its input.
+ * `remaining` beside the error, the next run gets that as its input, unless it is too large to be kept.
  */
 export type Handler = (run: Run) => unknown
 
@@ -46,7 +46,7 @@ export async function runHandler(
   limits: { clock: Clock; timeoutMs: number; graceMs: number; controller: AbortController },
 ): Promise<Outcome> {
   const { clock, timeoutMs, graceMs, controller } = limits
-  const work: Promise<Outcome> = insideRedelivery(run.letter.id, async () => handler(run)).then(
+  const work: Promise<Outcome> = insideRedelivery(run.letter, async () => handler(run)).then(
     (value): Outcome => ({ kind: 'done', value }),
     (error: unknown): Outcome => ({ kind: 'failed', error }),
   )

@@ -1,4 +1,5 @@
 import { sleep, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Failure, Payload } from '../letter/letter.ts'
 import {
   exhaust,
@@ -27,6 +28,7 @@ export interface SettleOptions {
   backoffs: Record<string, (retry: number, failure: Failure) => number>
   unknownRetries: number
   leaseMs: number
+  maxPayloadBytes: number
 }
 
 /** What became of a run. */
@@ -36,21 +38,21 @@ export type Verdict =
   | ({ kind: 'failed'; said?: FailedResult | undefined; putOffMs?: number } & Understood)
   /** Must not run: too often already, unreadable, too late. */
   | { kind: 'unfit'; parking: Parking }
-  /** Given back without being counted. */
-  | { kind: 'released' }
+  /** Given back without being counted, with what remains of it if the run said so. */
+  | { kind: 'released'; said?: FailedResult | undefined }
 
 /** The change that a verdict asks for, by the worker that holds the lease. */
 function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions): Change {
   const nowMs = options.clock.now()
   const by: Mover = { at: toTimestamp(nowMs), actor: options.worker, guard: 'epoch' }
   if (verdict.kind === 'resolved') return resolve(letter, by)
-  if (verdict.kind === 'released') return release(letter, by)
   if (verdict.kind === 'unfit')
     return park(letter, { ...by, note: verdict.parking.note }, verdict.parking)
-  const { judged, template, said, putOffMs } = verdict
-  const payload = remainingPayload(letter, said)
+  const { payload, note } = remainsOf(letter, verdict.said, options)
+  const mover = note === undefined ? by : { ...by, note }
+  if (verdict.kind === 'released') return release(letter, mover, { payload })
+  const { judged, template, putOffMs } = verdict
   const to = { judged, payload }
-  const mover = payload ? { ...by, note: said?.note ?? partlyDone } : by
   if (putOffMs !== undefined) {
     const retryAt = toTimestamp(nowMs + putOffMs)
     return putOff(letter, { note: outage, ...mover }, { ...to, retryAt, backoffMs: putOffMs })
@@ -74,12 +76,28 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
 
 const outage = 'what it needs is down: put off, and not counted'
 const partlyDone = 'part of it is done: the next run gets what remains'
+const tooLarge = 'what remains is too large to be kept: the next run gets all of it again'
 
-/** The next version of the payload, when the run said what remains. What was lost before stays lost. */
-function remainingPayload(letter: DeadLetter, said?: FailedResult): Payload | undefined {
-  if (said?.remaining === undefined) return undefined
-  const { version, lossy } = letter.payload
-  return { ...encodePayload(said.remaining), version: version + 1, ...(lossy ? { lossy } : {}) }
+/**
+ * The next version of the payload, when the run said what remains, and what the history says of it. What was lost before stays
+ * lost. What is too large, and larger than what the letter has, is not tried on the store: it may refuse it each time.
+ */
+function remainsOf(
+  letter: DeadLetter,
+  said: FailedResult | undefined,
+  { hub, maxPayloadBytes }: SettleOptions,
+): { payload?: Payload; note?: string } {
+  if (said?.remaining === undefined) return {}
+  const { version, lossy, size } = letter.payload
+  const remaining = encodePayload(said.remaining)
+  if (remaining.size > Math.max(maxPayloadBytes, size)) {
+    const problem = `what remains of ${letter.queue} has ${remaining.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): let it say a reference instead`
+    const error = new RedriveError('TOO_LARGE', problem)
+    hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
+    return { note: tooLarge }
+  }
+  const payload = { ...remaining, version: version + 1, ...(lossy ? { lossy } : {}) }
+  return { payload, note: said.note ?? partlyDone }
 }
 
 /**

@@ -323,10 +323,25 @@ describe('inside a redelivery', () => {
     const error = http(503)
     const operation = failing(error, error, error)
     const context = { operation: { payload: 1 } }
-    const call = insideRedelivery('a-letter', () => executor.execute('llm', operation, context))
+    const call = insideRedelivery({ id: 'a-letter', queue: 'outer' }, () =>
+      executor.execute('llm', operation, context),
+    )
     expect(await errorOf(call)).toBe(error)
     expect(operation.runs).toBe(3)
     expect(await letters()).toEqual([])
+  })
+
+  it('a failure that the handler catches gets a letter of its own', async () => {
+    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+    const input = { prompt: 'hi' }
+    const context = { operation: { payload: input } }
+    await insideRedelivery({ id: 'a-letter', queue: 'outer' }, async () => {
+      await errorOf(executor.execute('llm', failing(http(503)), context))
+      input.prompt = 'changed'
+    })
+    const [letter] = await letters()
+    expect(letter).toMatchObject({ queue: 'llm_call', failure: { status: 503 } })
+    expect(Buffer.from(letter!.payload.bytes).toString()).toBe('{"prompt":"hi"}')
   })
 
   it('a handler that uses the executor fails and resolves the one letter there is', async () => {

@@ -139,6 +139,25 @@ describe('a retry', () => {
     await dlq.close()
   })
 
+  it('of another queue that ends well all the same has the failed task kept first', async () => {
+    const { dlq, clock, events } = await aQueue({ backoff: immediate() })
+    const guard = dlq.workflow()
+    dlq.handle('outer', async ({ input }) => {
+      await guard.run(input as WorkflowTask, () => partial('b', 'd'))
+    })
+    await dlq.enqueue({ type: 'outer', payload: sweep() }, refused())
+    dlq.start()
+    await clock.advance(1)
+    const order = events.flatMap((event) =>
+      event.type === 'captured' || event.type === 'resolved' ? [event.letter.queue] : [],
+    )
+    expect(order).toEqual(['outer', 'workflow', 'outer'])
+    const [letter] = (await dlq.find({ queue: 'workflow', payload: true })).items
+    expect(decodePayload(letter!.payload)).toMatchObject({ targets: ['b', 'd'] })
+    expect(guard.counts()).toMatchObject({ enqueued: 1, skipped: { 'inside-a-retry': 1 } })
+    await dlq.close()
+  })
+
   it('stays with a handler of its queue that runs the guard', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 2, breaker: false })
     const guard = dlq.workflow()
@@ -367,6 +386,44 @@ describe('any handler', () => {
       await dlq.close()
     },
   )
+
+  it('keeps its payload when what remains is too large, and is counted and told of', async () => {
+    const { dlq, clock, heard } = await aQueue({
+      backoff: immediate(),
+      breaker: false,
+      maxRetries: 2,
+      maxPayloadBytes: 100,
+    })
+    const inputs: unknown[] = []
+    dlq.handle('a', ({ input }) => {
+      inputs.push(input)
+      return { ok: false, error: refused(), remaining: 'x'.repeat(101), note: 'less is left' }
+    })
+    const { id } = await dlq.enqueue({ type: 'a', payload: 'whole' }, refused())
+    dlq.start()
+    await clock.advance(10)
+    expect(inputs).toEqual(['whole', 'whole'])
+    const letter = (await dlq.get(id))!
+    expect(letter).toMatchObject({ state: 'exhausted', retries: 2, payload: { version: 1 } })
+    const note = 'what remains is too large to be kept: the next run gets all of it again'
+    expect(notes(letter).slice(1)).toEqual([`reschedule: ${note}`, `exhaust: ${note}`])
+    expect(heard('trouble')).toMatchObject([
+      { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
+      { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
+    ])
+    await dlq.close()
+  })
+
+  it('may leave as much as its letter has, though the limit was lowered since', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: immediate(), breaker: false })
+    const { id } = await dlq.enqueue({ type: 'a', payload: 'x'.repeat(200) }, refused())
+    const later = await DeadLetterQueue.open(store, { clock, maxPayloadBytes: 100 })
+    later.handle('a', () => ({ ok: false, error: forbidden(), remaining: 'x'.repeat(150) }))
+    later.start()
+    await clock.advance(10)
+    expect(await dlq.get(id)).toMatchObject({ state: 'parked', payload: { version: 2, size: 152 } })
+    await later.close()
+  })
 
   it('keeps the mark of a payload that was not kept exactly', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })

@@ -90,7 +90,8 @@ const keep = steps(
       ...made,
       ...(seen ? { id: seen.id, version: Math.max(1, seen.version - older) } : {}),
     }
-    const waitsFor = letter.dependsOn?.filter((_, n) => (token >> n) % 2 === 0)
+    // No letter waits for itself: the door refuses it.
+    const waitsFor = letter.dependsOn?.filter((id, n) => id !== letter.id && (token >> n) % 2 === 0)
     const arriving: StoredLetter = { letter, ...(waitsFor ? { waitsFor } : {}) }
     const before = model.get(letter.id)
     const expected = model.keep(structuredClone(arriving))
@@ -200,7 +201,7 @@ const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, mod
 
 const decidePicks = fc.record({
   token: nat,
-  move: fc.constantFrom('resolve', 'retry', 'park', 'archive', 'restore', 'edit', 'review'),
+  move: fc.constantFrom('resolve', 'retry', 'wake', 'park', 'archive', 'restore', 'edit', 'review'),
   priority: fc.constantFrom(...priorities),
 })
 
@@ -215,6 +216,7 @@ const decide = steps('decide', decidePicks, async ({ token, move, priority }, mo
   const change = {
     resolve: () => moves.resolve(looked, by),
     retry: () => moves.retry(looked, by),
+    wake: () => moves.wake(looked, by),
     park: () => moves.park(looked, by, { reason: 'operator' }),
     archive: () => moves.archive(looked, by),
     restore: () => moves.restore(looked, by),

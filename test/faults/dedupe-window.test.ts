@@ -27,9 +27,7 @@ describe.skipIf(missing)('a sender that repeats itself after NATS has forgotten 
 
   /** Sends until it counts: before, the broker knows the id. */
   const sendAnew = async (): Promise<void> => {
-    await expect
-      .poll(async () => (await send(), mailbox.approximateCount()), { timeout: 10_000 })
-      .toBe(1)
+    await expect.poll(async () => (await send(), mailbox.approximateCount())).toBe(1)
   }
 
   /** One turn of a loop in which the message fails for good. */

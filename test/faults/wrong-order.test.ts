@@ -64,8 +64,6 @@ interface Play {
 }
 
 const consumer = join(import.meta.dirname, '../crash/mailbox/consumer.ts')
-/** Every process would strip the types of the same files anew. */
-const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') }
 
 /** Sends the message, and lets the test start consumers of the crash test until it knows. */
 async function playing(
@@ -90,7 +88,7 @@ async function playing(
       start: (name, bug) => {
         const [url] = ground.url('').split('#')
         const settings = { dir: ledgers, name, seed: 1, url, letters, ...(bug ? { bug } : {}) }
-        const child = fork(consumer, [JSON.stringify(settings)], { stdio: 'inherit', env })
+        const child = fork(consumer, [JSON.stringify(settings)], { stdio: 'inherit' })
         children.push(child)
         return child
       },

@@ -185,6 +185,29 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
+  it('does not hold it against what a queue needs when leases are lost', async () => {
+    const { dlq, clock, heard, store } = await aQueue({
+      backoff: immediate(),
+      leaseMs: 3000,
+      breaker: { failures: 3, openMs: 60_000 },
+    })
+    const untilTold = (signal: AbortSignal): Promise<void> =>
+      new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason as Error)),
+      )
+    dlq.handle('a', ({ signal }) => untilTold(signal))
+    dlq.start()
+    const ids: string[] = []
+    for (let n = 0; n < 8; n++) ids.push((await dlq.enqueue({ type: 'a' }, refused())).id)
+    await clock.advance(0)
+    const by = { at: toTimestamp(clock.now()), actor: 'mia', guard: 'version' } as const
+    await store.apply((await store.get(ids)).map((letter) => resolve(letter, by)))
+    await clock.advance(1500)
+    expect(heard('lease-lost')).toHaveLength(8)
+    expect(heard('breaker')).toEqual([])
+    await dlq.close()
+  })
+
   it('aborts a handler that takes too long and counts it as a timeout', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: fixed(60_000),
@@ -223,6 +246,40 @@ describe('Redelivery', () => {
     await clock.advance(0)
     expect(heard('resolved')).toEqual([])
     expect(await dlq.get(id)).toMatchObject({ state: 'pending' })
+    await dlq.close()
+  })
+
+  it('tells in health of handlers that ignore their signal, and is not ok once they have all slots', async () => {
+    const { dlq, clock, heard } = await aQueue({
+      backoff: immediate(),
+      maxConcurrent: 2,
+      timeoutMs: 1000,
+      graceMs: 500,
+    })
+    const work = deferred()
+    dlq.handle('hangs', () => work.promise)
+    dlq.handle('fine', () => {})
+    dlq.start()
+    const hang = () => dlq.enqueue({ type: 'hangs' }, refused(), { maxRetries: 1 })
+    await hang()
+    await clock.advance(1500)
+    expect(await dlq.health()).toMatchObject({
+      ok: true,
+      problems: [expect.stringMatching(/^1 of 2 slots .* handlers of hangs .* restart/)],
+    })
+    await hang()
+    await clock.advance(1500)
+    await dlq.enqueue({ type: 'fine' }, refused())
+    await clock.advance(10_000)
+    expect(heard('resolved')).toEqual([])
+    expect(await dlq.health()).toMatchObject({
+      ok: false,
+      problems: [expect.stringMatching(/^2 of 2 slots/)],
+    })
+    work.resolve()
+    await clock.advance(0)
+    expect(heard('resolved')).toHaveLength(1)
+    expect(await dlq.health()).toMatchObject({ ok: true, problems: [] })
     await dlq.close()
   })
 

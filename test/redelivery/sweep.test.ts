@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { immediate } from '../../src/policy/backoff.ts'
+import type { Clock } from '../../src/clock.ts'
+import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
-import { aQueue, refused } from '../a-queue.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
+import type { FakeClock } from '../../src/testing/fake-clock.ts'
+import { aQueue, forbidden, refused } from '../a-queue.ts'
 
 describe('Sweeper', () => {
   it('archives what is past its retention, and removes what was archived long enough', async () => {
@@ -61,6 +65,105 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
+  it('leaves alone what a living worker can run, however wrong the clock of whoever looks', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: fixed(60_000), maxRetries: 3 })
+    const other = await DeadLetterQueue.open(store, { clock: ahead(clock, 180_000), worker: 'b' })
+    let runs = 0
+    dlq.handle('a', () => {
+      runs++
+      throw refused()
+    })
+    other.handle('else', () => {})
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    other.start()
+    await clock.advance(600_000)
+    const letter = (await dlq.get(id))!
+    expect(letter.history.map(({ action }) => action)).not.toContain('park')
+    expect({ runs, state: letter.state }).toEqual({ runs: 3, state: 'exhausted' })
+    await Promise.all([dlq.stop(), other.stop()])
+  })
+
+  it('leaves alone what a worker can run that sweeps far less often', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: fixed(300_000), sweepMs: 600_000 })
+    const other = await DeadLetterQueue.open(store, { clock, worker: 'b' })
+    dlq.handle('a', () => new Promise(() => {}))
+    other.handle('else', () => {})
+    dlq.start()
+    other.start()
+    const waits = { maxRetries: 1, lane: 'one' }
+    await dlq.enqueue({ type: 'a' }, refused(), waits)
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), waits)
+    await clock.advance(310_000)
+    expect((await dlq.get(id))!.state).toBe('pending')
+    const stopped = Promise.all([dlq.stop(), other.stop()])
+    await clock.advance(60_000)
+    await stopped
+  })
+
+  it('forgets what letters were that are gone, and of no others', async () => {
+    const { dlq, clock, store } = await aQueue()
+    const kept: string[] = []
+    for (let n = 0; n < 130; n++) {
+      const queue = n % 2 ? 'gone' : 'kept'
+      const { id } = await dlq.enqueue({ type: queue }, refused())
+      await dlq.edit(id, { tags: ['edited'], reason: 'r', by: 'mia' })
+      if (queue === 'kept') kept.push(id)
+    }
+    await dlq.archive(kept[0]!, 'mia')
+    await dlq.clear({ queue: 'gone' }, { confirm: 65 })
+    dlq.start()
+    await clock.advance(130_000)
+    const left = (await store.records.list('edit', { limit: 1000 })).map(({ id }) => id)
+    expect(left.map((id) => id.slice(0, -11)).toSorted()).toEqual(kept.toSorted())
+    await dlq.stop()
+  })
+
+  it('looks for what letters were once a minute at the most, since that is as large as payloads', async () => {
+    const { dlq, clock, store } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await dlq.edit(id, { payload: 'x'.repeat(1000), reason: 'r', by: 'mia' })
+    const list = store.records.list.bind(store.records)
+    let looks = 0
+    store.records.list = (kind, options) => {
+      if (kind === 'edit') looks++
+      return list(kind, options)
+    }
+    dlq.start()
+    await clock.advance(600_000)
+    expect(looks).toBeGreaterThan(5)
+    expect(looks).toBeLessThanOrEqual(11)
+    await dlq.close()
+  })
+
+  it('wakes a letter with what is left of its budget, and not as if a person had asked for it', async () => {
+    const { dlq, clock, store } = await aQueue()
+    const policy = { backoff: fixed(20_000), maxRetries: 3 }
+    dlq.start()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), {
+      maxRetries: 3,
+      policy: fixed(20_000),
+    })
+    let runs = 0
+    for (let deploy = 0; deploy < 4; deploy++) {
+      const worker = await DeadLetterQueue.open(store, { clock, worker: `w${deploy}`, ...policy })
+      worker.handle('a', () => {
+        runs++
+        throw refused()
+      })
+      worker.start()
+      await clock.advance(15_000)
+      await worker.stop()
+      await clock.advance(60_000)
+    }
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 3 })
+    expect(runs).toBe(3)
+    const { lifetime } = await dlq.stats()
+    expect(lifetime.parked).toBeGreaterThan(0)
+    expect(lifetime.manuallyRetried).toBe(0)
+    await dlq.close()
+  })
+
   it('parks what waits for a letter that was archived or removed', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
@@ -72,4 +175,97 @@ describe('Sweeper', () => {
     expect(await dlq.get(second.id)).toMatchObject({ state: 'parked', reason: 'dependency-failed' })
     await dlq.close()
   })
+
+  it('tells of every letter that it parks, as of those that a run parks', async () => {
+    const { dlq, clock, events, heard } = await aQueue({ backoff: fixed(1000) })
+    dlq.handle('a', () => {})
+    const gone = await dlq.enqueue({ type: 'a' }, forbidden())
+    const context = { expiresAt: toTimestamp(clock.now() + 500), policy: fixed(60_000) }
+    const payload = { of: 'a person' }
+    const late = await dlq.enqueue({ type: 'a', payload }, refused(), context)
+    const orphan = await dlq.enqueue({ type: 'a' }, refused(), { dependsOn: [gone.id] })
+    const mystery = await dlq.enqueue({ type: 'mystery' }, refused())
+    await dlq.remove(gone.id)
+    events.length = 0
+    await clock.advance(3000)
+    dlq.start()
+    await clock.advance(1)
+    expect(heard('swept')).toMatchObject([{ parked: 3 }])
+    const whys = heard('parked').map(({ letter }) => [letter.id, letter.reason])
+    expect(Object.fromEntries(whys)).toEqual({
+      [late.id]: 'expired',
+      [orphan.id]: 'dependency-failed',
+      [mystery.id]: 'no-handler',
+    })
+    for (const { letter } of heard('parked')) expect(letter).toEqual(await dlq.get(letter.id))
+    expect(heard('changed').map(({ letter, change }) => [letter.id, change.action])).toEqual(
+      whys.map(([id]) => [id, 'park']),
+    )
+    await dlq.close()
+  })
+
+  it('tells of no letter that somebody else was faster with', async () => {
+    const { dlq, clock, store, heard } = await aQueue()
+    dlq.handle('a', () => {})
+    const expiresAt = toTimestamp(clock.now() + 500)
+    const ids: string[] = []
+    for (let n = 0; n < 120; n++)
+      ids.push((await dlq.enqueue({ type: 'a' }, refused(), { expiresAt })).id)
+    await clock.advance(1000)
+    const apply = store.apply.bind(store)
+    let faster = false
+    store.apply = async (changes) => {
+      if (!faster) {
+        faster = true
+        await dlq.resolve(ids[7]!)
+      }
+      return apply(changes)
+    }
+    dlq.start()
+    await clock.advance(1)
+    expect(heard('swept')).toMatchObject([{ parked: 119 }])
+    const told = heard('parked').map(({ letter }) => letter.id)
+    expect(told.toSorted()).toEqual(ids.filter((id) => id !== ids[7]).toSorted())
+    await dlq.close()
+  })
+
+  it('comes to every letter that waits, however many do, and reads no payloads but of those that it parks', async () => {
+    const { dlq, clock, store } = await aQueue()
+    let read = 0
+    const get = store.get.bind(store)
+    store.get = (ids) => {
+      read += ids.length
+      return get(ids)
+    }
+    dlq.handle('a', () => {})
+    const [gone, stays] = [aLetter({ state: 'parked' }), aLetter({ state: 'parked' })]
+    const waitsFor = (id: string) => aLetter({ queue: 'a', dependsOn: [id] })
+    const first = waitsFor(gone.id)
+    const others = Array.from({ length: 1200 }, () => waitsFor(stays.id))
+    await store.add([gone, stays, first, ...others, waitsFor(gone.id)])
+    await dlq.remove(gone.id)
+    read = 0
+    dlq.start()
+    await clock.advance(20_000)
+    const [letter] = (await dlq.find({ ids: [first.id] })).items
+    expect(letter).toMatchObject({ state: 'parked', reason: 'dependency-failed' })
+    expect((await dlq.stats()).states).toMatchObject({ parked: 3, pending: 1200 })
+    expect(read).toBe(2)
+    // And again: what becomes hopeless later is found in the next round.
+    await dlq.remove(stays.id)
+    await clock.advance(20_000)
+    expect((await dlq.stats()).states).toMatchObject({ parked: 1202, pending: 0 })
+    await dlq.close()
+  })
 })
+
+/** A machine whose wall clock is off. */
+function ahead(clock: FakeClock, ms: number): Clock {
+  return {
+    now: () => clock.now() + ms,
+    mono: () => clock.mono(),
+    random: () => clock.random(),
+    id: () => clock.id(),
+    timer: (delayMs, fire) => clock.timer(delayMs, fire),
+  }
+}

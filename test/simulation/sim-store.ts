@@ -78,7 +78,7 @@ export class SimStore implements Store {
   }
 
   claim(request: ClaimRequest) {
-    const { shared, oracle, caller } = this.#options
+    const { shared, oracle, witness, caller } = this.#options
     return this.#call(
       'claim',
       async () => {
@@ -86,7 +86,10 @@ export class SimStore implements Store {
         await oracle.leases.claimed(caller.name, request, claim)
         return claim
       },
-      (claim) => oracle.leases.answered(caller.name, claim),
+      (claim) => {
+        oracle.leases.answered(caller.name, claim)
+        witness.given(caller.name, claim.letters)
+      },
     )
   }
 
@@ -103,6 +106,7 @@ export class SimStore implements Store {
   apply(changes: readonly Change[]) {
     const { shared, oracle, witness, caller } = this.#options
     const settles = changes.some(({ guard }) => 'epoch' in guard)
+    witness.settling(caller.name, changes)
     if (settles) caller.settling++
     const answer = this.#call(
       'apply',

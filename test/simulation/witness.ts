@@ -32,6 +32,10 @@ const settledActions = {
 export class Witness {
   readonly #ledger: Ledger
   readonly #told = new Map<string, Told>()
+  /** What the last claim of each process gave it. */
+  readonly #given = new Map<string, DeadLetter[]>()
+  /** Runs, as process, id and epoch, that were begun, or whose result was on its way without. */
+  readonly #begun = new Set<string>()
   readonly #opened = new Set<string>()
   readonly #troubled = new Set<string>()
 
@@ -49,7 +53,24 @@ export class Witness {
     return told
   }
 
+  /** A process has heard what it claimed, and by the next time it must have begun with all of it. */
+  given(who: string, letters: DeadLetter[]): void {
+    for (const { id, epoch } of this.#given.get(who) ?? [])
+      if (!this.#begun.has(`${who} ${id} ${epoch}`))
+        this.#ledger.violate(
+          'COUNT',
+          `${who} was given ${this.#ledger.nameOf(id)} e${epoch} and did not begin with it`,
+        )
+    this.#given.set(who, letters)
+  }
+
+  settling(who: string, changes: readonly Change[]): void {
+    for (const { id, guard } of changes)
+      if ('epoch' in guard) this.#begun.add(`${who} ${id} ${guard.epoch}`)
+  }
+
   started(who: string, { letter, attempt, epoch }: Run): void {
+    this.#begun.add(`${who} ${letter.id} ${epoch}`)
     const known = this.#ledger.lifeOf(letter)
     this.#ledger.log(`${who} runs ${known?.name} e${epoch} attempt ${attempt}`)
     if (!known) return this.#ledger.violate('GHOST', `${who} runs a letter that never was`)
