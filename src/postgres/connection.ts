@@ -18,6 +18,8 @@ export const locally = (all: readonly string[]): string =>
 
 /** How a transaction begins. Settings are for it only, since a pooler gives the connection to others afterwards. */
 export const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; ${locally(settings)}`
+/** How reads begin that are all to see the same moment. */
+export const beginSnapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${locally(settings)}`
 /** What follows where the server's default is not to wait for the disk. */
 export const durably = 'SET LOCAL synchronous_commit = on;'
 

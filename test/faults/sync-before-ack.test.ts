@@ -82,7 +82,8 @@ describe.skipIf(lacking)(lacking ?? 'a process of ours', () => {
     const calls = await run('spool', spool, '-')
     expect(unsynced(calls, captures(/\.journal$/))).toEqual([])
     expect(nameSyncs(calls, spool)).not.toEqual([])
-    expect(readdirSync(spool).filter((name) => name.endsWith('.journal'))).toHaveLength(1)
+    // Where that took long, the spool has begun another one meanwhile.
+    expect(readdirSync(spool).filter((name) => name.endsWith('.journal'))).not.toEqual([])
   })
 })
 

@@ -63,4 +63,14 @@ describe('unsynced', () => {
     expect(problems([asked, write, end, reply, sync, heard], true)).toHaveLength(1)
     expect(problems([asked, write, end, sync, heard], true)).toHaveLength(1)
   })
+
+  it('knows a reply that is heard before its call has come back', () => {
+    const replying = [
+      '7 sendto(9<TCP:[1:1->1:2]>, "done", 4, 0, NULL, 0 <unfinished ...>',
+      heard,
+      '7 <... sendto resumed>) = 4',
+    ]
+    expect(problems([asked, write, end, sync, ...replying], true)).toEqual([])
+    expect(problems([asked, write, end, ...replying, sync], true)).toHaveLength(1)
+  })
 })

@@ -47,7 +47,10 @@ function problemOf(calls: readonly Syscall[], acts: Acts, n: number): string | u
   return synced ? undefined : `act ${n}: it was acknowledged before it was synced`
 }
 
-/** The last thing said to the client that asked for the act, before it told that it had heard. */
+/**
+ * The last thing said to the client that asked for the act, before it told that it had heard. It may hear before the
+ * trace has the end of the call that said it.
+ */
 function replyBefore(calls: readonly Syscall[], told: Syscall, mark: string): Syscall | undefined {
   const asked = calls.find(
     ({ name, target, text, end }) =>
@@ -58,7 +61,7 @@ function replyBefore(calls: readonly Syscall[], told: Syscall, mark: string): Sy
   )
   if (!asked) return undefined
   return calls.findLast(
-    ({ name, target, end, start }) =>
-      replies.has(name) && target === asked.target && start > asked.end && end < told.start,
+    ({ name, target, start }) =>
+      replies.has(name) && target === asked.target && start > asked.end && start < told.start,
   )
 }

@@ -64,7 +64,7 @@ describe.skipIf(server.missing)(quote('W9'), () => {
     await dlq.close()
     proxy.close()
     const back = await DeadLetterQueue.open(url, { spoolPath })
-    await expect.poll(() => back.get(id), { timeout: 20_000 }).toMatchObject({ id })
+    await expect.poll(() => back.get(id)).toMatchObject({ id })
     await back.close()
   })
 })

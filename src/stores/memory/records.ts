@@ -38,12 +38,12 @@ class MemoryRecords implements Records {
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'> {
     this.#check()
-    const drawer = this.#drawer(kind)
-    const old = drawer.byId.get(id)
+    const old = this.#kinds.get(kind)?.byId.get(id)
     const version = old?.version ?? 0
     if (expectedVersion !== undefined && expectedVersion !== version) return 'conflict'
     const updatedAt = toTimestamp(this.#clock.now())
     const record: DocumentRecord = { id, version: version + 1, value: copyOf(value), updatedAt }
+    const drawer = this.#drawer(kind)
     if (old) drawer.inOrder.delete(old)
     drawer.inOrder.add(record)
     drawer.byId.set(id, record)

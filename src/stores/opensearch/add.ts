@@ -1,4 +1,5 @@
 import { RedriveError } from '../../errors.ts'
+import type { Outcome } from '../../kept/gather.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { occur } from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
@@ -11,20 +12,39 @@ import { finishDraft, holderOf, keyOf } from './keys.ts'
 import { removeLetters } from './remove.ts'
 import { freeDependents, recheckWaits, unresolved } from './waits.ts'
 import { crowded, maxTries } from './tries.ts'
+import { isRefusal } from './trouble.ts'
 
 /** One letter on its way in, and what becomes of it. */
 interface Arrival {
   letter: DeadLetter
   result?: AddResult | undefined
+  /** Why the server would not have it. */
+  fault?: RedriveError
 }
 
 export async function add(desk: Desk, letters: readonly DeadLetter[]): Promise<AddResult[]> {
+  return together(await addEach(desk, letters))
+}
+
+/** Letters of several callers: one that the server refuses does not fail the others. */
+export async function addEach(
+  desk: Desk,
+  letters: readonly DeadLetter[],
+): Promise<Outcome<AddResult>[]> {
   const arrivals = letters.map((letter): Arrival => ({ letter }))
   const namesOf = ({ letter }: Arrival): string[] =>
     letter.dedupeKey === undefined ? [letter.id] : [letter.id, keyOf(letter)]
   for (const round of inRounds(arrivals, namesOf)) await addRound(desk, round)
   await desk.totals.flush()
-  return arrivals.map(({ result }) => result!)
+  return arrivals.map(({ result, fault }) => (fault ? { error: fault } : { value: result! }))
+}
+
+/** The results of one caller, or what the first of them fails with. */
+export function together(outcomes: readonly Outcome<AddResult>[]): AddResult[] {
+  return outcomes.map((one) => {
+    if ('error' in one) throw one.error
+    return one.value
+  })
 }
 
 /** Letters within a capacity. They come one by one when the room is scarce, and must not come from two calls at once. */
@@ -111,10 +131,17 @@ async function addRound(desk: Desk, round: readonly Arrival[]): Promise<void> {
   // Those with a key take several steps each, and are few; ten go at a time.
   const keyed = round.filter(({ letter }) => letter.dedupeKey !== undefined)
   for (let at = 0; at < keyed.length; at += 10)
-    await Promise.all(keyed.slice(at, at + 10).map((one) => addKeyed(desk, one, keptAs)))
+    await Promise.all(
+      keyed.slice(at, at + 10).map((one) =>
+        addKeyed(desk, one, keptAs).catch((error: unknown) => {
+          if (!isRefusal(error)) throw error
+          one.fault = error
+        }),
+      ),
+    )
   await settleIn(
     desk,
-    round.filter(({ result }) => result!.kind === 'added').map(({ letter }) => keptAs(letter)),
+    round.filter(({ result }) => result?.kind === 'added').map(({ letter }) => keptAs(letter)),
   )
 }
 
@@ -126,23 +153,28 @@ async function addPlain(
   let left = arrivals
   for (let tries = 0; left.length > 0; tries++) {
     if (tries === maxTries) throw crowded('a letter')
-    const written = await desk.letters.write(
+    const written = await desk.letters.attempt(
       left.map(({ letter }) => ({ id: letter.id, put: documentOf(keptAs(letter)), at: 'new' })),
     )
-    const refused = left.filter((arrival, at) => {
-      if (written[at]!.done) arrival.result = { kind: 'added' }
-      return !written[at]!.done
+    const known = left.filter((arrival, at) => {
+      const one = written[at]!
+      if (one.done) arrival.result = { kind: 'added' }
+      else if ('fault' in one) {
+        if (!isRefusal(one.fault)) throw one.fault
+        arrival.fault = one.fault
+      } else return true
+      return false
     })
     const there = await lightNow(
       desk,
-      refused.map(({ letter }) => letter.id),
+      known.map(({ letter }) => letter.id),
     )
-    for (const arrival of refused) {
+    for (const arrival of known) {
       const same = there.get(arrival.letter.id)?.kept
       if (same && same.draftMs === undefined) arrival.result = duplicate(same.letter, 'id')
       else if (same) arrival.result = await alreadyKept(desk, arrival.letter)
     }
-    left = refused.filter(({ result }) => !result)
+    left = known.filter(({ result }) => !result)
   }
 }
 

@@ -136,6 +136,8 @@ export class Feeder {
       this.#passLater()
     } catch (error) {
       this.#problem = (error as Error).message
+      // It may have been removed, and is made anew then.
+      this.#opened = false
       this.#failures += 1
       this.#pauseAWhile()
     }

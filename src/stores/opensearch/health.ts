@@ -1,17 +1,12 @@
 import type { StoreHealth } from '../../store.ts'
 import type { Address } from './address.ts'
-import { indexOf } from './mapping.ts'
+import { factsOf, indexOf, indicesOf, problemOf, type IndexFacts } from './mapping.ts'
 import type { Wire } from './wire.ts'
 
 interface ClusterHealth {
   status: 'green' | 'yellow' | 'red'
   number_of_nodes: number
 }
-
-type Settings = Record<
-  string,
-  { settings: { index: { number_of_replicas?: string; blocks?: Record<string, string> } } }
->
 
 /** What the server says of itself and of our indices now. */
 export async function healthOf(wire: Wire, { node, prefix }: Address): Promise<StoreHealth> {
@@ -21,15 +16,12 @@ export async function healthOf(wire: Wire, { node, prefix }: Address): Promise<S
     method: 'GET',
     path: `/_cluster/health/${indices}`,
   })
-  const settings = await wire.ask<Settings>({ method: 'GET', path: `/${indices}/_settings` })
+  const names = indicesOf(prefix)
+  const facts = await factsOf(wire, names)
   const { status, number_of_nodes } = health.body
-  const problems = Object.entries(settings.body).flatMap(([index, one]) =>
-    Object.entries(one.settings.index.blocks ?? {})
-      .filter(([, on]) => on === 'true')
-      .map(([block]) => `${index} has the block ${block}: free disk space, then clear it`),
-  )
+  const problems = names.flatMap((index) => problemsOf(wire, index, facts.get(index)))
   if (status === 'red') problems.push(`${indices}: a shard is not there (status red)`)
-  const copies = settings.body[indexOf(prefix, 'letters')]?.settings.index.number_of_replicas
+  const copies = facts.get(indexOf(prefix, 'letters'))?.settings.index.number_of_replicas
   const checks = {
     server: `opensearch ${server.body.version.number} at ${node}`,
     status,
@@ -37,4 +29,15 @@ export async function healthOf(wire: Wire, { node, prefix }: Address): Promise<S
     replicas: copies ?? 'unknown',
   }
   return { ok: problems.length === 0, checks, problems }
+}
+
+function problemsOf(wire: Wire, index: string, facts: IndexFacts | undefined): string[] {
+  if (!facts) return [`${index} is not there: it was removed while in use, open the store again`]
+  const problem = problemOf(index, facts)
+  if (problem !== undefined) return [problem]
+  if (!Object.hasOwn(facts.aliases, wire.doors.get(index)!))
+    return [`${index} is not the one that was opened: open the store again`]
+  return Object.entries(facts.settings.index.blocks ?? {})
+    .filter(([, on]) => on === 'true')
+    .map(([block]) => `${index} has the block ${block}: free disk space, then clear it`)
 }

@@ -89,6 +89,15 @@ export type IndexName = keyof typeof indices
 
 export const indexOf = (prefix: string, name: string): string => `${prefix}-${name}`
 
+/** The indices of a store. */
+export const indicesOf = (prefix: string): string[] =>
+  Object.keys(indices).map((name) => indexOf(prefix, name))
+
+/** The alias that an index is written by. It goes when the index goes. */
+const doorOf = (index: string): string => `${index}-writes`
+/** No other index, one that was restored under another name for instance, can come in between. */
+const doorway = { is_write_index: true }
+
 /** Creates what is not there, and refuses what would break a promise. Safe from several processes at once. */
 export async function openIndices(
   wire: Wire,
@@ -104,7 +113,21 @@ export async function openIndices(
   }
   // Also those just made: another process may have been faster, and may be another version.
   const all = there.size === names.length ? there : await factsOf(wire, names)
-  for (const [index, facts] of all) checkIndex(index, facts)
+  for (const [index, facts] of all) {
+    const problem = problemOf(index, facts)
+    if (problem !== undefined) throw unsafe(problem)
+    wire.doors.set(index, await openDoor(wire, index, facts))
+  }
+}
+
+/** One that goes by an alias already is written by that, wherever it may lead later. */
+async function openDoor(wire: Wire, index: string, { aliases }: IndexFacts): Promise<string> {
+  if (Object.hasOwn(aliases, index)) return index
+  const door = doorOf(index)
+  // An index of an earlier version has none.
+  if (!Object.hasOwn(aliases, door))
+    await wire.ask({ method: 'PUT', path: `/${index}/_alias/${door}`, body: doorway })
+  return door
 }
 
 async function checkServer(wire: Wire, { node }: Address): Promise<void> {
@@ -132,21 +155,30 @@ async function makeIndex(
   const { body } = await wire.ask<{ error?: { type?: string; reason?: string } }>({
     method: 'PUT',
     path: `/${index}`,
-    body: { mappings, settings },
+    body: { mappings, settings, aliases: { [doorOf(index)]: doorway } },
     expect: [400],
   })
   if (body.error && body.error.type !== 'resource_already_exists_exception')
     throw unsafe(`the index ${index} could not be made: ${body.error.reason ?? body.error.type}`)
 }
 
-interface IndexFacts {
+export interface IndexFacts {
   aliases: object
   mappings: { _meta?: { redrive?: number } }
-  settings: { index: { translog?: { durability?: string } } }
+  settings: {
+    index: {
+      translog?: { durability?: string }
+      number_of_replicas?: string
+      blocks?: Record<string, string>
+    }
+  }
 }
 
 /** What is known of the indices that are there, by the names by which we ask: an index may go by an alias. */
-async function factsOf(wire: Wire, names: readonly string[]): Promise<Map<string, IndexFacts>> {
+export async function factsOf(
+  wire: Wire,
+  names: readonly string[],
+): Promise<Map<string, IndexFacts>> {
   const { body } = await wire.ask<Record<string, IndexFacts>>({
     method: 'GET',
     path: `/${names.join()}`,
@@ -160,16 +192,16 @@ async function factsOf(wire: Wire, names: readonly string[]): Promise<Map<string
   return found
 }
 
-function checkIndex(index: string, { mappings, settings }: IndexFacts): void {
+/** Why an index cannot be ours, or cannot be trusted with letters. */
+export function problemOf(index: string, { mappings, settings }: IndexFacts): string | undefined {
   const { _meta: meta } = mappings
   if (meta?.redrive === undefined)
-    throw unsafe(`the index ${index} is not one of Redrive: choose another prefix`)
+    return `the index ${index} is not one of Redrive: choose another prefix`
   if (meta.redrive > formVersion)
-    throw unsafe(`the index ${index} is of a later version of Redrive: upgrade this process`)
+    return `the index ${index} is of a later version of Redrive: upgrade this process`
   if (settings.index.translog?.durability === 'async')
-    throw unsafe(
-      `the index ${index} has index.translog.durability async, which loses letters: set it to request`,
-    )
+    return `the index ${index} has index.translog.durability async, which loses letters: set it to request`
+  return undefined
 }
 
 function unsafe(message: string): RedriveError {

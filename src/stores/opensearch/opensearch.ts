@@ -23,7 +23,7 @@ import type {
   Total,
   SearchOptions,
 } from '../../store.ts'
-import { add, addWithin, copied } from './add.ts'
+import { addEach, addWithin, copied, together } from './add.ts'
 import { addressOf, type Address } from './address.ts'
 import { apply, renew } from './apply.ts'
 import { checkLease, claim } from './claim.ts'
@@ -106,8 +106,10 @@ class DocumentStore implements OpenSearchStore {
     }
     this.#records = shelf('records')
     this.#adds = gatherer({ maxBatches: 2, maxWeight: 500 }, async (asks) => {
-      const results = await add(this.#desk, asks.flat())
-      return shareOut(results, asks).map((value) => ({ value }))
+      const outcomes = await addEach(this.#desk, asks.flat())
+      return shareOut(outcomes, asks).map(
+        (some) => some.find((one) => 'error' in one) ?? { value: together(some) },
+      )
     })
     this.records = openSearchRecords(() => {
       this.#life.check()

@@ -120,14 +120,15 @@ class LetterIndex implements SearchIndex {
   /** A newer version that is there already, or a letter that is gone already, is as good as written. Answers what was refused. */
   async #send(lines: string): Promise<string[]> {
     if (lines === '') return []
-    const { body } = await this.#wire.ask<{
+    const { body } = await this.#wire.write<{
       items: Record<string, { _id: string; status: number; error?: Fault }>[]
-    }>({ method: 'POST', path: `/${this.name}/_bulk`, lines })
+    }>(this.name, lines)
     const refused: string[] = []
     for (const { _id: id, status, error } of body.items.flatMap((item) => Object.values(item))) {
-      if (status === 400) refused.push(id)
-      else if (status >= 300 && status !== 409 && status !== 404)
-        throw faultOf(status, error, this.#address.node)
+      if (status < 300 || status === 409 || (status === 404 && !error)) continue
+      const fault = faultOf(status, error, this.#address.node)
+      if (fault.code !== 'INVALID_INPUT') throw fault
+      refused.push(id)
     }
     return refused
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import { hasCode, type RedriveError } from '../../errors.ts'
 import { gatherer, type Gatherer } from '../../kept/gather.ts'
 import { faultOf, isLaterStatus, type Fault } from './trouble.ts'
 import type { Wire } from './wire.ts'
@@ -25,6 +26,9 @@ export type Write<T> =
   | { id: string; drop: true; at: Mark }
 
 export type Written = { done: true; mark: Mark } | { done: false }
+
+/** What became of a write, or why the server would not have it. */
+export type Attempt = Written | { done: false; fault: RedriveError }
 
 export interface Hit<T> {
   id: string
@@ -111,7 +115,9 @@ export class Shelf<T extends Stamped> {
         body: { ids: asked.slice(at, at + atOnce) },
       })
       for (const { found: isThere, _id: id, _source: source, ...raw } of body.docs) {
-        const { _seq_no: seqNo, _primary_term: term } = raw
+        const { error, _seq_no: seqNo, _primary_term: term } = raw
+        // A shard that cannot be read just now: nobody knows whether the document is there.
+        if (error) throw faultOf(503, error, this.#node)
         if (isThere) found.set(id, { id, mark: { seqNo, term }, source })
       }
     }
@@ -120,11 +126,19 @@ export class Shelf<T extends Stamped> {
 
   /** Each on its own, and only if the document still stands where it was read. Answers in the order given. */
   async write(writes: readonly Write<T>[]): Promise<Written[]> {
-    const results: Written[] = []
+    return (await this.attempt(writes)).map((one) => {
+      if ('fault' in one) throw one.fault
+      return one
+    })
+  }
+
+  /** The same, where one that the server would not have must not fail the others. */
+  async attempt(writes: readonly Write<T>[]): Promise<Attempt[]> {
+    const results: Attempt[] = []
     let lines: Line[] = []
     let size = 0
     const send = async (): Promise<void> => {
-      if (lines.length > 0) results.push(...(await this.#send(lines)))
+      if (lines.length > 0) results.push(...(await this.#sendFitting(lines)))
       lines = []
       size = 0
     }
@@ -161,16 +175,28 @@ export class Shelf<T extends Stamped> {
       .count
   }
 
+  /** Sends lines; one by one when they are too much for one request, so that only one that is too large is refused. */
+  async #sendFitting(lines: Line[]): Promise<Attempt[]> {
+    try {
+      return await this.#send(lines)
+    } catch (fault) {
+      if (!hasCode(fault, 'TOO_LARGE')) throw fault
+      if (lines.length === 1) return [{ done: false, fault }]
+      const results: Attempt[] = []
+      for (const line of lines) results.push(...(await this.#sendFitting([line])))
+      return results
+    }
+  }
+
   /** Sends lines, and those again for which the server had no room. */
-  async #send(lines: Line[]): Promise<Written[]> {
-    const results = new Map<Line, Written>()
+  async #send(lines: Line[]): Promise<Attempt[]> {
+    const results = new Map<Line, Attempt>()
     let left = lines
     for (let tries = 1; left.length > 0; tries++) {
-      const { body, repeated } = await this.#wire.ask<{ items: Record<string, BulkItem>[] }>({
-        method: 'POST',
-        path: `/${this.index}/_bulk`,
-        lines: left.map(({ text }) => text).join(''),
-      })
+      const { body, repeated } = await this.#wire.write<{ items: Record<string, BulkItem>[] }>(
+        this.index,
+        left.map(({ text }) => text).join(''),
+      )
       const turnedAway: Line[] = []
       const doubtful: Line[] = []
       for (const [at, line] of left.entries()) {
@@ -186,10 +212,10 @@ export class Shelf<T extends Stamped> {
     return lines.map((line) => results.get(line)!)
   }
 
-  #written({ status, error, _seq_no: seqNo, _primary_term: term }: BulkItem): Written {
+  #written({ status, error, _seq_no: seqNo, _primary_term: term }: BulkItem): Attempt {
     if (status < 300) return { done: true, mark: { seqNo: seqNo!, term: term! } }
     if (status === 409 || (status === 404 && !error)) return { done: false }
-    throw faultOf(status, error, this.#node)
+    return { done: false, fault: faultOf(status, error, this.#node) }
   }
 
   /** Whether a refused write was in truth refused by its own first sending, whose answer got lost. */
@@ -209,6 +235,7 @@ export class Shelf<T extends Stamped> {
 interface RawDocument<T> {
   _id: string
   found: boolean
+  error?: Fault
   _seq_no: number
   _primary_term: number
   _source: T

@@ -1,4 +1,4 @@
-import { RedriveError, type ErrorCode } from '../../errors.ts'
+import { hasCode, RedriveError, type ErrorCode } from '../../errors.ts'
 import type { Address } from './address.ts'
 
 /** What the server says is wrong, as it stands in its answers. */
@@ -48,6 +48,11 @@ const advice: Record<number, [code: ErrorCode, advice: string]> = {
 const blocked =
   'the index is read-only: free some disk space, then clear index.blocks.read_only_allow_delete'
 
+/** It is what was to be kept, and not the server. */
+export function isRefusal(error: unknown): error is RedriveError {
+  return hasCode(error, 'TOO_LARGE', 'INVALID_INPUT')
+}
+
 /** Turns whatever the client threw into an error of ours. The one place that knows its errors. */
 export function troubleOf(error: unknown, { node }: Address): RedriveError {
   if (error instanceof RedriveError) return error
@@ -73,7 +78,10 @@ export function faultOf(
   )
   if (type === 'cluster_block_exception')
     return unavailable(`opensearch ${node}: ${blocked} (${told})`)
-  const [code, what] = advice[status] ?? ['STORE_UNAVAILABLE', 'the server failed']
+  if (type === 'index_closed_exception')
+    return unavailable(`opensearch ${node}: an index is closed: open it again (${told})`)
+  const found = type === 'index_not_found_exception' ? 404 : status
+  const [code, what] = advice[found] ?? ['STORE_UNAVAILABLE', 'the server failed']
   return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`)
 }
 

@@ -33,6 +33,8 @@ export class Wire {
   readonly #address: Address
   readonly #clock: Clock
   readonly #options: ClientOptions
+  /** The alias that each index is written by, as it was found when the index was opened. */
+  readonly doors = new Map<string, string>()
   #client: Promise<Client> | undefined
   #closing: Promise<void> | undefined
 
@@ -54,6 +56,20 @@ export class Wire {
       }
       await this.pause(tries)
     }
+  }
+
+  /**
+   * Lines of a bulk request to an index. They go by an alias and nothing else: to write to an index that was removed, the
+   * server would make one by itself, with fields that it guesses.
+   */
+  write<T>(index: string, lines: string): Promise<Answer<T>> {
+    const door = this.doors.get(index) ?? index
+    return this.ask({
+      method: 'POST',
+      path: `/${door}/_bulk`,
+      query: { require_alias: true },
+      lines,
+    })
   }
 
   /** Longer each time, and never the same for two: who was turned away together must not come back together. */

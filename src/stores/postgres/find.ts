@@ -6,6 +6,7 @@ import type { Books } from './books.ts'
 import { readCells } from './counters.ts'
 import { isCountable } from '../../kept/tally.ts'
 import { codesOf, conditionOf, mentioning } from './filter.ts'
+import type { Tx } from './link.ts'
 import { lettersById } from './reading.ts'
 import { isDue, keyless, stagesOf, type Key, type Sought, type Stage } from './stages.ts'
 import { fromText, toText } from './text.ts'
@@ -32,33 +33,37 @@ const leastOfRange = 16
 /** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
 const maxPageBytes = 32 * 2 ** 20
 
-/** Looks at the filter and at the counts, once for all strides of a search. */
+/** Looks at the filter, once for all strides of a search. */
 export async function soughtBy(
   books: Books,
   { filter, order }: Pick<Search, 'filter' | 'order'>,
 ): Promise<Sought> {
-  const codes = await codesOf(books, filter)
-  const cells = filter.ids ? [] : await readCells((sql, values) => books.link.read(sql, values))
-  return { filter, order, codes, cells }
+  return { filter, order, codes: await codesOf(books, filter) }
 }
 
 /**
  * One bounded step of a search. Each step starts afresh from a place in the order, so that a letter is seen once, at
- * its place, however long the whole takes and whatever moves meanwhile.
+ * its place, however long the whole takes and whatever moves meanwhile. The counts say where to look: they are of the same
+ * moment, or a letter that moves to where there was none would be missed.
  */
-export async function searchStride(
+export function searchStride(
   books: Books,
   sought: Sought,
   wanted: number,
   after: Place | undefined,
 ): Promise<Stride> {
-  const spots: Spot[] = []
-  for (const stage of await stagesOf(books, sought, after)) {
-    const { read, next } = await readStage(books, sought, stage, wanted)
-    spots.push(...read.filter(({ fits }) => fits))
-    if (next) return { spots, next }
+  const look = async (tx: Tx): Promise<Stride> => {
+    const cells = sought.filter.ids ? [] : await readCells((sql, values) => tx.rows(sql, values))
+    const moment = { ...sought, cells }
+    const spots: Spot[] = []
+    for (const stage of await stagesOf(tx, moment, after)) {
+      const { read, next } = await readStage(books, tx, moment, stage, wanted)
+      spots.push(...read.filter(({ fits }) => fits))
+      if (next) return { spots, next }
+    }
+    return { spots }
   }
-  return { spots }
+  return books.link.transaction('cold', look, { snapshot: true })
 }
 
 const keys: Record<Key, { key: string; order: string; after: string }> = {
@@ -81,6 +86,7 @@ function mixedKey(order: Sought['order']): (typeof keys)[Key] {
 /** Reads every range a little way, and puts together what is certain: up to where the first range was not read to its end. */
 async function readStage(
   books: Books,
+  tx: Tx,
   sought: Sought,
   stage: Stage,
   wanted: number,
@@ -93,7 +99,7 @@ async function readStage(
   const chunk = isCountable(sought.filter) ? Math.min(wanted, share * 2) : share
   const { sql, values } = await statementOf(books, sought, stage, chunk)
   const counts = new Map<number, { n: number; last: Spot }>()
-  const spots = (await books.link.read(sql, values)).map((cells) => {
+  const spots = (await tx.rows(sql, values)).map((cells) => {
     const [key, id, size, fits, range] = cells as [string, string, number, boolean, number]
     const spot = { key: stage.key === 'id' ? fromText(key) : key, id: fromText(id), size, fits }
     counts.set(range, { n: (counts.get(range)?.n ?? 0) + 1, last: spot })

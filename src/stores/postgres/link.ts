@@ -5,6 +5,7 @@ import type { Address } from '../../postgres/address.ts'
 import {
   answerTimeoutMs,
   begin,
+  beginSnapshot,
   configOf,
   durably,
   poolOf,
@@ -24,6 +25,8 @@ export interface Tx {
 export interface TransactionOptions {
   /** Harmless to do twice, so that it may be repeated though nobody knows whether it happened. */
   repeatable?: boolean
+  /** Reads only, and all that it reads is of one moment. */
+  snapshot?: boolean
 }
 
 export interface ReadOptions {
@@ -51,7 +54,8 @@ export interface Link {
   close(): Promise<void>
 }
 
-const maxTries = 8
+/** So often what collides with others is done before it is told. */
+export const maxTries = 8
 /** After a failure that took longer than this a repetition would keep the caller waiting for too long. */
 const quickMs = 1000
 
@@ -73,17 +77,22 @@ export interface Connection {
     values: Value[]
     rowMode: 'array'
     types: CustomTypesConfig
-  }): Promise<{ rows: Cells[] }>
+  }): Promise<Answer | Answer[]>
 }
 
-/** Sends one statement on a connection and gives its rows as lists. */
+/** Of several statements `pg` gives a list of answers. */
+interface Answer {
+  rows: Cells[]
+}
+
+/** Sends a statement on a connection and gives its rows as lists; of several, which can have no values, those of the last. */
 export async function rowsOf(
   client: Connection,
   text: string,
   values: Value[] = [],
 ): Promise<Cells[]> {
   const result = await client.query({ text, values, rowMode: 'array', types })
-  return result.rows
+  return [result].flat().at(-1)!.rows
 }
 
 class PostgresLink implements Link {
@@ -141,14 +150,14 @@ class PostgresLink implements Link {
   async transaction<T>(
     side: Side,
     work: (tx: Tx) => Promise<T>,
-    { repeatable = false }: TransactionOptions = {},
+    { snapshot = false, repeatable = snapshot }: TransactionOptions = {},
   ): Promise<T> {
     const { max } = this.#pools[side].options
     const startMs = this.#clock.mono()
     let cutOff = 0
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#attempt(side, work)
+        return await this.#attempt(side, snapshot ? beginSnapshot : this.#begin, work)
       } catch (error) {
         const quick = this.#clock.mono() - startMs < quickMs
         if (isCollision(error)) {
@@ -161,7 +170,7 @@ class PostgresLink implements Link {
     }
   }
 
-  async #attempt<T>(side: Side, work: (tx: Tx) => Promise<T>): Promise<T> {
+  async #attempt<T>(side: Side, opening: string, work: (tx: Tx) => Promise<T>): Promise<T> {
     const client = await this.#pools[side].connect()
     const sent: Promise<unknown>[] = []
     const send = <R>(answer: Promise<R>): Promise<R> => {
@@ -172,7 +181,7 @@ class PostgresLink implements Link {
     }
     let committing = false
     let broken = false
-    void send(client.query(this.#begin))
+    void send(client.query(opening))
     try {
       const tx: Tx = {
         rows: (sql, values) => send(rowsOf(client, this.qualified(sql), values)),
@@ -183,8 +192,8 @@ class PostgresLink implements Link {
       await Promise.all(sent)
       if ((await committed).command !== 'COMMIT') throw new Error('the server rolled back')
       return value
-    } catch (error) {
-      await Promise.allSettled(sent)
+    } catch (thrown) {
+      const error = firstTrouble(await Promise.allSettled(sent)) ?? thrown
       broken = isLost(error) || !(await rolledBack(client))
       if (committing && isLost(error)) throw new LostCommit(error)
       throw error
@@ -204,6 +213,11 @@ class PostgresLink implements Link {
   async close(): Promise<void> {
     await Promise.all([this.#pools.hot.end(), this.#pools.cold.end()])
   }
+}
+
+/** What the first that failed says: all that was sent behind it hears only that the transaction is aborted. */
+function firstTrouble(answers: PromiseSettledResult<unknown>[]): unknown {
+  return answers.find((answer) => answer.status === 'rejected')?.reason
 }
 
 async function rolledBack(client: PoolClient): Promise<boolean> {

@@ -156,11 +156,17 @@ class SharedStore implements PostgresStore {
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
-      // Nobody waits for it: months are made long before they are needed.
-      if (this.#keepMonths) void this.#life.track(this.#keepMonths())
+      this.#makeMonths()
       const wanted = wantedOf(letters, capacity)
-      return inParts(wanted, maxItems, (some) => this.#adds.call([...some], weightOf(some)))
+      const send = (some: readonly Wanted[]): Promise<AddResult[]> =>
+        this.#adds.call([...some], sumOf(some.map(weightOf)))
+      return inParts(wanted, maxItems, send, weightOf)
     })
+  }
+
+  /** Nobody waits for it: months are made long before they are needed. */
+  #makeMonths(): void {
+    if (this.#keepMonths) void this.#life.track(this.#keepMonths())
   }
 
   /** Letters of several calls. */
@@ -188,9 +194,10 @@ class SharedStore implements PostgresStore {
   within(client: Connection): Pick<Store, 'add'> {
     return {
       add: (letters, capacity) =>
-        this.#use((books) =>
-          addWithin(books, client, this.#waking.channel, wantedOf(letters, capacity)),
-        ),
+        this.#use((books) => {
+          this.#makeMonths()
+          return addWithin(books, client, this.#waking.channel, wantedOf(letters, capacity))
+        }),
     }
   }
 
@@ -300,7 +307,7 @@ class SharedStore implements PostgresStore {
       const gone = await inParts([...new Set(which.ids)], maxItems, async (ids) => [
         await remove(books, { ...which, ids: [...ids] }),
       ])
-      return gone.reduce((sum, count) => sum + count, 0)
+      return sumOf(gone)
     })
   }
 
@@ -336,12 +343,11 @@ function wantedOf(letters: readonly DeadLetter[], capacity: Capacity | undefined
   return letters.map((letter) => ({ packed: pack(letter), capacity }))
 }
 
-function weightOf(wanted: readonly Wanted[]): number {
-  return wanted.reduce(
-    (sum, { packed }) => sum + 1 + Math.floor(packed[4].byteLength / bytesPerItem),
-    0,
-  )
+function weightOf({ packed }: Wanted): number {
+  return 1 + Math.floor(packed[4].byteLength / bytesPerItem)
 }
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
 
 /** To make room, a letter may have to go that another of the batch brings, or waits for. */
 const isIntricate = ({ packed, capacity }: Wanted): boolean =>

@@ -1,8 +1,8 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
 import { pending, retrying, wait, type Cell } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
-import type { Books } from './books.ts'
 import { cellTest, type Codes } from './filter.ts'
+import type { Tx } from './link.ts'
 import { toText } from './text.ts'
 
 /** What letters are put in order by within a stage. */
@@ -32,24 +32,24 @@ export const keyless = '~'
 /** Whether a letter is ordered by its due time: a lease and a capture have one too, but no `retryAt`. */
 export const isDue = 'l.retry_at IS NOT NULL AND l.state <> 1'
 
-/** What a search goes by: its filter, as words and as numbers, and the counts of what there is. */
+/** What a search goes by: its filter, as words and as numbers. */
 export interface Sought {
   filter: LetterFilter
   codes: Codes
-  cells: readonly [Cell, number][]
   order: Order
 }
 
+/** A search with the counts of what there is at the moment. */
+export interface Moment extends Sought {
+  cells: readonly [Cell, number][]
+}
+
 /** Which ranges hold all that can match, in the order asked. In orders by time, letters that have none come last. */
-export async function stagesOf(
-  books: Books,
-  sought: Sought,
-  after: Place | undefined,
-): Promise<Stage[]> {
+export async function stagesOf(tx: Tx, sought: Moment, after: Place | undefined): Promise<Stage[]> {
   const { filter, order } = sought
   const down = order === 'newest'
   const byId = down || order === 'oldest'
-  const points = await pointsOf(books, filter)
+  const points = await pointsOf(tx, filter)
   if (points) {
     const where: Stage['where'] = (put) => `l.id = ANY(${put(points)}::text[])`
     return [{ key: byId ? 'id' : 'mixed', down, lists: [], where, after }]
@@ -74,13 +74,13 @@ export async function stagesOf(
 
 /** The ids themselves, where they are given or an index says that they are few. */
 async function pointsOf(
-  { link }: Books,
+  tx: Tx,
   { ids, expiresBefore }: LetterFilter,
 ): Promise<string[] | undefined> {
   if (ids) return ids.map(toText)
   if (expiresBefore === undefined) return undefined
   const sql = 'SELECT id FROM @letters WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2'
-  const found = await link.read(sql, [expiresBefore, maxPoints + 1])
+  const found = await tx.rows(sql, [expiresBefore, maxPoints + 1])
   return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
 }
 
@@ -97,7 +97,7 @@ const narrowColumns: [field: keyof LetterFilter, column: string][] = [
  * The lists of every queue and state that the counts say are not empty, while they are short or nothing narrower is
  * asked; otherwise one index that knows the narrower.
  */
-function idRanges(sought: Sought): Ranges {
+function idRanges(sought: Moment): Ranges {
   const { filter } = sought
   const narrow = matching(sought) > maxCandidates ? narrowest(filter) : undefined
   if (narrow) return { lists: [], where: narrow }
@@ -116,13 +116,13 @@ function narrowest(filter: LetterFilter): Stage['where'] | undefined {
   return filter.dependent === true ? () => 'l.dependent = 1' : undefined
 }
 
-function matching({ codes, cells }: Sought): number {
+function matching({ codes, cells }: Moment): number {
   const passes = cellTest(codes)
   return cells.reduce((sum, [cell, n]) => (passes(cell) ? sum + n : sum), 0)
 }
 
 /** Every queue and state that has letters which may match. */
-function shelves({ codes, cells }: Sought, and = 'true'): Ranges {
+function shelves({ codes, cells }: Moment, and = 'true'): Ranges {
   const passes = cellTest(codes)
   const found = new Map<number, Cell>()
   for (const [cell] of cells) if (passes(cell)) found.set(cell.queue * 8 + cell.state, cell)
@@ -134,7 +134,7 @@ function shelves({ codes, cells }: Sought, and = 'true'): Ranges {
 }
 
 /** By retryAt: the due index has the letters of a queue and a priority in this order, apart by where they wait. */
-function dueRanges({ codes, cells }: Sought): Ranges {
+function dueRanges({ codes, cells }: Moment): Ranges {
   const passes = cellTest(codes)
   const places = new Set<string>()
   for (const [cell] of cells) {
@@ -149,7 +149,7 @@ function dueRanges({ codes, cells }: Sought): Ranges {
   }
 }
 
-function settledRanges(sought: Sought): Ranges {
+function settledRanges(sought: Moment): Ranges {
   const { settledBefore } = sought.filter
   const { lists } = shelves(sought)
   return {

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../kept/gather.ts'
-import { RedriveError } from '../../errors.ts'
+import { hasCode } from '../../errors.ts'
 
 /** Carries out gathered calls in one go. What is wrong with one of them must not take the others along: they are then tried one by one. */
 export async function together<A, R>(
@@ -9,8 +9,7 @@ export async function together<A, R>(
   try {
     return (await run(asks)).map((value) => ({ value }))
   } catch (error) {
-    const all = error instanceof RedriveError && error.code === 'STORE_UNAVAILABLE'
-    if (asks.length === 1 || all) throw error
+    if (asks.length === 1 || hasCode(error, 'STORE_UNAVAILABLE')) throw error
     const outcomes: Outcome<R>[] = []
     for (const ask of asks)
       outcomes.push(
@@ -23,15 +22,18 @@ export async function together<A, R>(
   }
 }
 
-/** Sends a large batch in parts, one after the other. */
+/** Sends a large batch in parts, one after the other. What weighs more than the most that a part may have goes alone. */
 export async function inParts<T, R>(
   all: readonly T[],
   most: number,
   send: (some: readonly T[]) => Promise<R[]>,
+  weightOf: (one: T) => number = () => 1,
 ): Promise<R[]> {
-  if (all.length <= most) return all.length === 0 ? [] : send(all)
   const answers: R[] = []
-  for (let start = 0; start < all.length; start += most)
-    answers.push(...(await send(all.slice(start, start + most))))
+  for (let start = 0, end = 0; start < all.length; start = end) {
+    let weight = weightOf(all[end++]!)
+    while (end < all.length && (weight += weightOf(all[end]!)) <= most) end += 1
+    answers.push(...(await send(all.slice(start, end))))
+  }
   return answers
 }

@@ -13,6 +13,12 @@ const refusals: Record<string, string> = {
 
 /** Turns whatever was thrown into an error of ours. */
 export function troubleOf(error: unknown, place: string): RedriveError {
+  if (error instanceof Again)
+    return new RedriveError(
+      'STORE_UNAVAILABLE',
+      `${place}: other writers were always first: try again (${error.message})`,
+      { cause: error },
+    )
   const refusal = refusals[postgres.stateOf(error)?.slice(0, 2) ?? '']
   if (refusal === undefined)
     return postgres.troubleOf(error, place, { noun: 'store', unavailable: 'STORE_UNAVAILABLE' })

@@ -1,27 +1,95 @@
+import { RedriveError } from '../../errors.ts'
+import { stateOf } from '../../postgres/trouble.ts'
 import type { AddResult } from '../../store.ts'
-import { addIn, candidatesOf, type Wanted } from './add.ts'
+import { addIn, candidatesOf, type Candidate, type Wanted } from './add.ts'
 import type { Books } from './books.ts'
 import { drawSlot } from './counters.ts'
-import { rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
-import { troubleOf } from './trouble.ts'
+import { maxTries, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
+import { Again, troubleOf } from './trouble.ts'
 
-/** Adds in the transaction that the caller has begun on this connection. Whoever watches hears of it when it commits. */
+/**
+ * Adds in the transaction that the caller has begun on this connection. Whoever watches hears of it when it commits. When it fails, the
+ * transaction stands where it stood before.
+ */
 export async function addWithin(
   books: Books,
   client: Connection,
   channel: string,
   wanted: readonly Wanted[],
 ): Promise<AddResult[]> {
-  const candidates = await candidatesOf(books, wanted)
-  const tx = oneByOne(client, books.link)
+  const { place } = books.link
   try {
-    // A slot of its own: its rows stay locked until the caller commits.
-    const { results, woken } = await addIn(books, tx, candidates, drawSlot(books.clock))
-    await tx.idle()
-    if (await woken) await tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
-    return results
+    if (typeof (client as Partial<Connection> | null)?.query !== 'function') throw notBegun(place)
+    const candidates = await candidatesOf(books, wanted)
+    return await inTurn(client, async () => {
+      await mark(client, place)
+      return adding(books, client, channel, candidates)
+    })
   } catch (error) {
-    throw troubleOf(error, books.link.place)
+    throw troubleOf(error, place)
+  }
+}
+
+const turns = new WeakMap<Connection, Promise<unknown>>()
+
+/** One at a time on a connection: who goes back to its mark must find its own there. */
+function inTurn<T>(client: Connection, work: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(client) ?? Promise.resolve()).then(work)
+  const over = turn.catch(() => {})
+  turns.set(client, over)
+  return turn
+}
+
+const setMark = `SAVEPOINT redrive; SELECT current_setting('transaction_isolation')`
+const backToMark = 'ROLLBACK TO SAVEPOINT redrive'
+const dropMark = 'RELEASE SAVEPOINT redrive'
+
+/** Marks where the transaction stands, and refuses one in which locks would not hold, or in which what others did is not seen. */
+async function mark(client: Connection, place: string): Promise<void> {
+  const [row] = await rowsOf(client, setMark).catch((error: unknown) => {
+    throw stateOf(error) === '25P01' ? notBegun(place) : error
+  })
+  const level = row?.[0] as string
+  if (level === 'read committed' || level === 'read uncommitted') return
+  await rowsOf(client, dropMark)
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `${place}: a transaction that is ${level} does not see what others captured meanwhile: begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or capture without client`,
+  )
+}
+
+function notBegun(place: string): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `${place}: client must be a connection of pg on which a transaction was begun: send BEGIN on it first, and give the connection itself, not its Pool`,
+  )
+}
+
+async function adding(
+  books: Books,
+  client: Connection,
+  channel: string,
+  candidates: readonly Candidate[],
+): Promise<AddResult[]> {
+  for (let tries = 1; ; tries++) {
+    const tx = oneByOne(client, books.link)
+    try {
+      // A slot of its own: its rows stay locked until the caller commits.
+      const { results, woken } = await addIn(books, tx, candidates, drawSlot(books.clock))
+      await tx.idle()
+      if (await woken) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
+      await tx.rows(dropMark)
+      return results
+    } catch (error) {
+      await tx.idle().catch(() => {})
+      if (error instanceof Again && tries < maxTries) {
+        await rowsOf(client, backToMark)
+        continue
+      }
+      // Where there is no way back, what went wrong first says why.
+      await rowsOf(client, `${backToMark}; ${dropMark}`).catch(() => {})
+      throw error
+    }
   }
 }
 

@@ -20,9 +20,13 @@ export function healthWith(
         (durable ? '' : ', in memory only: they are lost if this process ends') +
         (trouble === '' ? '' : `: ${trouble}`),
     )
-  if (damaged + refused + unreadable > 0)
+  if (damaged + refused > 0)
     problems.push(
-      `the spool (${place}) has ${damaged} damaged, ${refused} refused and ${unreadable} unreadable files set aside: look at them, then take them away`,
+      `the spool (${place}) has ${damaged} damaged and ${refused} refused files set aside: look at them, then take them away`,
+    )
+  if (unreadable > 0)
+    problems.push(
+      `the spool (${place}) has ${counted(unreadable, 'journal file')} that cannot be read: letters wait there, see to the disk or the version, then start again`,
     )
   const standing = letters === 0 ? 'empty' : `${counted(letters, 'letter')}, ${bytes} bytes`
   const ends = torn === 0 ? '' : `, ${counted(torn, 'torn end')} set aside`

@@ -8,7 +8,14 @@ import type { Aside, AsideKind, Backlog, Entry, Tell } from './backlog.ts'
 import { asideFile, asideIn, checkRoom, dropFolder, makeFolder, writeAside } from './folder.ts'
 import { writeCursor, type Segment } from './leftovers.ts'
 import { Row } from './row.ts'
-import { readSegment, recordsOf, refusal, SegmentWriter, type Contents } from './segment.ts'
+import {
+  isForeign,
+  readSegment,
+  recordsOf,
+  refusal,
+  SegmentWriter,
+  type Contents,
+} from './segment.ts'
 
 export interface JournalOptions {
   path: string
@@ -19,6 +26,9 @@ export interface JournalOptions {
 
 /** A segment is closed at this size, and read whole when its turn comes. */
 const segmentBytes = 4 * 2 ** 20
+
+/** How often a segment is tried that cannot be read, before it is left for the next open. With a drain's waits, a minute or so. */
+const maxFailures = 8
 
 interface Gathered {
   letters: readonly DeadLetter[]
@@ -39,11 +49,11 @@ export function journal(options: JournalOptions): Backlog {
 class Journal implements Backlog {
   readonly place: string
   readonly #options: JournalOptions
-  /** What is being written to is its last segment. */
   readonly #row: Row
   /** Whether the folder is ours to take away again. */
   #made = false
-  #writer: SegmentWriter | undefined
+  /** The segment that is written to. */
+  #open: { writer: SegmentWriter; segment: Segment } | undefined
   #gathered: Gathered[] = []
   /** Letters and bytes that are on their way in. */
   #coming = { letters: 0, bytes: 0 }
@@ -70,7 +80,7 @@ class Journal implements Backlog {
   }
 
   get empty(): boolean {
-    return this.letters === 0 && this.#coming.letters === 0
+    return this.#row.empty && this.#coming.letters === 0
   }
 
   async open(): Promise<void> {
@@ -124,14 +134,14 @@ class Journal implements Backlog {
     const records = Buffer.concat(group.map((one) => one.records))
     try {
       // Another process may have taken the folder away, as long as nothing was in it.
-      if (!this.#writer) await makeFolder(this.place)
+      if (!this.#open) await makeFolder(this.place)
       await checkRoom(this.place, records.length)
-      const writer = (this.#writer ??= await this.#begin())
+      const { writer, segment } = (this.#open ??= await this.#begin())
       await writer.write(records)
-      this.#count(
-        group.flatMap(({ letters }) => letters),
-        writer.bytes,
-      )
+      const letters = group.flatMap((one) => one.letters)
+      segment.bytes = writer.bytes
+      segment.letters += letters.length
+      segment.oldestAt ??= letters[0]!.deadLetteredAt
       for (const { resolve } of group) resolve()
       if (writer.bytes >= segmentBytes) await this.#seal()
     } catch (error) {
@@ -140,32 +150,26 @@ class Journal implements Backlog {
     }
   }
 
-  async #begin(): Promise<SegmentWriter> {
-    const segment = this.#row.next(() => this.#options.clock.id())
-    const writer = await SegmentWriter.create(segment.path)
-    this.#row.push({ ...segment, bytes: writer.bytes })
-    return writer
-  }
-
-  #count(letters: readonly DeadLetter[], bytes: number): void {
-    const segment = this.#row.last!
-    segment.bytes = bytes
-    segment.letters += letters.length
-    segment.oldestAt ??= letters[0]!.deadLetteredAt
+  async #begin(): Promise<{ writer: SegmentWriter; segment: Segment }> {
+    const next = this.#row.next(() => this.#options.clock.id())
+    const writer = await SegmentWriter.create(next.path)
+    const segment = { ...next, bytes: writer.bytes }
+    this.#row.push(segment)
+    return { writer, segment }
   }
 
   /** Ends the segment that is written to, so that it may be read. */
   async #seal(): Promise<void> {
-    const writer = this.#writer
-    this.#writer = undefined
-    await writer?.close().catch(() => {})
+    const open = this.#open
+    this.#open = undefined
+    await open?.writer.close().catch(() => {})
   }
 
   /** A segment that could not be written to is written to no more. */
   async #abandon(): Promise<void> {
+    const segment = this.#open?.segment
     await this.#seal()
-    const { last } = this.#row
-    await (last?.letters === 0 ? this.#row.drop(last) : this.#row.tidy()).catch(() => {})
+    await (segment?.letters === 0 ? this.#row.drop(segment) : this.#row.tidy()).catch(() => {})
   }
 
   #unwritable(cause: unknown): RedriveError {
@@ -185,7 +189,7 @@ class Journal implements Backlog {
   /** Opens the oldest segment that has letters. What has none is cleared away, once what is odd in it lies aside. */
   async #load(): Promise<void> {
     for (let { first } = this.#row; first && !this.#head; { first } = this.#row) {
-      if (first === this.#row.last) await this.#seal()
+      if (first === this.#open?.segment) await this.#seal()
       const contents = await this.#read(first)
       if (!contents) continue
       const { entries, aside } = contents
@@ -197,14 +201,24 @@ class Journal implements Backlog {
     }
   }
 
+  /** One that cannot be read is tried again, and those behind it wait, or a lane would lose its order; but not for ever. */
   async #read(segment: Segment): Promise<Contents | undefined> {
     const { path, from, bytes } = segment
     try {
-      return await readSegment(path, from, bytes)
-    } catch (error) {
-      this.#row.leave(segment)
-      this.#complain(path, error)
-      return undefined
+      const contents = await readSegment(path, from, bytes)
+      segment.failures = 0
+      return contents
+    } catch (cause) {
+      segment.failures += 1
+      const last = isForeign(cause) || segment.failures === maxFailures
+      if (last) this.#row.leave(segment)
+      if (last || segment.failures === 1) this.#complain(path, cause)
+      if (last) return undefined
+      throw new RedriveError(
+        'STORE_UNAVAILABLE',
+        `${path} cannot be read and is tried again: ${(cause as Error).message}`,
+        { cause },
+      )
     }
   }
 

@@ -1,10 +1,10 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { Timestamp } from '../../letter/time.ts'
 import { segmentFile, segmentsIn, type SegmentName } from './folder.ts'
 import { takeLock, type Lock } from './lock.ts'
-import { readSegment } from './segment.ts'
+import { isForeign, readSegment } from './segment.ts'
 
 /** A segment in the row of those that wait. */
 export interface Segment extends SegmentName {
@@ -13,8 +13,11 @@ export interface Segment extends SegmentName {
   bytes: number
   /** Where what is not in the store yet begins. */
   from: number
+  /** As far as it is known: nobody has counted those of one that could not be read yet. */
   letters: number
   oldestAt?: Timestamp
+  /** How often it could not be read when its turn came. */
+  failures: number
 }
 
 export const lockFile = (folder: string, owner: string): string => join(folder, `${owner}.lock`)
@@ -50,8 +53,9 @@ export async function removeCursor(folder: string, owner: string): Promise<void>
 export interface Leftover {
   owner: string
   lock: Lock
+  /** In their order; also those that could not be read this time. */
   segments: Segment[]
-  /** Segments that could not be read, and why. */
+  /** Segments that nobody here can read, and why. */
   unreadable: { path: string; error: unknown }[]
 }
 
@@ -68,8 +72,8 @@ export async function takeLeftovers(folder: string): Promise<Leftover[]> {
     const leftover: Leftover = { owner, lock, segments: [], unreadable: [] }
     for (const name of names) {
       const path = join(folder, segmentFile(name))
-      if (name.number < number) await rm(path)
-      else await look(leftover, { ...name, path, from: name.number === number ? from : 0 })
+      // One before the cursor is there because it could not be removed, or not be read when its turn came.
+      await look(leftover, { ...name, path, from: name.number === number ? from : 0 })
     }
     taken.push(leftover)
   }
@@ -83,9 +87,18 @@ async function look(
   try {
     const { entries, bytes } = await readSegment(found.path, found.from)
     const oldestAt = entries[0]?.letter.deadLetteredAt
-    const known = { ...found, bytes, letters: entries.length }
+    const known = { ...found, bytes, letters: entries.length, failures: 0 }
     segments.push(oldestAt === undefined ? known : { ...known, oldestAt })
   } catch (error) {
-    unreadable.push({ path: found.path, error })
+    const size = isForeign(error) ? undefined : await sizeOf(found.path)
+    if (size === undefined) unreadable.push({ path: found.path, error })
+    else segments.push({ ...found, bytes: size, letters: 0, failures: 0 })
   }
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  )
 }

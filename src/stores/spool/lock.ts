@@ -10,7 +10,7 @@ export interface Lock {
 }
 
 /**
- * Takes the lock, or answers undefined when someone else has it. Node has no file locks, but SQLite does: the system
+ * Takes the lock, or answers undefined when someone else has it or has just done with it. Node has no file locks, but SQLite does: the system
  * lets go of one when its process dies, however it dies, and nothing needs to be guessed from process ids or times.
  * Nothing else may open the file: closing it anywhere in the process would let go of the lock.
  */
@@ -22,7 +22,8 @@ export function takeLock(path: string): Lock | undefined {
     chmodSync(path, 0o600)
   } catch (error) {
     file.close()
-    if (isBusy(error)) return undefined
+    // Whoever had it has taken the file away meanwhile, and with it all that it was for.
+    if (isBusy(error) || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
   const release = (): void => void (file.isOpen && file.close())

@@ -24,10 +24,6 @@ export class Row {
     return this.#segments[0]
   }
 
-  get last(): Segment | undefined {
-    return this.#segments.at(-1)
-  }
-
   get letters(): number {
     return this.#segments.reduce((sum, { letters }) => sum + letters, 0)
   }
@@ -40,12 +36,16 @@ export class Row {
     return this.#segments.find(({ letters }) => letters > 0)?.oldestAt
   }
 
-  /** Segments that could not be read. */
-  get unreadable(): number {
-    return this.#unreadable
+  get empty(): boolean {
+    return this.#segments.length === 0
   }
 
-  /** Takes over what nobody holds. Answers what of it cannot be read. */
+  /** Segments that could not be read: left for good, or to be tried again. */
+  get unreadable(): number {
+    return this.#unreadable + this.#segments.filter(({ failures }) => failures > 0).length
+  }
+
+  /** Takes over what nobody holds. Answers what of it nobody here can read. */
   async takeOver(): Promise<{ path: string; error: unknown }[]> {
     const leftovers = await takeLeftovers(this.#folder)
     for (const { owner, lock, segments, unreadable } of leftovers) {
@@ -67,7 +67,7 @@ export class Row {
     const { owner } = this.#own
     const number = ++this.#own.written
     const path = join(this.#folder, segmentFile({ owner, number }))
-    return { owner, number, path, bytes: 0, from: 0, letters: 0 }
+    return { owner, number, path, bytes: 0, from: 0, letters: 0, failures: 0 }
   }
 
   #claim(owner: string): { owner: string; written: number } {
@@ -84,7 +84,7 @@ export class Row {
   /** Takes a segment away that holds nothing any more. */
   async drop(segment: Segment): Promise<void> {
     await rm(segment.path, { force: true })
-    this.#segments.splice(this.#segments.indexOf(segment), 1)
+    this.#takeOut(segment)
     await this.tidy(segment.owner)
   }
 
@@ -92,7 +92,13 @@ export class Row {
   leave(segment: Segment): void {
     this.#staying.add(segment.owner)
     this.#unreadable += 1
-    this.#segments.splice(this.#segments.indexOf(segment), 1)
+    this.#takeOut(segment)
+  }
+
+  /** One that is out already is none of the others. */
+  #takeOut(segment: Segment): void {
+    const at = this.#segments.indexOf(segment)
+    if (at !== -1) this.#segments.splice(at, 1)
   }
 
   /** A journal that has no segments goes. The next letter begins a new one, under a new name. */

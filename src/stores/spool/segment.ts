@@ -1,6 +1,6 @@
 import { open, readFile, rm, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { RedriveError } from '../../errors.ts'
+import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { letterFromJson, letterToJson } from '../../letter/schema.ts'
 import type { AsideKind, Entry } from './backlog.ts'
@@ -10,11 +10,21 @@ import { piecesOf, recordOf } from './record.ts'
 const version = 1
 const header = recordOf(Buffer.from(JSON.stringify({ spool: version })))
 
-/** Letters as the records of a segment. Throws what JSON throws at what it cannot hold. */
+/** Letters as the records of a segment. Throws what JSON throws at what it cannot hold, and when one could not be read again. */
 export function recordsOf(letters: readonly DeadLetter[]): Buffer {
   return Buffer.concat(
-    letters.map((letter) => recordOf(Buffer.from(JSON.stringify(letterToJson(letter))))),
+    letters.map((letter) => {
+      mustBeReadable(letter)
+      return recordOf(Buffer.from(JSON.stringify(letterToJson(letter))))
+    }),
   )
+}
+
+/** The bytes of a payload can always be read, and may be many: they are left out. */
+function mustBeReadable(letter: DeadLetter): void {
+  const payload = { ...letter.payload, bytes: '', size: 0 }
+  const read = letterFromJson(JSON.parse(JSON.stringify({ ...letter, payload })))
+  if (!read.ok) throw new TypeError(read.problem)
 }
 
 /** The end of a segment that is written to. */
@@ -116,6 +126,11 @@ function checkVersion(path: string, found: unknown): void {
     'STORE_UNSAFE',
     `${path} is of version ${String(found)}, which this Redrive does not know: it was left as it is`,
   )
+}
+
+/** Whether a segment is of a version that is not known here: reading it again will not help. */
+export function isForeign(error: unknown): boolean {
+  return hasCode(error, 'STORE_UNSAFE')
 }
 
 /** What becomes of a letter that the store cannot take: it, and why. */

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
+import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { AddResult, Capacity, SpoolStatus, Store, StoreHealth } from '../../store.ts'
 import type { Backlog, Tell } from './backlog.ts'
@@ -189,7 +189,10 @@ class Spool {
       this.#drained += count
       this.#run.count += count
       this.#run.duplicates += delivery.duplicates
-      if ('trouble' in delivery) return this.#report(delivery.trouble)
+      if ('trouble' in delivery) {
+        this.#away = !hasCode(delivery.trouble, 'QUEUE_FULL')
+        return this.#report(delivery.trouble)
+      }
       this.#away = false
       this.#failures = 0
       this.#batch = Math.min(this.#batch * 2, maxBatch)
@@ -210,11 +213,9 @@ class Spool {
   #report(error: unknown): void {
     if (this.#closing) return
     const isNew = textOf(error) !== textOf(this.#trouble)
-    const code = error instanceof RedriveError ? error.code : undefined
-    this.#away = code !== 'QUEUE_FULL'
     this.#batch = 1
     this.#trouble = error
-    if (isNew && code !== 'STORE_UNAVAILABLE')
+    if (isNew && !hasCode(error, 'STORE_UNAVAILABLE'))
       this.#tell({ type: 'trouble', during: 'draining the spool', error })
   }
 

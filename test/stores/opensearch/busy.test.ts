@@ -6,7 +6,7 @@ import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { Indices } from './opensearch-bench.ts'
+import { ask, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
@@ -62,7 +62,8 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
 
   it('does not make a letter a duplicate of itself when an answer gets lost', async () => {
     let lost = 0
-    front.fate = (_, path) => (path.endsWith('-letters/_bulk') && lost++ === 0 ? 'lose' : 'pass')
+    front.fate = (_, path) =>
+      path.includes('-letters-writes/_bulk') && lost++ === 0 ? 'lose' : 'pass'
     const letter = aLetter()
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
   })
@@ -71,19 +72,55 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     const letter = aLetter()
     await store.add([letter])
     let lost = 0
-    front.fate = (_, path) => (path.endsWith('-letters/_bulk') && lost++ === 0 ? 'lose' : 'pass')
+    front.fate = (_, path) =>
+      path.includes('-letters-writes/_bulk') && lost++ === 0 ? 'lose' : 'pass'
     const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
     assert.deepEqual(await store.apply([change]), ['written'])
     assert.equal((await store.get([letter.id]))[0]!.version, 2)
   })
 
+  it('that takes only smaller requests gets one letter at a time, and refuses what is too large', async () => {
+    const [large, small] = [aLetter(), aLetter()]
+    let sent = 0
+    front.fate = (_, path) => (path.includes('-letters-writes/_bulk') && sent++ < 2 ? 413 : 'pass')
+    const [refused, kept] = await Promise.allSettled([store.add([large]), store.add([small])])
+    assert.equal(codeOf((refused as PromiseRejectedResult).reason), 'TOO_LARGE')
+    assert.deepEqual(kept, { status: 'fulfilled', value: [{ kind: 'added' }] })
+  })
+
   it('keeps counts for later when only they cannot be written', async () => {
     const before = (await store.totals()).find((one) => one.action === 'capture')?.count ?? 0
-    front.fate = (_, path) => (path.endsWith('-books/_bulk') ? 500 : 'pass')
+    front.fate = (_, path) => (path.includes('-books-writes/_bulk') ? 500 : 'pass')
     assert.deepEqual(await store.add([aLetter()]), [{ kind: 'added' }])
     front.fate = () => 'pass'
     const after = (await store.totals()).find((one) => one.action === 'capture')?.count
     assert.equal(after, before + 1)
+  })
+
+  it('that cannot read a shard does not say that nothing is there', async () => {
+    const letter = aLetter({ dedupeKey: 'a key' })
+    await store.add([letter])
+    await store.records.put('kind', 'name', 1)
+    const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
+    const index = (name: string): string => `/${indices.prefix}-${name}`
+    for (const name of ['letters', 'records'])
+      await ask(server.url, 'POST', `${index(name)}/_close`)
+    try {
+      for (const call of [
+        () => store.get([letter.id]),
+        () => store.original(letter.id),
+        () => store.apply([change]),
+        () => store.renew([{ id: letter.id, epoch: 1, worker: 'w' }], 1000),
+        () => store.records.get('kind', 'name'),
+        () => store.add([aLetter()]),
+        () => store.add([aLetter({ dedupeKey: 'a key' })]),
+      ])
+        await assert.rejects(call, (error) => codeOf(error) === 'STORE_UNAVAILABLE')
+    } finally {
+      for (const name of ['letters', 'records'])
+        await ask(server.url, 'POST', `${index(name)}/_open?wait_for_active_shards=1`)
+    }
+    assert.deepEqual(await store.get([letter.id]), [letter])
   })
 
   it('says so in its health, and never rejects', async () => {

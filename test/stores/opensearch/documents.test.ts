@@ -82,6 +82,28 @@ describe.skipIf(server.missing)('the documents', () => {
     assert.equal((bad as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
   })
 
+  it.each([{}, { dedupeKey: 'a key' }])(
+    'are not kept of a letter that the server refuses, which does not fail those of other callers: %j',
+    async (keyed) => {
+      const good = [aLetter(), aLetter({ ...keyed, queue: 'others' })]
+      const bad = aLetter({ ...keyed, attempts: 1e30 })
+      const before = await captures()
+      const [first, refused, second] = await Promise.allSettled(
+        [good[0]!, bad, good[1]!].map((letter) => store.add([letter])),
+      )
+      assert.deepEqual([first!.status, second!.status], ['fulfilled', 'fulfilled'])
+      assert.equal((refused as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
+      const ids = [good[0]!, bad, good[1]!].map(({ id }) => id)
+      assert.deepEqual(await store.get(ids), good)
+      assert.equal(await captures(), before + 2)
+    },
+  )
+
+  const captures = async (): Promise<number> =>
+    (await store.totals())
+      .filter(({ action }) => action === 'capture')
+      .reduce((sum, { count }) => sum + count, 0)
+
   it('are found by a part of a word, as every store finds them', async () => {
     const letters = mixedLetters()
     await store.add(letters)

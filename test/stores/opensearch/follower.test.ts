@@ -15,9 +15,10 @@ import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { Indices } from './opensearch-bench.ts'
+import { ask, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
+const patience = { timeout: 20_000 }
 
 /** An index that takes everything and finds nothing. */
 const deafIndex: SearchIndex = {
@@ -118,7 +119,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
       const now = await store.health()
       assert.match(now.problems[0] ?? '', /search: .*cannot be reached/)
       return now
-    })
+    }, patience)
     assert.equal(health.ok, true)
     assert.match(health.checks['search']!, /1 changes to go/)
     front.fate = () => 'pass'
@@ -171,6 +172,42 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     await index.close()
   })
 
+  it('takes no letter for a bad one because it is closed', async () => {
+    const index = indexNow()
+    await index.open()
+    await ask(server.url, 'POST', `/${index.name}/_close`)
+    try {
+      await assert.rejects(index.feed([aLetter()]), { code: 'STORE_UNAVAILABLE' })
+    } finally {
+      await ask(server.url, 'POST', `/${index.name}/_open?wait_for_active_shards=1`)
+      await index.close()
+    }
+  })
+
+  it('is made anew, as it was, when it is removed while it follows', async () => {
+    const store = followed(memoryStore({ clock }))
+    await store.open()
+    await store.caughtUp()
+    const index = `/${indices.prefix}-search`
+    interface Made {
+      mappings: object
+    }
+    const [before] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
+    await ask(server.url, 'DELETE', index)
+    const letter = failing('after the removal')
+    await store.add([letter])
+    await vi.waitFor(async () => {
+      const { problems } = await store.health()
+      assert.match(problems[0] ?? '', /search: .*removed while in use/)
+    }, patience)
+    const caught = store.caughtUp()
+    await clock.advance(120_000)
+    await caught
+    assert.deepEqual(await idsOf(store, 'removal'), [letter.id])
+    const [after] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
+    assert.deepEqual(after!.mappings, before!.mappings)
+  })
+
   it('goes on after a restart where its comparing of everything had come to', async () => {
     const truth = memoryStore({ clock })
     const letters = Array.from({ length: 1100 }, () => aLetter())
@@ -207,7 +244,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
         found.map((letter) => letter.id),
         [id],
       )
-    })
+    }, patience)
     await queue.close()
     const plain = await DeadLetterQueue.open('memory:')
     await assert.rejects(plain.search('bent'), { code: 'INVALID_CONFIG' })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'vitest'
-import { openSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
+import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { ask, Indices } from './opensearch-bench.ts'
@@ -106,5 +106,79 @@ describe.skipIf(server.missing)('opening', () => {
     const mappings = { _meta: { redrive: 1 } }
     await ask(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
     await refuses(indices, /durability/)
+  })
+
+  const existing = async ({ prefix }: Indices): Promise<string[]> => {
+    const path = `/${prefix}-*?expand_wildcards=all`
+    return Object.keys(await ask<object>(server.url, 'GET', path)).sort()
+  }
+
+  it.each([
+    ['letters', (store: OpenSearchStore) => store.add([aLetter()])],
+    ['books', (store: OpenSearchStore) => store.add([aLetter({ dedupeKey: 'k' })])],
+    ['records', (store: OpenSearchStore) => store.records.put('kind', 'id', 1)],
+  ] as const)(
+    'keeps nothing in an index of %s that the server would guess, once ours was removed',
+    async (name, write) => {
+      const indices = fresh()
+      const store = storeOn(indices)
+      await store.open()
+      await write(store)
+      assert.deepEqual((await store.health()).problems, [])
+      const all = await existing(indices)
+      const index = `${indices.prefix}-${name}`
+      await ask(server.url, 'DELETE', `/${index}`)
+      await assert.rejects(write(store), (error) => {
+        assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
+        assert.match((error as Error).message, /removed while in use, open the store again/)
+        return true
+      })
+      assert.deepEqual(
+        await existing(indices),
+        all.filter((one) => one !== index),
+      )
+      const { ok, problems } = await store.health()
+      assert.equal(ok, false)
+      assert.match(problems.join(), new RegExp(`${index} is not there`))
+      await store.close()
+      const again = storeOn(indices)
+      await again.open()
+      await write(again)
+      assert.deepEqual((await again.health()).problems, [])
+      await again.close()
+    },
+  )
+
+  it('sees in its health that an index was put in the place of ours', async () => {
+    const indices = fresh()
+    const store = storeOn(indices)
+    await store.open()
+    const index = `/${indices.prefix}-letters`
+    await ask(server.url, 'DELETE', index)
+    await ask(server.url, 'PUT', index, {})
+    await assert.rejects(store.add([aLetter()]), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
+    assert.match((await store.health()).problems.join(), /not one of Redrive/)
+    await ask(server.url, 'DELETE', index)
+    await ask(server.url, 'PUT', index, { mappings: { _meta: { redrive: 1 } } })
+    assert.match((await store.health()).problems.join(), /not the one that was opened/)
+    await store.close()
+  })
+
+  it('writes to indices that were made without an alias, and to one that goes by an alias', async () => {
+    const indices = fresh()
+    const { prefix } = indices
+    const mappings = { dynamic: false, _meta: { redrive: 1 } }
+    await ask(server.url, 'PUT', `/${prefix}-records`, { mappings })
+    const aliases = { [`${prefix}-letters`]: {} }
+    await ask(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
+    const store = storeOn(indices)
+    await store.open()
+    const letter = aLetter()
+    await store.add([letter])
+    await store.records.put('kind', 'id', 1)
+    assert.equal((await store.get([letter.id])).length, 1)
+    assert.equal((await store.records.get('kind', 'id'))!.value, 1)
+    assert.deepEqual((await store.health()).problems, [])
+    await store.close()
   })
 })

@@ -210,7 +210,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     // A store tidies after so many writes.
     const busy = times(210, () => aLetter({ queue: 'other' }))
     for (const letter of busy) await bench.store.add([letter])
-    await expect.poll(rows, { timeout: 10_000 }).toBeLessThan(8)
+    await expect.poll(rows).toBeLessThan(8)
     expect(await bench.store.tally('queue')).toEqual(new Map([['other', busy.length]]))
   })
 })

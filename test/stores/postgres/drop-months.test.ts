@@ -1,4 +1,3 @@
-import { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
@@ -8,7 +7,7 @@ import type { PostgresStore } from '../../../src/stores/postgres/postgres.ts'
 import type { Store, TallyKey } from '../../../src/store.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { openMonthsBench } from './partitions-bench.ts'
-import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
+import { meanwhile, missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
 
 const january = Date.UTC(2026, 0, 1)
 const april = Date.UTC(2026, 3, 15)
@@ -61,21 +60,6 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     vi.restoreAllMocks()
     await bench.close()
   })
-
-  /** Lets something happen to the store when a statement is about to be sent. */
-  function meanwhile(statement: string, happen: () => Promise<unknown>): void {
-    const send = Reflect.get(Client.prototype, 'query') as (...args: unknown[]) => Promise<unknown>
-    let done = false
-    const spy = vi.spyOn(Client.prototype, 'query') as unknown as {
-      mockImplementation(to: (this: Client, ...args: unknown[]) => Promise<unknown>): void
-    }
-    spy.mockImplementation(function (this: Client, ...args) {
-      if (done || !(args[0] as { text?: string }).text?.includes(statement))
-        return send.apply(this, args)
-      done = true
-      return happen().then(() => send.apply(this, args))
-    })
-  }
 
   const apply = async (id: string, move: (letter: DeadLetter) => Change): Promise<void> => {
     const [letter] = await bench.store.get([id])

@@ -1,3 +1,4 @@
+import { Client } from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../../../src/clock.ts'
 import { connect } from '../../../src/connect.ts'
@@ -70,6 +71,23 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
       's_other',
     ])
     expect(await tablesOf(letter.id)).toEqual(['2026_04'])
+  })
+
+  it('makes months also when letters come only in transactions of their callers', async () => {
+    const clock = fakeClock(january)
+    bench = await openMonthsBench(clock)
+    await clock.advance(45 * dayMs)
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    try {
+      await client.query('BEGIN')
+      await bench.store.within(client).add([aLetter({ id: clock.id() })])
+      await client.query('COMMIT')
+    } finally {
+      await client.end()
+    }
+    await bench.store.close()
+    expect(await monthsOf()).toContain('2026_05')
   })
 
   it('leaves a month out of which there are letters elsewhere, and makes the next', async () => {

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll } from 'vitest'
+import { afterAll, vi } from 'vitest'
 import type { Clock } from '../../../src/clock.ts'
 import {
   postgresStore,
@@ -69,4 +69,19 @@ export async function ask(text: string, values: unknown[] = []): Promise<unknown
   } finally {
     await client.end()
   }
+}
+
+/** Lets something happen to the store when a statement is about to be sent, once. Mocks are to be restored afterwards. */
+export function meanwhile(statement: string, happen: () => Promise<unknown>): void {
+  const send = Reflect.get(Client.prototype, 'query') as (...args: unknown[]) => Promise<unknown>
+  let done = false
+  const spy = vi.spyOn(Client.prototype, 'query') as unknown as {
+    mockImplementation(to: (this: Client, ...args: unknown[]) => Promise<unknown>): void
+  }
+  spy.mockImplementation(function (this: Client, ...args) {
+    if (done || !(args[0] as { text?: string }).text?.includes(statement))
+      return send.apply(this, args)
+    done = true
+    return happen().then(() => send.apply(this, args))
+  })
 }

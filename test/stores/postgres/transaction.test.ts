@@ -1,8 +1,13 @@
-import { Client } from 'pg'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Client, Pool } from 'pg'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DeadLetterQueue } from '../../../src/index.ts'
+import { resolve } from '../../../src/letter/moves.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import type { Connection } from '../../../src/stores/postgres/link.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
+import { meanwhile, missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
+
+const by = { at: toTimestamp(Date.UTC(2026, 0, 2)), actor: 'me', guard: 'version' } as const
 
 describe.skipIf(missing)('postgresStore within a transaction of its caller', () => {
   let bench: PostgresBench
@@ -15,6 +20,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     await client.query('BEGIN')
   })
   afterEach(async () => {
+    vi.restoreAllMocks()
     await client.end()
     await bench.close()
   })
@@ -47,9 +53,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
         resolve()
       })
     })
-    await expect
-      .poll(async () => (await bench.store.health()).checks['wakeups'], { timeout: 5000 })
-      .toBe('listening')
+    await expect.poll(async () => (await bench.store.health()).checks['wakeups']).toBe('listening')
     await bench.store.within(client).add([aLetter()])
     expect(calls).toBe(0)
     await client.query('COMMIT')
@@ -72,6 +76,80 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     await client.query('SELECT nonsense').catch(() => {})
     const added = bench.store.within(client).add([aLetter()])
     await expect(added).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    'refuses a transaction that is %s, and leaves it as it was',
+    async (level) => {
+      await client.query(`ROLLBACK; BEGIN ISOLATION LEVEL ${level}; CREATE TEMPORARY TABLE own ()`)
+      const added = bench.store.within(client).add([aLetter()])
+      await expect(added).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining('READ COMMITTED') as string,
+      })
+      await client.query('COMMIT')
+      expect((await client.query('SELECT * FROM own')).rows).toEqual([])
+      expect(await bench.store.tally('state')).toEqual(new Map())
+    },
+  )
+
+  it('refuses a connection without a transaction, a pool, and what is neither', async () => {
+    await client.query('ROLLBACK')
+    const pool = new Pool({ connectionString: url })
+    for (const odd of [client, pool, {}, 'client', null]) {
+      const added = bench.store.within(odd as Connection).add([aLetter()])
+      await expect(added).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining('BEGIN') as string,
+      })
+    }
+    await pool.end()
+    expect(await bench.store.tally('state')).toEqual(new Map())
+  })
+
+  it('looks again when the letter that has the key is settled in between', async () => {
+    const holder = aLetter({ dedupeKey: 'k' })
+    await bench.store.add([holder])
+    meanwhile('FOR UPDATE', () => bench.store.apply([resolve(holder, by)]))
+    const next = aLetter({ dedupeKey: 'k' })
+    expect(await bench.store.within(client).add([next])).toEqual([{ kind: 'added' }])
+    await client.query('COMMIT')
+    expect(await bench.store.get([next.id])).toEqual([next])
+    const counts = { resolved: 1, pending: 1 }
+    expect(await bench.store.tally('state')).toEqual(new Map(Object.entries(counts)))
+  })
+
+  it('leaves no half when one of its letters comes from elsewhere in between', async () => {
+    const twice = aLetter()
+    const letter = aLetter({ dedupeKey: 'k', lane: 'l', tags: ['a'] })
+    meanwhile('DO NOTHING RETURNING id', () => bench.store.add([twice]))
+    expect(await bench.store.within(client).add([letter, twice])).toMatchObject([
+      { kind: 'added' },
+      { kind: 'duplicate', by: 'id' },
+    ])
+    await client.query('COMMIT')
+    expect(await bench.store.tally('state')).toEqual(new Map([['pending', 2]]))
+    expect((await bench.store.find({ tag: 'a' })).items.map(({ id }) => id)).toEqual([letter.id])
+    const { letters } = await bench.store.claim({ worker: 'w', limit: 3, leaseMs: 1000 })
+    expect(letters.length).toBe(2)
+  })
+
+  it('leaves the transaction as it was when a capture fails, and those of the same moment in it', async () => {
+    const within = bench.store.within(client)
+    const noise = Array.from({ length: 999 }, (_, n) => `${n * 7919} ${n ** 5}`).join('')
+    const good = [aLetter({ tags: ['a'] }), aLetter(), aLetter()]
+    const outcomes = await Promise.allSettled([
+      within.add([good[0]!]),
+      within.add([aLetter({ tags: ['b', noise] })]),
+      within.add([good[1]!]),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(outcomes[1]).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
+    await within.add([good[2]!])
+    await client.query('COMMIT')
+    expect(await bench.store.get(good.map(({ id }) => id))).toEqual(good)
+    expect(await bench.store.tally('state')).toEqual(new Map([['pending', 3]]))
+    expect(await bench.store.tally('tag')).toEqual(new Map([['a', 1]]))
   })
 
   it('is what enqueue does with a client, and nothing is seen before the commit', async () => {

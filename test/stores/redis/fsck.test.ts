@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, it } from 'vitest'
 import { states } from '../../../src/letter/letter.ts'
-import { park } from '../../../src/letter/moves.ts'
+import { park, resolve } from '../../../src/letter/moves.ts'
 import { redisStore, type RedisStore } from '../../../src/stores/redis/redis.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { redisPlace, type Place } from '../../servers/places.ts'
@@ -124,6 +124,52 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
       claimed.map(({ id }) => id),
       [letters[0]!.id],
     )
+  })
+
+  it('finds queues that were taken out of those that claims look at, and puts them back', async () => {
+    const letters = [aLetter(), aLetter(), aLetter({ queue: 'mails' })]
+    await store.add(letters)
+    await client.unlink(`${tag}:q`)
+    const asked = { worker: 'w', limit: 9, leaseMs: 60_000 }
+    assert.deepEqual((await store.claim(asked)).letters, [], 'nobody would hear of them')
+    const report = await store.fsck()
+    assert.equal(report.missing, 3)
+    assert.match(report.examples.join(), /is not where it should be in q/)
+    await store.fsck({ repair: true })
+    await sound()
+    assert.equal((await store.claim(asked)).letters.length, 3)
+  })
+
+  const idsOf = (letters: readonly { id: string }[]): string[] => letters.map(({ id }) => id)
+
+  it('finds that a letter would not free those that wait for it, and puts that right', async () => {
+    const first = aLetter()
+    const next = aLetter({ dependsOn: [first.id, 'nobody'] })
+    const last = aLetter({ dependsOn: [first.id] })
+    await store.add([first, next, last])
+    await client.unlink(`${tag}:v:${first.id}`)
+    const report = await store.fsck()
+    assert.equal(report.missing, 2)
+    assert.match(report.examples.join(), new RegExp(`${next.id} .* in v:${first.id}`))
+    await store.fsck({ repair: true })
+    await sound()
+    await store.apply([resolve(first, { at: first.updatedAt, actor: 'ada', guard: 'version' })])
+    const { letters } = await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
+    assert.deepEqual(idsOf(letters), [last.id])
+  })
+
+  it('frees those that a resolved letter did not free', async () => {
+    const first = aLetter()
+    const next = aLetter({ dependsOn: [first.id], retryAt: '2026-01-01T00:00:00.000Z' })
+    await store.add([first, next])
+    await client.unlink(`${tag}:v:${first.id}`)
+    await store.apply([resolve(first, { at: first.updatedAt, actor: 'ada', guard: 'version' })])
+    const asked = { worker: 'w', limit: 9, leaseMs: 60_000 }
+    assert.deepEqual((await store.claim(asked)).letters, [], 'it waits for ever')
+    assert.equal((await store.fsck()).missing, 1)
+    assert.equal((await store.fsck({ repair: true })).missing, 1)
+    await sound()
+    assert.deepEqual(idsOf((await store.claim(asked)).letters), [next.id])
   })
 
   it('finds counts that were changed by hand', async () => {

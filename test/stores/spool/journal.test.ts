@@ -1,5 +1,5 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -12,6 +12,11 @@ import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { aFolder } from './spool-bench.ts'
 
 const clock = fakeClock()
+
+vi.mock(import('node:fs/promises'), async (original) => {
+  const real = await original()
+  return { ...real, readFile: vi.fn(real.readFile) as unknown as typeof real.readFile }
+})
 
 async function opened(path: string, events: SpoolEvent[] = []): Promise<Backlog> {
   const tell = (event: SpoolEvent): unknown => events.push(event)
@@ -273,6 +278,44 @@ describe('a disk that fails', () => {
     await backlog.close()
   })
 
+  it('while the store takes the last letter before: what is kept afterwards waits', async () => {
+    await using folder = await aFolder()
+    const backlog = await opened(folder.path)
+    await backlog.append([letters[0]!])
+    await backlog.head()
+    const spy = await spiedOn('appendFile')
+    const begun = Promise.withResolvers<void>()
+    const failing = Promise.withResolvers<void>()
+    spy.mockImplementationOnce(() => {
+      begun.resolve()
+      return failing.promise
+    })
+    const first = backlog.append([letters[1]!])
+    await begun.promise
+    const second = backlog.append([letters[2]!])
+    const settled = backlog.settle(1)
+    failing.reject(new Error('ENOSPC'))
+    await expect(first).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await Promise.all([second, settled])
+    expect(backlog).toMatchObject({ empty: false, letters: 1 })
+    expect(await drained(backlog)).toEqual([letters[2]])
+    await backlog.close()
+  })
+
+  it('leaves a journal that holds nothing but damage, to be set aside', async () => {
+    await using folder = await aFolder()
+    const file = await written(folder.path, [letters[0]!])
+    const bytes = readFileSync(file)
+    writeFileSync(file, bytes.with(200, bytes[200]! ^ 1))
+    const backlog = await opened(folder.path)
+    const spy = await spiedOn('appendFile')
+    spy.mockRejectedValueOnce(new Error('ENOSPC'))
+    await expect(backlog.append([letters[1]!])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await drained(backlog)).toEqual([])
+    expect(await backlog.aside()).toMatchObject({ damaged: 1 })
+    await backlog.close()
+  })
+
   it('since someone removed the file: nothing more is taken for kept', async () => {
     await using folder = await aFolder()
     const backlog = await opened(folder.path)
@@ -282,6 +325,71 @@ describe('a disk that fails', () => {
     await backlog.close()
   })
 })
+
+describe('a file that cannot be read', () => {
+  /** A journal of two files, and the first of them. */
+  async function inTwo(path: string): Promise<string> {
+    const backlog = await opened(path)
+    await backlog.append([letters[0]!])
+    await backlog.head()
+    await backlog.append(letters.slice(1))
+    await backlog.close()
+    return join(
+      path,
+      readdirSync(path).find((file) => file.endsWith('-000001.journal'))!,
+    )
+  }
+
+  it('is tried again in its turn, and told of once', async () => {
+    await using folder = await aFolder()
+    const restore = spoilt(await inTwo(folder.path))
+    const events: SpoolEvent[] = []
+    const backlog = await opened(folder.path, events)
+    for (let tries = 0; tries < 3; tries++)
+      await expect(backlog.head()).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        message: expect.stringContaining('-000001.journal cannot be read') as string,
+      })
+    expect(backlog.empty).toBe(false)
+    expect(await backlog.aside()).toMatchObject({ unreadable: 1 })
+    expect(events).toMatchObject([{ type: 'trouble', error: { code: 'EMFILE' } }])
+    restore()
+    expect(await drained(backlog)).toEqual(letters)
+    expect(await backlog.aside()).toMatchObject({ unreadable: 0 })
+    await backlog.close()
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  it('stays when it is of no use for long: the others come, and so does it at a later open', async () => {
+    await using folder = await aFolder()
+    const restore = spoilt(await inTwo(folder.path))
+    const first = await opened(folder.path)
+    let head: Awaited<ReturnType<Backlog['head']>>
+    while (!head) head = await first.head().catch(() => undefined)
+    expect(head.map(({ letter }) => letter)).toEqual(letters.slice(1))
+    expect(await first.aside()).toMatchObject({ unreadable: 1 })
+    await first.settle(1)
+    await first.close()
+    restore()
+    const second = await opened(folder.path)
+    expect(await drained(second)).toEqual([letters[0], letters[2]])
+    await second.close()
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+})
+
+/** Makes a file one that cannot be read; answers how to end it. */
+function spoilt(file: string): () => void {
+  const spy = vi.mocked(readFile)
+  const real = spy.getMockImplementation()!
+  const restore = (): unknown => spy.mockImplementation(real)
+  spy.mockImplementation(async (path, ...rest) => {
+    if (path === file) throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+    return real(path, ...rest)
+  })
+  onTestFinished(() => void restore())
+  return restore
+}
 
 /** A spy on what all open files do. */
 async function spiedOn(call: 'datasync' | 'appendFile') {

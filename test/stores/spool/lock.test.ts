@@ -1,10 +1,27 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { takeLock } from '../../../src/stores/spool/lock.ts'
 import { aFolder } from './spool-bench.ts'
+
+vi.mock(import('node:fs'), async (original) => {
+  const real = await original()
+  return { ...real, chmodSync: vi.fn(real.chmodSync) }
+})
+
+it('is nobody’s when its file is taken away as it is taken', async () => {
+  await using folder = await aFolder()
+  const path = join(folder.path, 'a.lock')
+  const real = vi.mocked(chmodSync).getMockImplementation()!
+  vi.mocked(chmodSync).mockImplementationOnce((...given) => {
+    rmSync(path)
+    real(...given)
+  })
+  expect(takeLock(path)).toBeUndefined()
+  takeLock(path)!.remove()
+})
 
 it('is held by one at a time, also within a process', async () => {
   await using folder = await aFolder()

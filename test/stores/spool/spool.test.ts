@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { RedriveError } from '../../../src/errors.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
@@ -9,6 +10,11 @@ import { spooled } from '../../../src/stores/spool/spool.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { runStoreContract } from '../../contract/run-store-contract.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
+
+vi.mock(import('node:fs/promises'), async (original) => {
+  const real = await original()
+  return { ...real, readFile: vi.fn(real.readFile) as typeof real.readFile }
+})
 
 runStoreContract('a spooled store', async () => {
   const clock = fakeClock()
@@ -346,6 +352,33 @@ describe('closing', () => {
     await first.spooled.close()
     second.its.mood = 'away'
     expect(await second.spooled.add([aLetter()])).toEqual([added])
+  })
+})
+
+describe('while the spool itself cannot be read', () => {
+  it('letters go to the store, which is well, but for those that have an order to keep', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    const [old, plain, ordered] = [aLetter({ lane: 'l' }), aLetter(), aLetter({ lane: 'l' })]
+    await bench.spooled.add([old])
+    await bench.spooled.close()
+    const spy = vi.mocked(readFile)
+    const real = spy.getMockImplementation()!
+    const restore = (): unknown => spy.mockImplementation(real)
+    onTestFinished(() => void restore())
+    spy.mockRejectedValue(Object.assign(new Error('EMFILE'), { code: 'EMFILE' }))
+    bench.its.mood = 'well'
+    await bench.reopen()
+    // It was tried, and will be tried again.
+    await vi.waitFor(() => expect(bench.clock.pending()).toBe(1))
+    expect(bench.heard('trouble')).toMatchObject([{ error: { code: 'EMFILE' } }])
+    await bench.spooled.add([plain])
+    await bench.spooled.add([ordered])
+    expect(bench.its.given).toEqual([plain.id])
+    restore()
+    await bench.until('drained')
+    expect(bench.its.given).toEqual(idsOf([plain, old, ordered]))
   })
 })
 

@@ -34,13 +34,48 @@ end
 `
 
 /**
- * ARGV: lists or due, 1 to repair, ids. Answers the ids of rows that cannot be read, and pairs of id and zset where a
+ * ARGV: lists or due, 1 to repair, ids. Answers the ids of rows that cannot be read, and pairs of id and the key where a
  * letter is missing or stands at the wrong place.
  */
 export const checkLetters = String.raw`
 ${expected}
 local unreadable, missing = {}, {}
 local repair = ARGV[2] == '1'
+
+local function miss(id, name)
+  missing[#missing + 1] = id
+  missing[#missing + 1] = name
+  return repair
+end
+
+-- Whoever a letter waits for must know of it, or does not free it; one that is done would have freed it.
+local function checkWaits(row)
+  local id = row[${col.id}]
+  local freed = false
+  for _, other in ipairs(call('SMEMBERS', P .. 'p:' .. id)) do
+    local found = read(other)
+    if found and isDone(found) then
+      if miss(id, 'v:' .. other) then
+        call('SREM', P .. 'p:' .. id, other)
+        freed = true
+      end
+    elseif call('SISMEMBER', P .. 'v:' .. other, id) == 0 and miss(id, 'v:' .. other) then
+      call('SADD', P .. 'v:' .. other, id)
+    end
+  end
+  if freed and call('EXISTS', P .. 'p:' .. id) == 0 then
+    call('ZREM', P .. 'y', id)
+    replace(id)
+  end
+end
+
+-- Claims that name no queues look only at those in q.
+local function checkQueue(row, name)
+  if call('SISMEMBER', P .. 'q', name) == 0 and miss(row[${col.id}], 'q') then
+    call('SADD', P .. 'q', name)
+  end
+end
+
 for at = 3, #ARGV do
   local id = ARGV[at]
   local row, bad = read(id)
@@ -48,18 +83,17 @@ for at = 3, #ARGV do
   if not row and not bad and call('EXISTS', P .. 'l:' .. id) == 1 then
     unreadable[#unreadable + 1] = id
   end
+  if row and ARGV[1] == 'lists' and row[${col.dependent}] == 1 then checkWaits(row) end
   local lists = row and (ARGV[1] == 'due' and dueListsOf(row) or listsOf(row)) or {}
   for _, list in ipairs(lists) do
     local key = P .. list[1]
     local found = call('ZSCORE', key, list[3])
     if not found or tonumber(found) ~= list[2] then
-      missing[#missing + 1] = id
-      missing[#missing + 1] = list[1]
-      if repair then
+      if miss(id, list[1]) then
         call('ZADD', key, list[2] == math.huge and '+inf' or score(list[2]), list[3])
-        if ARGV[1] == 'due' and sub(list[1], 1, 1) == 'd' then call('SADD', P .. 'q', dueKey(row)) end
       end
     end
+    if ARGV[1] == 'due' and sub(list[1], 1, 2) == 'd:' then checkQueue(row, sub(list[1], 3)) end
   end
 end
 return { unreadable, missing }

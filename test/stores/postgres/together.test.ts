@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Client } from 'pg'
+import { inParts } from '../../../src/stores/postgres/together.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
+
+const parts: [all: number[], most: number, parts: number[][]][] = [
+  [[], 3, []],
+  [[1, 1, 1], 3, [[1, 1, 1]]],
+  [[1, 1, 1, 1], 3, [[1, 1, 1], [1]]],
+  [[2, 2, 1, 3], 3, [[2], [2, 1], [3]]],
+  [[9, 1, 9, 9], 3, [[9], [1], [9], [9]]],
+]
+
+describe('inParts', () => {
+  it.each(parts)('sends %j with at most %i at once as %j', async (all, most, expected) => {
+    const sent: number[][] = []
+    const send = async (some: readonly number[]): Promise<number[]> => {
+      sent.push([...some])
+      return [...some]
+    }
+    expect(await inParts(all, most, send, (weight) => weight)).toEqual(all)
+    expect(sent).toEqual(expected)
+  })
+})
+
+describe.skipIf(missing)('a large capture by postgresStore', () => {
+  let bench: PostgresBench
+
+  beforeEach(async () => {
+    bench = await openPostgresBench()
+  })
+  afterEach(async () => {
+    vi.restoreAllMocks()
+    await bench.close()
+  })
+
+  it('goes in parts of few bytes', async () => {
+    const bytes = new Uint8Array(4 * 2 ** 20)
+    const payload = { ...aLetter().payload, bytes, size: bytes.length }
+    const spy = vi.spyOn(Client.prototype, 'query')
+    const added = await bench.store.add(Array.from({ length: 7 }, () => aLetter({ payload })))
+    expect(added).toEqual(added.map(() => ({ kind: 'added' })))
+    const sizes = spy.mock.calls
+      .flatMap(([query]) => (query as unknown as { values?: unknown[] }).values ?? [])
+      .flatMap((value) => (Buffer.isBuffer(value) ? [value.length / bytes.length] : []))
+    expect(sizes).toEqual([3, 3, 1])
+  })
+})
