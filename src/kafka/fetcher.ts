@@ -84,15 +84,24 @@ export class Fetcher {
     void this.#plan()
   }
 
-  /** The first and the next offset of each partition. */
+  /** The first and the next offset of each partition, also when what lies before is of transactions that have not ended. */
   async bounds(places: readonly Place[]): Promise<{ first: number; next: number }[]> {
     const topics = [...new Set(places.map(({ topic }) => topic))]
+    const isolationLevel = FetchIsolationLevels.READ_UNCOMMITTED
     const first = await this.#consumer.listOffsets({ topics, timestamp: -2n })
-    const next = await this.#consumer.listOffsets({ topics, timestamp: -1n })
+    const next = await this.#consumer.listOffsets({ topics, timestamp: -1n, isolationLevel })
     return places.map(({ topic, partition }) => ({
       first: Number(first.get(topic)?.[partition] ?? 0),
       next: Number(next.get(topic)?.[partition] ?? 0),
     }))
+  }
+
+  /** Where the first transaction lies that has not ended, or the next offset: nothing from there on is read. */
+  async stable({ topic, partition }: Place): Promise<number> {
+    const isolationLevel = FetchIsolationLevels.READ_COMMITTED
+    const partitions = { [topic]: [partition] }
+    const asked = { topics: [topic], partitions, timestamp: -1n, isolationLevel }
+    return Number((await this.#consumer.listOffsets(asked)).get(topic)?.[partition] ?? 0)
   }
 
   /** What lies in a partition from there on, as much as comes at once. */
@@ -273,7 +282,7 @@ function collect(stored: Stored[], { topic, partition }: Place, batch: Batch, fr
   for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
     const offset = firstOffset + offsetDelta
     if (offset < from) continue
-    stored.push({
+    const record: Stored = {
       topic,
       partition,
       offset,
@@ -283,7 +292,9 @@ function collect(stored: Stored[], { topic, partition }: Place, batch: Batch, fr
       headers: isWhole(headers)
         ? headers
         : headers.map(([name, text]) => [name ?? nothing, text ?? nothing]),
-    })
+    }
+    if (!value) record.isNull = true
+    stored.push(record)
   }
 }
 

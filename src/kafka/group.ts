@@ -1,5 +1,6 @@
 import {
   COOPERATIVE_STICKY_ASSIGNOR,
+  type ClusterMetadata,
   type Consumer,
   type GroupAssignment,
   type offsetCommitV9,
@@ -43,6 +44,8 @@ export interface GroupOptions {
   /** Somebody else may have these already. */
   lost: (places: Place[]) => void
   trouble: (error: RedriveError) => void
+  /** How often it is looked whether partitions were added. */
+  lookEveryMs?: number
 }
 
 /** How long a member may take to let go of what it has. */
@@ -57,34 +60,24 @@ const longestRetryMs = 5000
  * somebody else may have passed by then; and it keeps no notes.
  */
 export class Group {
-  readonly consumer: Consumer
   readonly #options: GroupOptions
   readonly #owned = new Map<string, Place>()
+  #consumer: Consumer
   #member: Member = { generationId: -1, memberId: '' }
   #isIn = false
   #joining: Promise<void> | undefined
+  /** How many partitions each topic had when the last round of joining began. What is handed out in it is not older. */
+  #known = ''
+  #cancelLook: (() => void) | undefined
   readonly #closing = new AbortController()
 
   constructor(options: GroupOptions) {
     this.#options = options
-    const { cluster, groupId, topics, sessionMs } = options
-    this.consumer = cluster.consumer({
-      groupId,
-      sessionTimeout: sessionMs,
-      heartbeatInterval: Math.ceil(sessionMs / 10),
-      rebalanceTimeout: Math.max(rebalanceMs, sessionMs),
-      protocols: [{ name: COOPERATIVE_STICKY_ASSIGNOR, version: 3 }],
-      protocolsMetadata: async () => {
-        await this.#letGo()
-        return Buffer.alloc(0)
-      },
-    })
-    this.consumer.topics.trackAll(...topics)
-    this.consumer.on('consumer:group:join', ({ assignments = [] }) => this.#settle(assignments))
-    this.consumer.on('error', () => {
-      this.#joining = undefined
-      if (this.#isIn) this.join()
-    })
+    this.#consumer = this.#client()
+  }
+
+  get consumer(): Consumer {
+    return this.#consumer
   }
 
   /** Becomes a member, however long it takes. Safe twice. */
@@ -106,6 +99,7 @@ export class Group {
 
   async close(): Promise<void> {
     this.#closing.abort()
+    this.#cancelLook?.()
     // A broker that is away is not waited for: it gives us up by itself.
     await this.#options.cluster.call(() => this.leave()).catch(() => {})
     await this.#options.cluster.call(() => this.consumer.close(true)).catch(() => {})
@@ -170,12 +164,48 @@ export class Group {
 
   async #leaveAfter(joining: Promise<void> | undefined): Promise<void> {
     await joining
-    await Promise.resolve(this.consumer.leaveGroup(true)).catch(() => {})
+    this.#cancelLook?.()
+    const former = this.consumer
+    await Promise.resolve(former.leaveGroup(true)).catch(() => {})
     this.#settle([])
+    if (this.#closing.signal.aborted) return
+    this.#consumer = this.#client()
+    // Whoever joins next does not wait for it.
+    void this.#options.cluster.call(() => former.close(true)).catch(() => {})
+  }
+
+  /** For one membership. One that leaves while it is about to say that it is there waits for that for ever, and would never say it again. */
+  #client(): Consumer {
+    const { cluster, groupId, topics, sessionMs } = this.#options
+    const consumer = cluster.consumer({
+      groupId,
+      sessionTimeout: sessionMs,
+      heartbeatInterval: Math.ceil(sessionMs / 10),
+      rebalanceTimeout: Math.max(rebalanceMs, sessionMs),
+      protocols: [{ name: COOPERATIVE_STICKY_ASSIGNOR, version: 3 }],
+      protocolsMetadata: async (_protocols, _topics, { topics: found }) => {
+        this.#cancelLook?.()
+        this.#known = this.#countsIn(found)
+        await this.#letGo()
+        return Buffer.alloc(0)
+      },
+    })
+    consumer.topics.trackAll(...topics)
+    consumer.on('consumer:group:join', ({ assignments = [], isLeader }) => {
+      this.#settle(assignments)
+      if (isLeader) this.#watch()
+    })
+    consumer.on('error', () => {
+      if (consumer !== this.#consumer) return
+      this.#joining = undefined
+      if (this.#isIn) this.join()
+    })
+    return consumer
   }
 
   async #keepJoining(): Promise<void> {
     const { cluster, trouble } = this.#options
+    this.#cancelLook?.()
     for (let waitMs = 250; this.#isIn && !this.#closing.signal.aborted; waitMs *= 2)
       try {
         await this.consumer.joinGroup({})
@@ -185,6 +215,39 @@ export class Group {
         const jitter = 0.5 + cluster.clock.random()
         await sleep(cluster.clock, Math.min(waitMs, longestRetryMs) * jitter, this.#closing.signal)
       }
+  }
+
+  /** Partitions may be added to a topic. When the member that leads the group joins anew, it gives them to somebody. */
+  #watch(): void {
+    const { cluster, lookEveryMs = 30_000 } = this.#options
+    this.#cancelLook?.()
+    if (this.#closing.signal.aborted) return
+    const over = new AbortController()
+    const cancel = cluster.clock.timer(lookEveryMs, () => void this.#look(over.signal))
+    this.#cancelLook = () => {
+      cancel()
+      over.abort()
+    }
+  }
+
+  /** What it finds counts only if nobody joins or leaves meanwhile: two rounds of joining at once get in each other's way. */
+  async #look(over: AbortSignal): Promise<void> {
+    // The brokers may be away. Others tell that.
+    const found = await this.#partitions().catch(() => this.#known)
+    if (over.aborted || !this.#isIn) return
+    if (found === this.#known) this.#watch()
+    else this.#joining = this.#keepJoining()
+  }
+
+  async #partitions(): Promise<string> {
+    const { cluster, topics: names } = this.#options
+    const asked = { topics: [...names], forceUpdate: true }
+    const { topics } = await cluster.call(() => this.consumer.metadata(asked))
+    return this.#countsIn(topics)
+  }
+
+  #countsIn(topics: ClusterMetadata['topics']): string {
+    return this.#options.topics.map((name) => topics.get(name)?.partitionsCount ?? 0).join()
   }
 
   /** Before each round of joining: what the last round took from us goes. */

@@ -33,6 +33,8 @@ export interface PartsOptions<P extends Part & Holds> {
   topics: readonly string[]
   /** A member that says nothing for so long is given up. */
   sessionMs: number
+  /** How often it is looked whether partitions were added. */
+  lookEveryMs?: number
   /** It is ours from now on: gives it what else is to be known of it. */
   begin: (part: Part) => P
   /** Records that are not done, in their order. */
@@ -65,7 +67,7 @@ export class Parts<P extends Part & Holds> {
 
   constructor(options: PartsOptions<P>) {
     this.#options = options
-    const { cluster, groupId, topics, sessionMs, trouble, well } = options
+    const { cluster, groupId, topics, sessionMs, lookEveryMs, trouble, well } = options
     this.#fetcher = new Fetcher({ cluster, groupId, trouble, well })
     this.group = new Group({
       cluster,
@@ -79,6 +81,7 @@ export class Parts<P extends Part & Holds> {
       revoked: (places) => this.#letGo(places),
       lost: (places) => this.#lose(this.#at(places)),
       trouble,
+      ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
     })
   }
 

@@ -6,6 +6,8 @@ export interface Stored {
   timestampMs: number
   key: Buffer | undefined
   value: Buffer
+  /** It has no value at all. Sent on, it is a tombstone, and not an empty value. */
+  isNull?: true
   headers: readonly (readonly [name: Buffer, value: Buffer])[]
 }
 

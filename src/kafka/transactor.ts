@@ -34,6 +34,11 @@ interface Landed extends Place {
   producerId: bigint
 }
 
+/**
+ * Said to whoever sent nothing for so long that the broker forgot it (transactional.id.expiration.ms), and to whoever was taken over after
+ * that. Who starts over as the same sender hears which: the former gets a new name, the latter is refused.
+ */
+const forgotten = 'INVALID_PRODUCER_ID_MAPPING'
 const anyEpoch = { currentLeaderEpoch: -1, lastFetchedEpoch: -1 }
 
 /**
@@ -175,7 +180,8 @@ export class Transactor {
       await this.#cluster.call(() => transaction.commit())
       return undefined
     } catch (error) {
-      if (isFenced(error) || isRefusal(causeOf(error), 'INVALID_TXN_STATE')) return error
+      const isOver = ['INVALID_TXN_STATE', forgotten].some((id) => isRefusal(causeOf(error), id))
+      if (isFenced(error) || isOver) return error
       throw error
     }
   }
@@ -248,9 +254,7 @@ function causeOf(error: unknown): unknown {
 /** Said to whoever was taken over, and to whoever took too long. */
 function isFenced(error: unknown): boolean {
   const cause = causeOf(error)
-  return ['PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH', 'INVALID_PRODUCER_ID_MAPPING'].some((id) =>
-    isRefusal(cause, id),
-  )
+  return ['PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH'].some((id) => isRefusal(cause, id))
 }
 
 function lostTo(id: string, cause: unknown): RedriveError {

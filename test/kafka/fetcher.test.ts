@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
+import type { Tombstone, Written } from '../../src/kafka/record.ts'
+import { Sender } from '../../src/kafka/sender.ts'
 import { pipelineBench, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { backend } from '../servers/servers.ts'
 
@@ -30,6 +32,22 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
     expect(found.map(({ records }) => records.map(({ value }) => value.toString()))).toEqual(
       asked.map((partition) => [`in ${partition}`]),
     )
+  })
+
+  it('tells a record without a value from one with an empty value', async () => {
+    const topic = await bench.topic('read')
+    const sender = new Sender(bench.cluster)
+    for (const value of [null, Buffer.alloc(0)]) {
+      const written = { key: Buffer.from('key'), value, headers: new Map() } as Written | Tombstone
+      await sender.send({ topic, partition: 0, written })
+    }
+    await sender.close()
+    const { records } = await fetcher.read({ topic, partition: 0 }, 0)
+    const found = records.map(({ value, isNull = false }) => [value.length, isNull])
+    expect(found).toEqual([
+      [0, true],
+      [0, false],
+    ])
   })
 
   it('goes on reading after what went wrong', async () => {

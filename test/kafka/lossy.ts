@@ -5,6 +5,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 /** Kafka's numbers of what is asked. */
 export const asks = {
   produce: 0,
+  metadata: 3,
   offsetFetch: 9,
   joinGroup: 11,
   syncGroup: 14,

@@ -1,9 +1,9 @@
 import { Admin, ProtocolError } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { Cluster } from '../../src/kafka/cluster.ts'
+import { Cluster, type ClusterOptions } from '../../src/kafka/cluster.ts'
 import { Parts, type Holds, type Part, type PartsOptions } from '../../src/kafka/parts.ts'
-import { kafkaPlace } from '../servers/broker-places.ts'
+import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { asks, lossyWay } from './lossy.ts'
@@ -17,12 +17,22 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
   let topic: string
   const closing: (() => Promise<void> | void)[] = []
 
+  const about = (at: string): ClusterOptions => ({
+    url: at,
+    clock: systemClock,
+    timeoutMs: 5000,
+    clientId: place.name,
+  })
+  /** What it knows of topics is old at once, as it is when others take long to join. */
+  const forgetful = (at: string): Cluster =>
+    new Cluster({ ...about(at), connection: { metadataMaxAge: 1 } })
+
   const partsAt = (
     at: string,
     more: Partial<PartsOptions<Part & Holds>> = {},
   ): Parts<Part & Holds> => {
     const parts = new Parts<Part & Holds>({
-      cluster: new Cluster({ url: at, clock: systemClock, timeoutMs: 5000, clientId: place.name }),
+      cluster: new Cluster(about(at)),
       groupId: `${place.name}.group`,
       topics: [topic],
       sessionMs: 6000,
@@ -43,8 +53,7 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
     place = kafkaPlace(url)
     topic = `${place.name}.one`
     admin = new Admin({ clientId: place.name, bootstrapBrokers: [url] })
-    await admin.createTopics({ topics: [topic], partitions: 2, replicas: 1 })
-    await expect.poll(() => admin.listTopics()).toContain(topic)
+    await makeTopics(admin, [topic], 2)
   })
 
   afterEach(async () => {
@@ -64,17 +73,43 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
       commit: () => refusal.promise,
     })
     parts.group.join()
-    await expect.poll(() => begun, { timeout: 20_000 }).toBe(2)
+    await expect.poll(() => begun).toBe(2)
     const former = parts.all()
     const committed = parts.commit(former)
     await parts.group.leave()
     parts.group.join()
-    await expect.poll(() => begun, { timeout: 20_000 }).toBe(4)
+    await expect.poll(() => begun).toBe(4)
     const cause = new ProtocolError('UNKNOWN_MEMBER_ID')
     refusal.reject(new Error('refused', { cause }))
     await committed
     expect(former.map(({ isLost }) => isLost)).toEqual([true, true])
     expect(parts.all().map(({ isLost }) => isLost)).toEqual([false, false])
+  })
+
+  it('reads partitions that are added later, whoever of the group gets them', async () => {
+    const [one, other] = [partsAt(url, { lookEveryMs: 200 }), partsAt(url, { lookEveryMs: 200 })]
+    const counts = (): number[] => [one, other].map((parts) => parts.all().length)
+    const held = (): string =>
+      [one, other]
+        .flatMap((parts) => parts.all().map(({ partition }) => partition))
+        .toSorted((a, b) => a - b)
+        .join()
+    for (const { group } of [one, other]) group.join()
+    await expect.poll(counts).toEqual([1, 1])
+    await admin.createPartitions({ topics: [{ name: topic, count: 5, assignments: null }] })
+    await expect.poll(held).toBe('0,1,2,3,4')
+  })
+
+  it('reads partitions that are added while it joins', async () => {
+    const way = await lossyWay(url)
+    closing.push(() => way.close())
+    const parts = partsAt(way.url, { cluster: forgetful(way.url), lookEveryMs: 200 })
+    way.hold(asks.syncGroup)
+    parts.group.join()
+    await expect.poll(() => way.held(asks.syncGroup)).toBe(1)
+    await admin.createPartitions({ topics: [{ name: topic, count: 5, assignments: null }] })
+    way.release(asks.syncGroup)
+    await expect.poll(() => parts.all().length).toBe(5)
   })
 
   it('does not begin what was taken from it before it knew how far it is', async () => {
@@ -84,19 +119,38 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
     const quick = partsAt(url)
     way.hold(asks.offsetFetch)
     slow.group.join()
-    await expect.poll(() => way.held(asks.offsetFetch), { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => way.held(asks.offsetFetch)).toBe(1)
     way.hold(asks.joinGroup)
     await admin.removeMembersFromConsumerGroup({
       groupId: `${place.name}.group`,
       members: [{ memberId: slow.group.member.memberId }],
     })
     quick.group.join()
-    await expect.poll(() => quick.all().length, { timeout: 20_000 }).toBe(2)
-    await expect.poll(() => way.held(asks.joinGroup), { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => quick.all().length).toBe(2)
+    await expect.poll(() => way.held(asks.joinGroup)).toBe(1)
     way.release(asks.offsetFetch)
     way.release(asks.joinGroup)
     const counts = (): number[] => [slow, quick].map((parts) => parts.all().length)
-    await expect.poll(counts, { timeout: 20_000 }).toEqual([1, 1])
+    await expect.poll(counts).toEqual([1, 1])
+  })
+
+  it('stays in the group when it comes back, also if it left while it was about to say that it is there', async () => {
+    const way = await lossyWay(url)
+    closing.push(() => way.close())
+    const one = partsAt(way.url, { cluster: forgetful(way.url), sessionMs: 1000 })
+    one.group.join()
+    await expect.poll(() => one.all().length).toBe(2)
+    way.hold(asks.metadata)
+    await expect.poll(() => way.held(asks.metadata)).toBeGreaterThan(0)
+    const left = one.group.leave()
+    one.group.join()
+    way.release(asks.metadata)
+    await left
+    await expect.poll(() => one.all().length).toBe(2)
+    const other = partsAt(url)
+    other.group.join()
+    const counts = (): number[] => [one, other].map((parts) => parts.all().length)
+    await expect.poll(counts).toEqual([1, 1])
   })
 
   it('is who it was until it has heard what is its own as somebody new', async () => {
@@ -105,15 +159,15 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
     const one = partsAt(way.url)
     const { group } = one
     group.join()
-    await expect.poll(() => one.all().length, { timeout: 20_000 }).toBe(2)
+    await expect.poll(() => one.all().length).toBe(2)
     const before = group.member
     way.hold(asks.syncGroup)
     partsAt(url).group.join()
-    await expect.poll(() => way.held(asks.syncGroup), { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => way.held(asks.syncGroup)).toBe(1)
     expect(group.consumer.generationId).toBeGreaterThan(before.generationId)
     expect(group.member).toEqual(before)
     way.release(asks.syncGroup)
-    await expect.poll(() => one.all().length, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => one.all().length).toBe(1)
     expect(group.member.generationId).toBeGreaterThan(before.generationId)
   })
 })

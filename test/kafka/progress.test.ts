@@ -46,11 +46,11 @@ describe('Progress', () => {
     expect(again.markOf(9999)).toBe(0)
   })
 
-  it('knows the same however records are done and moved over', () => {
+  it('knows the same however records are done, moved over and handed on', () => {
     const step = fc.tuple(fc.nat(60), fc.constantFrom(done, done, 0, 1, 2), fc.nat(40))
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
-        const progress = new Progress(0, '')
+        let progress = new Progress(0, '')
         const known = new Map<number, number>()
         const first = (): number => {
           for (let at = 0; ; at++) if (known.get(at) !== done) return at
@@ -59,6 +59,8 @@ describe('Progress', () => {
           const offset = first() + ahead
           progress.mark(offset, mark)
           known.set(offset, mark)
+          // Somebody else goes on with it.
+          if (jump === 1) progress = new Progress(progress.base, progress.note())
           if (jump > 0) continue
           for (let at = 0; at < offset; at++) known.set(at, done)
           progress.moveTo(offset)
@@ -73,6 +75,66 @@ describe('Progress', () => {
         expect(progress.doneAhead).toBe(doneAhead)
       }),
     )
+  })
+
+  it('keeps all that is known as long as no more are begun than there is room for', () => {
+    const begins = fc.record({ begin: fc.nat(400), done: fc.array(fc.nat(), { maxLength: 300 }) })
+    const gaps = fc.infiniteStream(fc.constantFrom(0, 0, 0, 0, 1, 70_000))
+    fc.assert(
+      fc.property(fc.array(begins, { maxLength: 40 }), gaps, (steps, gap) => {
+        const progress = new Progress(0, '')
+        const known = new Map<number, number>()
+        const open: number[] = []
+        const waiting: number[] = []
+        let next = 0
+        for (const { begin, done: ended } of steps) {
+          for (let n = waiting.length; n < begin; n++) {
+            const offset = next + gap.next().value!
+            progress.skip(next, offset)
+            progress.mark(offset, 0)
+            waiting.push(offset)
+            next = offset + 1
+          }
+          for (const offset of waiting.splice(0, Math.min(begin, progress.room))) {
+            progress.mark(offset, 1)
+            known.set(offset, 1)
+            // The first stays open.
+            if (offset > 0) open.push(offset)
+          }
+          for (const n of ended) {
+            if (open.length === 0) break
+            const [offset] = open.splice(n % open.length, 1)
+            progress.mark(offset!, done)
+            known.set(offset!, done)
+          }
+          const again = new Progress(progress.base, progress.note())
+          for (const [offset, mark] of known) expect(again.markOf(offset)).toBe(mark)
+        }
+      }),
+      { numRuns: 30, endOnFailure: true },
+    )
+  })
+
+  it('has room for one when the note is full and none is begun, so that it goes on', () => {
+    const before = new Progress(0, '')
+    for (let offset = 0; offset < 10_000; offset++) before.mark(offset, offset % 2 ? done : 1)
+    const progress = new Progress(0, before.note())
+    expect(progress.room).toBe(1)
+    progress.mark(0, 2)
+    expect(progress.room).toBe(0)
+    progress.mark(0, done)
+    expect([progress.base, progress.room]).toEqual([2, 1])
+  })
+
+  it('knows what lies far behind one that is not done', () => {
+    const progress = new Progress(5, '')
+    progress.mark(5, 1)
+    progress.skip(6, 4_000_000_000)
+    progress.mark(4_000_000_000, done)
+    const again = new Progress(5, progress.note())
+    expect([again.markOf(5), again.markOf(4_000_000_000)]).toEqual([1, done])
+    again.mark(5, done)
+    expect(again.base).toBe(4_000_000_001)
   })
 
   it('skips what is not there', () => {
@@ -99,7 +161,8 @@ describe('Progress', () => {
   })
 
   it('takes the notes of others for none', () => {
-    for (const note of ['hello', '{"o":1}', '1,,2', 'x*99999999', '1*9999999,1*9999999', '-1'])
+    const tooFar = '1*9007199254740990'
+    for (const note of ['hello', '{"o":1}', '1,,2', tooFar, `${tooFar},1`, '1*1e9', '-1'])
       expect(new Progress(7, note).reach).toBe(0)
   })
 })

@@ -1,13 +1,15 @@
-import { Admin } from '@platformatic/kafka'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Admin, type listTransactionsV1 } from '@platformatic/kafka'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { Cluster } from '../../src/kafka/cluster.ts'
+import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
 import { Group, type Position } from '../../src/kafka/group.ts'
 import type { Outgoing } from '../../src/kafka/sender.ts'
 import { Transactor, type Offsets } from '../../src/kafka/transactor.ts'
-import { kafkaPlace } from '../servers/broker-places.ts'
+import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
+import type { PrivateServer } from '../servers/control.ts'
+import { lacksPrivate, privateKafka } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 import { asks, lossyWay, type Lossy } from './lossy.ts'
 
@@ -70,8 +72,7 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     one = `${place.name}.one`
     two = `${place.name}.two`
     admin = new Admin({ clientId: place.name, bootstrapBrokers: [url] })
-    await admin.createTopics({ topics: [one, two], partitions: 2, replicas: 1 })
-    await expect.poll(() => admin.listTopics()).toEqual(expect.arrayContaining([one, two]))
+    await makeTopics(admin, [one, two], 2)
   })
 
   afterEach(async () => {
@@ -222,7 +223,7 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
       })
       closing.unshift(() => group.close())
       group.join()
-      await expect.poll(() => count, { timeout: 20_000 }).toBe(2)
+      await expect.poll(() => count).toBe(2)
     })
 
     const at = (partition: number, offset: number, note: string) => ({
@@ -251,12 +252,79 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
       const before = offsets(at(0, 5, ''))
       await group.leave()
       group.join()
-      await expect.poll(() => count, { timeout: 20_000 }).toBe(4)
+      await expect.poll(() => count).toBe(4)
       const refused = tx.carry([outgoing(two, 'a', 0)], before)
       await expect(refused).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
       await tx.carry([outgoing(two, 'b', 0)], offsets(at(0, 1, '')))
       expect(await seen(two)).toEqual(['b'])
       await expect.poll(() => group.positions([at(0, 0, '')])).toEqual([at(0, 1, '')])
     })
+  })
+})
+
+describe.skipIf(lacksPrivate.kafka())('Transactor that the broker forgets', () => {
+  let server: PrivateServer
+  let cluster: Cluster
+  let admin: Admin
+
+  beforeAll(async () => {
+    server = await privateKafka({
+      'transactional.id.expiration.ms': '1500',
+      'transaction.remove.expired.transaction.cleanup.interval.ms': '200',
+    })
+    cluster = new Cluster({
+      url: server.url,
+      clock: systemClock,
+      timeoutMs: 10_000,
+      clientId: 'forgotten',
+    })
+    admin = cluster.admin()
+    await makeTopics(admin, ['one'])
+  }, 120_000)
+
+  afterAll(async () => {
+    await admin.close()
+    await server.remove()
+  })
+
+  const outgoing: Outgoing = {
+    topic: 'one',
+    partition: 0,
+    written: { value: Buffer.from('a'), headers: new Map() },
+  }
+
+  /** There is one broker: it knows all ids. */
+  const ids = async (): Promise<string[]> => {
+    const [node = -1] = (await admin.metadata({ topics: [] })).brokers.keys()
+    const asked: Parameters<typeof listTransactionsV1.createRequest> = [[], [], -1n, null]
+    const known = await askBroker<
+      typeof asked,
+      ReturnType<typeof listTransactionsV1.parseResponse>
+    >(admin, node, 'ListTransactions', asked)
+    return known.transactionStates.map(({ transactionalId }) => transactionalId)
+  }
+
+  const forgets = (id: string): Promise<void> =>
+    expect.poll(ids, { timeout: 30_000, interval: 200 }).not.toContain(id)
+
+  it('goes on', { timeout: 90_000 }, async () => {
+    const tx = new Transactor(cluster, 'idle')
+    await tx.carry([outgoing])
+    await forgets('idle')
+    // The first one may hear of it; it can be done again.
+    await tx.carry([outgoing]).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+      return tx.carry([outgoing])
+    })
+    await tx.close()
+  })
+
+  it('stays lost to whoever came later with the same id', { timeout: 90_000 }, async () => {
+    const [first, second] = [new Transactor(cluster, 'taken'), new Transactor(cluster, 'taken')]
+    await first.carry([outgoing])
+    await forgets('taken')
+    await second.carry([outgoing])
+    await expect(first.carry([outgoing])).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await Promise.all([first.close(), second.close()])
   })
 })
