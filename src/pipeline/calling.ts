@@ -79,6 +79,7 @@ export class Caller {
       retries += 1
       onRetry(come.streamId, retries, error)
       await sleep(clock, pauseMs, signal)
+      if (signal.aborted) return { kind: 'failed', error, retries: retries - 1 }
       try {
         return calledOf(await this.#once(come, retries + 1, endMs, signal, fetch), retries)
       } catch (next) {
@@ -98,10 +99,11 @@ export class Caller {
     const call = new TimedCall(come, settings.node, attempt, signal)
     const given = fetch
       ? fetch().then((document) => {
+          call.checkTime()
           call.fetched = document
           return module(call)
         })
-      : module(call)
+      : callNow(module, call)
     return isPromise(given) ? this.#inTime(call, given, endMs) : given
   }
 
@@ -143,6 +145,9 @@ class TimedCall implements ModuleCall {
   readonly #gone: AbortSignal
   #controller: AbortController | undefined
   #leave: (() => void) | undefined
+  /** Why nobody waits for it any more. */
+  #why: Error | undefined
+  #isOver = false
 
   constructor(come: Incoming, node: string, attempt: number, gone: AbortSignal) {
     this.#come = come
@@ -164,8 +169,9 @@ class TimedCall implements ModuleCall {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
-      if (this.#gone.aborted) this.#controller.abort(this.#gone.reason)
-      else {
+      const why: unknown = this.#why ?? (this.#gone.aborted ? this.#gone.reason : undefined)
+      if (why !== undefined) this.#controller.abort(why)
+      else if (!this.#isOver) {
         this.#leave = () => this.abort(this.#gone.reason as Error)
         this.#gone.addEventListener('abort', this.#leave)
       }
@@ -173,15 +179,34 @@ class TimedCall implements ModuleCall {
     return this.#controller.signal
   }
 
+  /** Throws if nobody waits for it any more. */
+  checkTime(): void {
+    if (this.#why) throw this.#why
+    this.#gone.throwIfAborted()
+  }
+
   abort(error: Error): void {
+    this.#why = error
     this.release()
     this.#controller?.abort(error)
     this.giveUp(error)
   }
 
   release(): void {
+    this.#isOver = true
     if (this.#leave) this.#gone.removeEventListener('abort', this.#leave)
   }
+}
+
+/** One that answers at once is over at once. */
+function callNow(module: Module, call: TimedCall): ReturnType<Module> {
+  let given: ReturnType<Module>
+  try {
+    given = module(call)
+  } finally {
+    if (!isPromise(given)) call.release()
+  }
+  return given
 }
 
 /** Of whatever make. */
@@ -198,9 +223,14 @@ class ModuleTimeout extends Error {
 
 const processed: Called = { kind: 'processed' }
 
+/** An answer of no kind that is known is a failure of the module. */
 function calledOf(result: ModuleResult | void, retries: number): Called {
   if (!result) return processed
-  if (!result.success) return { kind: 'refused', error: String(result.error), retries }
-  if (!result.document) return processed
-  return { kind: 'processed', document: create(DocumentSchema, result.document) }
+  try {
+    if (!result.success) return { kind: 'refused', error: String(result.error), retries }
+    if (!result.document) return processed
+    return { kind: 'processed', document: create(DocumentSchema, result.document) }
+  } catch (thrown) {
+    return { kind: 'failed', error: errorTypeOf(thrown), retries }
+  }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { pipelineLetterId, queueOf } from '../capture/pipeline.ts'
+import { forgetEdits } from '../edits.ts'
 import { RedriveError } from '../errors.ts'
 import type { Cluster } from '../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../kafka/fetcher.ts'
@@ -13,7 +14,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { glance } from './replay/glance.ts'
-import { markOf, Replayed } from './replay/replayed.ts'
+import { erasedNote, markOf, Replayed } from './replay/replayed.ts'
 import type { NodeSettings } from './graph/settings.ts'
 import { readStream, type PipeStream } from './stream.ts'
 
@@ -52,13 +53,9 @@ export interface ErasureReport {
  * their versions, and as documents. What is kept of it is who asked, why, and a hash of the key. Safe twice. Input topics are not touched.
  */
 export async function erase(options: EraseOptions): Promise<ErasureReport> {
-  const { cluster, nodes, key, by, reason, store, documents } = options
-  const [kind, text = ''] = Object.entries(key).find(([, value]) => value) ?? []
-  if (!kind || text === '')
-    throw new RedriveError(
-      'INVALID_INPUT',
-      'say whose data: a streamId, an accountId or a recordKey',
-    )
+  const { cluster, nodes, by, reason, store, documents } = options
+  const key = asked(options.key)
+  const [[kind, text]] = Object.entries(key) as [[string, string]]
   const report: ErasureReport = {
     id: cluster.clock.id(),
     records: 0,
@@ -68,7 +65,7 @@ export async function erase(options: EraseOptions): Promise<ErasureReport> {
     documents: 0,
   }
   const locations = new Set<string>()
-  const ids = await eraseRecords(options, report, locations)
+  const ids = await eraseRecords({ ...options, key }, report, locations)
   if (store) await eraseLetters(store, { nodes, key, ids }, report, locations)
   for (const location of documents ? locations : [])
     if (await documents?.remove({ location })) report.documents += 1
@@ -77,6 +74,19 @@ export async function erase(options: EraseOptions): Promise<ErasureReport> {
   const at = toTimestamp(cluster.clock.now())
   await store?.records.put('erasure', id, { at, by, reason, kind, hash, ...counts })
   return report
+}
+
+/** Exactly what is said, and one of them: what is undefined would be the data of all who have none. */
+function asked(key: ErasureKey): ErasureKey {
+  const said = Object.entries(key).filter(([, value]) => value !== undefined)
+  const [kind = '', text] = said[0] ?? []
+  const isKnown = ['streamId', 'accountId', 'recordKey'].includes(kind)
+  if (said.length === 1 && isKnown && typeof text === 'string' && text !== '')
+    return { [kind]: text } as ErasureKey
+  throw new RedriveError(
+    'INVALID_INPUT',
+    'say whose data: a streamId, an accountId or a recordKey, and one of them',
+  )
 }
 
 /** Gives the letters of what was erased. */
@@ -107,8 +117,8 @@ async function eraseRecords(
           report.records += 1
           const written = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
           outgoing.push({ topic, partition: record.partition, written })
-          // A replay that begins now does not send it.
-          if (topic === settings.dlq.topic) outgoing.push(markOf(settings, record, 'erased'))
+          // A replay does not send it from now on, also one that has read it already.
+          if (topic === settings.dlq.topic) outgoing.push(markOf(settings, record, erasedNote))
         }
         if (outgoing.length === 0) continue
         await new Replayed(cluster, fetcher, settings).create(partitions, settings.replicas)
@@ -173,17 +183,11 @@ async function eraseLetters(
       for (const stream of streams) noteLocation(locations, stream)
       if ((await store.remove({ ids: [letter.id] })) === 0) report.leased += 1
       else report.letters += 1
-      await removeEdits(store, letter.id)
+      await forgetEdits(store, letter.id)
     }
     if (page.cursor === undefined) return
     cursor = page.cursor
   }
-}
-
-/** What the letter was before it was edited. */
-async function removeEdits(store: Store, id: string): Promise<void> {
-  for (const edit of await store.records.list('edit', { prefix: `${id}:`, limit: 1000 }))
-    await store.records.remove('edit', edit.id)
 }
 
 function isOf(

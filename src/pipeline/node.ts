@@ -2,20 +2,23 @@ import type { BaseOptions } from '@platformatic/kafka'
 import { systemClock, type Clock } from '../clock.ts'
 import { Cluster } from '../kafka/cluster.ts'
 import type { Stored, Written } from '../kafka/record.ts'
+import type { Outgoing } from '../kafka/sender.ts'
 import { Transactor } from '../kafka/transactor.ts'
 import { Caller, isPromise, type Called } from './calling.ts'
 import { documentOf, putAway, withoutDocument } from './documents/carrying.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { keyOfDead, seal } from './dead/envelope.ts'
-import { errorTypeOf, type ErrorType } from './error-type.ts'
+import type { ErrorType } from './error-type.ts'
 import type { PipelineEvent } from './events.ts'
+import { givenUp, noStore, tooFar, tooLarge, unwritable } from './given-up.ts'
 import { incoming, type Incoming } from './incoming.ts'
 import { isSpent, lineageIn, withoutLineage, type Headers } from './dead/lineage.ts'
 import type { Module } from './modules/module.ts'
-import { Reader, type Turn, type Work } from './reader.ts'
-import { nodeSettings, type NodeInput, type NodeSettings } from './graph/settings.ts'
+import { Reader, type Turn } from './reader.ts'
+import { nodeSettings, type Edge, type NodeInput, type NodeSettings } from './graph/settings.ts'
 import { log, passed, writeStream, type PipeStream } from './stream.ts'
 import { createTopics } from './graph/topic-setup.ts'
+import type { Work } from './work.ts'
 
 export interface PipelineNodeOptions {
   /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
@@ -127,14 +130,15 @@ export class PipelineNode {
     const { maxDeliveries, maxHops } = this.settings
     const come = incoming(record.value)
     if (!come)
-      return this.#dead(record, undefined, ours('MALFORMED', 'the record is no PipeStream'), 0)
+      return this.#dead(record, undefined, givenUp('MALFORMED', 'the record is no PipeStream'), 0)
     if (deliveries > maxDeliveries) {
       const message = `the process ended ${maxDeliveries} times while it was worked on`
-      return this.#dead(record, come, ours('CRASH_LOOP', message), maxDeliveries - 1)
+      return this.#dead(record, come, givenUp('CRASH_LOOP', message), maxDeliveries - 1)
     }
     if (maxHops > 0 && come.hopCount >= maxHops)
       return this.#dead(record, come, tooFar(come.stream, maxHops), 0)
     const { documents } = this.#options
+    if (come.isElsewhere && !documents) return this.#dead(record, come, noStore(come.stream), 0)
     const fetch =
       documents && come.isElsewhere ? () => documentOf(come.stream, documents) : undefined
     const called = this.#caller.call(come, signal, fetch)
@@ -152,7 +156,7 @@ export class PipelineNode {
     if (aborted) return { outgoing: [] }
     if (called.kind === 'failed') return this.#dead(record, come, called.error, called.retries)
     if (called.kind === 'refused' && this.settings.dlq.deadLetterLogicalFailures)
-      return this.#dead(record, come, ours('LOGICAL_FAILURE', called.error), called.retries)
+      return this.#dead(record, come, givenUp('LOGICAL_FAILURE', called.error), called.retries)
     const { streamId } = come
     const done = (): void =>
       this.#tell(
@@ -171,23 +175,35 @@ export class PipelineNode {
     called: Exclude<Called, { kind: 'failed' }>,
     done: () => void,
   ): Promise<Work> {
-    const { node, next, maxInlineBytes } = this.settings
+    const { next, maxInlineBytes, dlq } = this.settings
+    const headers = withoutLineage(record.headers)
+    let onwards: PipeStream
+    let outgoing: Outgoing[]
+    try {
+      onwards = this.#onwards(come, called)
+      const closed = next.find(({ maxHops }) => maxHops > 0 && onwards.hopCount > maxHops)
+      if (closed) return this.#dead(record, come, tooFar(onwards, closed.maxHops, closed.to), 0)
+      outgoing = outgoingTo(next, onwards, headers, record.key)
+    } catch (thrown) {
+      return this.#dead(record, come, unwritable(thrown), 0)
+    }
+    const { content } = onwards
+    await putAway(onwards, this.#options.documents, maxInlineBytes)
+    if (onwards.content !== content) outgoing = outgoingTo(next, onwards, headers, record.key)
+    if (!dlq.enabled) return { outgoing, done }
+    return { outgoing, done, instead: () => this.#dead(record, come, tooLarge(next), 0) }
+  }
+
+  #onwards(come: Incoming, called: Exclude<Called, { kind: 'failed' }>): PipeStream {
+    const { node } = this.settings
     const onwards = passed(come.stream, node)
-    const closed = next.find(({ maxHops }) => maxHops > 0 && onwards.hopCount > maxHops)
-    if (closed) return this.#dead(record, come, tooFar(onwards, closed.maxHops, closed.to), 0)
     const atMs = this.#clock.now()
     if (called.kind === 'refused')
       log(onwards, { atMs, node, event: 'failed', message: called.error })
     else log(onwards, { atMs, node, event: 'processed' })
     if (called.kind === 'processed' && called.document)
       onwards.content = { case: 'document', value: called.document }
-    await putAway(onwards, this.#options.documents, maxInlineBytes)
-    const headers = withoutLineage(record.headers)
-    const outgoing = next.map(({ to, topic }) => {
-      onwards.currentNodeId = to
-      return { topic, written: written(writeStream(onwards), headers, record.key) }
-    })
-    return { outgoing, done }
+    return onwards
   }
 
   async #dead(
@@ -251,15 +267,17 @@ export class PipelineNode {
 /** An event without what is the same for all of a node. */
 type Distributed<E> = E extends unknown ? Omit<E, 'cluster' | 'graph' | 'node'> : never
 
-function ours(errorType: string, message: string): ErrorType {
-  const known = errorTypeOf(new Error(message))
-  return { ...known, errorType, retry: false }
-}
-
-function tooFar({ hopCount, processingPath }: PipeStream, maxHops: number, to?: string): ErrorType {
-  const path = processingPath.slice(-5).join(' → ')
-  const where = to === undefined ? '' : ` on its way to ${to}`
-  return ours('MAX_HOPS', `it had ${hopCount} nodes${where}, ${maxHops} are allowed: … ${path}`)
+/** Throws when it cannot be written. */
+function outgoingTo(
+  next: readonly Edge[],
+  stream: PipeStream,
+  headers: Headers,
+  key: Buffer | undefined,
+): Outgoing[] {
+  return next.map(({ to, topic }) => {
+    stream.currentNodeId = to
+    return { topic, written: written(writeStream(stream), headers, key) }
+  })
 }
 
 /** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */

@@ -7,6 +7,8 @@ export interface Entry {
   readonly record: Stored
   readonly lane: string | undefined
   isRunning: boolean
+  /** It failed, and is tried again. */
+  isFailing: boolean
 }
 
 /** A partition that is ours, and what we have of it. */
@@ -28,8 +30,4 @@ export function begun(part: Part): OurPart {
     gone: new AbortController(),
     onIdle: () => {},
   })
-}
-
-export function isOurs({ part }: Entry): boolean {
-  return !part.isLeaving && !part.isLost
 }

@@ -56,6 +56,7 @@ export class Pipeline {
   readonly #standing: Standing
   readonly #metrics: PipelineMetrics
   readonly #modules: readonly Module[]
+  #dlq: LetterQueue | undefined
 
   /** Makes the modules ready, and checks that each node has one. Nothing runs before `start()`. */
   static async open(graphs: Graphs, options: PipelineOptions = {}): Promise<Pipeline> {
@@ -148,6 +149,7 @@ export class Pipeline {
 
   /** Brings dead records in as letters, in the queues that are called like their nodes, and lets a retry send them back. */
   deadLetters(dlq: LetterQueue): Pick<Tap, 'start' | 'stop'> {
+    this.#dlq = dlq
     const { url, clock, connection, sessionMs = 10_000, onEvent } = this.#options
     const { cluster, nodes } = this.graphs
     const handlers = nodes.map((settings): [NodeSettings, ReplayHandler] => [
@@ -174,10 +176,13 @@ export class Pipeline {
     }
   }
 
-  /** Erases dead records by whose data they are: in topics, as letters of `dlq`, and as documents. */
+  /**
+   * Erases dead records by whose data they are: in topics, as letters of `dlq`, and as documents. `dlq` is the one of `deadLetters()`
+   * unless said. Without one, no letters are erased, and no record is kept.
+   */
   erase(
     key: ErasureKey,
-    { dlq, ...who }: { by: string; reason: string; dlq?: LetterQueue },
+    { dlq = this.#dlq, ...who }: { by: string; reason: string; dlq?: LetterQueue },
   ): Promise<ErasureReport> {
     const { documents } = this.#options
     return erase({

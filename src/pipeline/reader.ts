@@ -1,30 +1,23 @@
 import { sleep } from '../clock.ts'
+import { hasCode } from '../errors.ts'
 import type { Cluster } from '../kafka/cluster.ts'
 import { Parts } from '../kafka/parts.ts'
 import { done } from '../kafka/progress.ts'
 import type { Stored } from '../kafka/record.ts'
-import { Sender, type Outgoing } from '../kafka/sender.ts'
+import { Sender } from '../kafka/sender.ts'
 import type { Transactor } from '../kafka/transactor.ts'
 import { Again } from './again.ts'
+import { Books } from './books.ts'
 import { Lanes } from './lanes.ts'
-import { begun, isOurs, type Entry, type OurPart } from './our-part.ts'
+import { begun, type Entry, type OurPart } from './our-part.ts'
 import { Window } from './window.ts'
+import type { Work } from './work.ts'
 
 export interface Turn {
   /** Counts this one. Those before ended with their process. */
   deliveries: number
   /** The record is somebody else's, or we stop. What comes of it counts no longer. */
   signal: AbortSignal
-}
-
-/** What comes of a record. */
-export interface Work {
-  /** All of it is sent before the record is done. */
-  outgoing: readonly Outgoing[]
-  /** The brokers have it. */
-  done?: () => void
-  /** They did not take it. It is tried again by itself. */
-  failed?: (error: unknown) => void
 }
 
 export interface ReaderOptions {
@@ -48,11 +41,6 @@ export interface ReaderOptions {
 /** How long it may take until the broker hears that a record is done, when nothing else is to be told. */
 const commitMs = 25
 
-interface Finished {
-  entry: Entry
-  work: Work
-}
-
 /**
  * Reads topics as a member of a group, and works on many records at once; those with one key go in order. The broker hears that a record
  * is begun before it is, so that one that ends the process is counted, and that it is done once all that came of it is safe. What is
@@ -64,15 +52,18 @@ export class Reader {
   readonly #sender: Sender
   readonly #window: Window
   readonly #again: Again
+  readonly #books: Books | undefined
+  /** The broker is being told that they are begun. */
+  #announced: Entry[] = []
   /** Told to the broker as begun; they run as soon as there is a free slot. */
   #ready: Entry[] = []
   /** Their process ended while they were under way. */
   #suspects: Entry[] = []
   readonly #lanes = new Lanes<Entry>()
-  readonly #unsettled: Finished[] = []
-  #owed: Finished[] = []
   readonly #dirty = new Set<OurPart>()
   #running = 0
+  /** Of these, those that failed and are tried again. That may go on for ever, so nobody waits for their end. */
+  #failing = 0
   /** Suspects are under way: nothing else is begun. */
   #isCareful = false
   #isAnnouncing = false
@@ -87,6 +78,7 @@ export class Reader {
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
     this.#again = new Again(cluster.clock, trouble)
+    const books = (this.#books = transactor && this.#booksWith(transactor))
     this.#parts = new Parts<OurPart>({
       cluster,
       groupId,
@@ -99,18 +91,10 @@ export class Reader {
       gone: (part) => this.#lose(part),
       trouble,
       well: () => {},
-      ...(transactor
+      ...(books
         ? {
-            closeBooks: () => this.#closeBooks(),
-            commit: async (positions) => {
-              const { group } = this.#parts
-              const { member } = group
-              const outgoing = this.#owed.flatMap(({ work }) => work.outgoing)
-              await transactor.carry(outgoing, { group, member, positions })
-              const owed = this.#owed
-              this.#owed = []
-              for (const { work } of owed) work.done?.()
-            },
+            closeBooks: () => books.parts(),
+            commit: (positions) => books.carry(this.#parts.group, positions),
           }
         : {}),
     })
@@ -141,7 +125,7 @@ export class Reader {
     const keys = `${part.topic}:${part.partition}:`
     for (const record of records) {
       const lane = record.key ? keys + record.key.toString('latin1') : undefined
-      const entry: Entry = { part, record, lane, isRunning: false }
+      const entry: Entry = { part, record, lane, isRunning: false, isFailing: false }
       part.entries.add(entry)
       part.bytes += record.value.byteLength
       part.waiting.push(entry)
@@ -157,7 +141,7 @@ export class Reader {
       this.#run(this.#ready.shift()!)
     if (this.#isAnnouncing) return
     if (this.#suspects.length > 0) {
-      if (this.#running === 0 && this.#ready.length === 0)
+      if (this.#running === this.#failing && this.#ready.length === 0)
         void this.#announce(this.#takeSuspects(), true)
       return
     }
@@ -172,10 +156,17 @@ export class Reader {
     const lot: Entry[] = []
     const parts = this.#parts.all().filter(({ waiting }) => waiting.length > 0)
     const share = Math.max(1, Math.ceil(max / Math.max(1, parts.length)))
-    for (const { waiting } of parts) {
-      for (const entry of waiting.splice(0, Math.min(share, max - lot.length)))
+    for (const { waiting, progress } of parts) {
+      const most = lot.length + Math.min(share, max - lot.length, progress.room)
+      let taken = 0
+      for (const entry of waiting) {
+        // These take no room yet: they are begun later, a few at a time.
         if (this.#deliveriesOf(entry) > 0) this.#suspects.push(entry)
-        else lot.push(entry)
+        else if (lot.length < most) lot.push(entry)
+        else break
+        taken += 1
+      }
+      waiting.splice(0, taken)
       if (lot.length >= max) break
     }
     return lot
@@ -206,18 +197,21 @@ export class Reader {
   /** The broker hears that they are begun. */
   async #announce(lot: Entry[], isCareful: boolean): Promise<void> {
     this.#isAnnouncing = true
+    this.#announced = lot
     for (const entry of lot) this.#count(entry, 1)
     const parts = new Set(this.#dirty)
     for (const { part } of lot) parts.add(part)
     await this.#again.until(() => this.#commitNow(parts))
     this.#isAnnouncing = false
-    const ours = lot.filter((entry) => isOurs(entry))
-    if (this.#isStopping) {
-      for (const entry of ours) this.#count(entry, -1)
-      return
-    }
+    // Without those that were given back meanwhile, as all are when we stop.
+    const ours = this.#announced
+    this.#announced = []
     this.#isCareful = isCareful && ours.length > 0
-    if (this.#isCareful) return ours.forEach((entry) => this.#run(entry))
+    if (this.#isCareful) {
+      for (const entry of ours) this.#run(entry)
+      // All of them may have to wait for one of their key that fails.
+      return this.#relax()
+    }
     this.#measure(lot.length)
     this.#ready.push(...ours)
     this.#pump()
@@ -247,25 +241,59 @@ export class Reader {
     const { part, record } = entry
     const { signal } = part.gone
     const turn = { deliveries: this.#deliveriesOf(entry), signal }
-    const work = await this.#again.until(() => this.#options.work(record, turn), signal)
+    const work = await this.#again.until(
+      () => this.#options.work(record, turn),
+      signal,
+      () => this.#fail(entry),
+    )
     if (work && !signal.aborted) {
-      if (this.#options.transactor) this.#unsettled.push({ entry, work })
-      else if (work.outgoing.length === 0 || (await this.#sent(work, signal))) {
-        this.#done(entry)
-        work.done?.()
+      if (this.#books) this.#books.add({ entry, work })
+      else {
+        const sent = work.outgoing.length === 0 ? work : await this.#sent(entry, work)
+        if (sent) this.#settle(entry, sent)
       }
       this.#commitLater(part)
     }
     this.#end(entry)
   }
 
-  /** Whether all that came of it is with the brokers. False: it is none of our business any more. */
-  async #sent({ outgoing, failed }: Work, signal: AbortSignal): Promise<boolean> {
-    const send = async (): Promise<boolean> => {
-      await Promise.all(outgoing.map((one) => this.#sender.send(one)))
-      return !signal.aborted
+  /** What is with the brokers, all of it: that, or what is sent instead. Undefined: it is none of our business any more. */
+  async #sent(entry: Entry, work: Work): Promise<Work | undefined> {
+    const { signal } = entry.part.gone
+    let last = work
+    const sendAll = async (): Promise<void> => {
+      await Promise.all(last.outgoing.map((one) => this.#sender.send(one)))
     }
-    return (await this.#again.until(send, signal, failed)) ?? false
+    const send = async (): Promise<Work | undefined> => {
+      try {
+        await sendAll()
+      } catch (error) {
+        if (!last.instead || !hasCode(error, 'TOO_LARGE')) throw error
+        last = await last.instead(error)
+        await sendAll()
+      }
+      return signal.aborted ? undefined : last
+    }
+    return this.#again.until(send, signal, (error) => {
+      last.failed?.(error)
+      this.#fail(entry)
+    })
+  }
+
+  #booksWith(transactor: Transactor): Books {
+    const { cluster, trouble } = this.#options
+    return new Books({
+      clock: cluster.clock,
+      transactor,
+      trouble,
+      settled: ({ entry, work }) => this.#settle(entry, work),
+      changed: (part) => this.#commitLater(part),
+    })
+  }
+
+  #settle(entry: Entry, work: Work): void {
+    this.#done(entry)
+    work.done?.()
   }
 
   #done(entry: Entry): void {
@@ -273,16 +301,30 @@ export class Reader {
     entry.part.progress.mark(entry.record.offset, done)
   }
 
+  #fail(entry: Entry): void {
+    if (entry.isFailing) return
+    entry.isFailing = true
+    this.#failing += 1
+    this.#relax()
+  }
+
+  /** All that could end the process has ended, or failed without ending it. */
+  #relax(): void {
+    if (this.#running === this.#failing) this.#isCareful = false
+    this.#pump()
+  }
+
   #end(entry: Entry): void {
     const { part } = entry
     entry.isRunning = false
     this.#running -= 1
+    if (entry.isFailing) this.#failing -= 1
+    entry.isFailing = false
     part.running -= 1
     if (part.running === 0) part.onIdle()
     const next = this.#lanes.leave(entry)
     if (next) this.#begin(next)
-    if (this.#running === 0) this.#isCareful = false
-    this.#pump()
+    this.#relax()
   }
 
   #forget(entry: Entry): void {
@@ -293,16 +335,6 @@ export class Reader {
     if (wasFull) this.#parts.wake()
   }
 
-  /** In a transaction, records are done when it is committed with what came of them. Names the partitions that have such. */
-  #closeBooks(): OurPart[] {
-    for (const finished of this.#unsettled.splice(0)) {
-      if (finished.entry.part.isLost) continue
-      this.#done(finished.entry)
-      this.#owed.push(finished)
-    }
-    return this.#owed.map(({ entry }) => entry.part)
-  }
-
   #commitLater(part: OurPart): void {
     this.#dirty.add(part)
     if (this.#cancelCommit || this.#isStopping) return
@@ -310,10 +342,14 @@ export class Reader {
       this.#cancelCommit = undefined
       // Else it goes with what is announced, or with the next.
       if (!this.#isAnnouncing)
-        this.#commitNow(new Set(this.#dirty)).catch((error: unknown) => {
-          this.#options.trouble(error)
-          for (const one of this.#parts.all()) this.#commitLater(one)
-        })
+        this.#commitNow(new Set(this.#dirty)).then(
+          // There may be room in the notes again.
+          () => this.#pump(),
+          (error: unknown) => {
+            this.#options.trouble(error)
+            for (const one of this.#parts.all()) this.#commitLater(one)
+          },
+        )
       else this.#commitLater(part)
     })
   }
@@ -326,7 +362,7 @@ export class Reader {
   /** Running work may end, for a moment; what did not begin counts as not begun. */
   async #drain(part: OurPart, drainMs: number): Promise<void> {
     const isIts = (entry: Entry): boolean => entry.part === part
-    const begun = [...this.#ready, ...this.#lanes.waiting()]
+    const begun = [...this.#announced, ...this.#ready, ...this.#lanes.waiting()]
     for (const entry of begun.filter(isIts)) this.#count(entry, -1)
     this.#unqueue(isIts)
     if (part.running > 0) {
@@ -342,7 +378,7 @@ export class Reader {
   #lose(part: OurPart): void {
     part.gone.abort()
     this.#dirty.delete(part)
-    this.#owed = this.#owed.filter(({ entry }) => entry.part !== part)
+    this.#books?.forget(part)
     this.#drop(part, () => true)
     this.#pump()
   }
@@ -355,6 +391,7 @@ export class Reader {
   /** They wait no longer, wherever they did. */
   #unqueue(isGone: (entry: Entry) => boolean): void {
     const stays = (entry: Entry): boolean => !isGone(entry)
+    this.#announced = this.#announced.filter(stays)
     this.#ready = this.#ready.filter(stays)
     this.#suspects = this.#suspects.filter(stays)
     for (const part of this.#parts.all()) part.waiting = part.waiting.filter(stays)

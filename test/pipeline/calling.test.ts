@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { Caller, type Called } from '../../src/pipeline/calling.ts'
 import { incoming } from '../../src/pipeline/incoming.ts'
@@ -11,7 +12,7 @@ interface Bench {
   /** When each call began. */
   atMs: number[]
   retries: string[]
-  call: (signal?: AbortSignal) => Promise<Called>
+  call: (signal?: AbortSignal, fetch?: () => Promise<undefined>) => Promise<Called>
 }
 
 function bench(module: Module, node: Partial<NodeInput> = {}): Bench {
@@ -28,8 +29,8 @@ function bench(module: Module, node: Partial<NodeInput> = {}): Bench {
     },
     onRetry: (streamId, retry, { errorType }) => retries.push(`${streamId} ${retry} ${errorType}`),
   })
-  const call = async (signal = new AbortController().signal): Promise<Called> =>
-    caller.call(incoming(streamOf('one', 'text'))!, signal)
+  const call: Bench['call'] = async (signal = new AbortController().signal, fetch) =>
+    caller.call(incoming(streamOf('one', 'text'))!, signal, fetch)
   return { clock, atMs, retries, call }
 }
 
@@ -87,7 +88,59 @@ describe('calls of a module', () => {
     leaving.abort()
     await clock.advance(60_000)
     expect(await called).toMatchObject({ kind: 'failed' })
-    expect(atMs.length).toBeLessThanOrEqual(2)
+    expect(atMs).toEqual([0])
+  })
+
+  it('do not begin when their time was over before the document came', async () => {
+    const late = Promise.withResolvers<undefined>()
+    const { clock, atMs, call } = bench(() => undefined, {
+      timeoutMs: 1000,
+      dlq: { maxRetries: 0 },
+    })
+    const called = call(undefined, () => late.promise)
+    await clock.advance(2000)
+    expect(await called).toMatchObject({ kind: 'failed', error: { errorType: 'TIMEOUT' } })
+    late.resolve(undefined)
+    await clock.advance(1)
+    expect(atMs).toEqual([])
+  })
+
+  it.each<[string, Module]>([
+    ['answers at once', () => undefined],
+    ['throws at once', unavailable],
+    ['answers later', async () => undefined],
+  ])('leave nothing behind when the module looks at its signal and %s', async (_, answer) => {
+    const leaving = new AbortController()
+    const looks: (() => AbortSignal)[] = []
+    const module: Module = (call) => {
+      looks.push(() => call.signal)
+      call.signal.throwIfAborted()
+      return answer(call)
+    }
+    const { call } = bench(module, { dlq: { maxRetries: 0 } })
+    await call(leaving.signal)
+    for (const look of looks) look()
+    expect(getEventListeners(leaving.signal, 'abort')).toEqual([])
+  })
+
+  it('tell a module that looks only when its time is over', async () => {
+    let look = (): AbortSignal | undefined => undefined
+    const { clock, call } = bench(
+      (call) => {
+        look = () => call.signal
+        return new Promise(() => {})
+      },
+      { timeoutMs: 1000, dlq: { maxRetries: 0 } },
+    )
+    const called = call()
+    await clock.advance(2000)
+    await called
+    expect(look()!.aborted).toBe(true)
+  })
+
+  it('take an answer that cannot be read for a failure', async () => {
+    const answer = { success: false, error: Object.create(null) as string } as const
+    expect(await bench(() => answer).call()).toMatchObject({ kind: 'failed', retries: 0 })
   })
 
   it('tell a module that looks when its record is somebody else’s', async () => {

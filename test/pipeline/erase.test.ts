@@ -6,7 +6,12 @@ import { pipelineCapture } from '../../src/capture/pipeline.ts'
 import { systemClock } from '../../src/clock.ts'
 import { deadStreamOf } from '../../src/pipeline/dead/stream.ts'
 import type { DocumentStore } from '../../src/pipeline/documents/documents.ts'
-import { erase, type EraseOptions, type ErasureReport } from '../../src/pipeline/erase.ts'
+import {
+  erase,
+  type EraseOptions,
+  type ErasureKey,
+  type ErasureReport,
+} from '../../src/pipeline/erase.ts'
 import { replayNode } from '../../src/pipeline/replay/replay.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
@@ -118,10 +123,26 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(report).toMatchObject({ records: 0, letters: 1 })
     })
 
-    it('refuses to erase without saying whose data', async () => {
-      await expect(erased({ key: { streamId: '' } })).rejects.toMatchObject({
-        code: 'INVALID_INPUT',
-      })
+    it.each([{ recordKey: undefined }, { accountId: undefined }])(
+      'takes what is said, and not what is undefined: %o',
+      async (nobody) => {
+        await bench.dies([{ id: 'ada', offset: 1 }, { id: 'bob', offset: 2 }, of('cid', 3)])
+        await capture()
+        const key = { streamId: 'ada', ...nobody } as ErasureKey
+        expect(await erased({ key })).toMatchObject({ records: 1, letters: 1 })
+      },
+    )
+
+    it.each([
+      {},
+      { streamId: '' },
+      { streamId: undefined },
+      { tenant: 'ada' },
+      { streamId: 7 },
+      { streamId: 'ada-1', accountId: 'ada' },
+    ])('refuses to erase without saying whose data: %o', async (wrong) => {
+      const key = wrong as unknown as ErasureKey
+      await expect(erased({ key })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     })
   },
 )

@@ -56,7 +56,6 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       },
       module,
       groupId: `${bench.name}.group`,
-      sessionMs: 1000,
       onEvent: (event) => events.push(event),
       ...more,
     })
@@ -68,7 +67,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
 
   const happened = (type: PipelineEvent['type'], count = 1): Promise<unknown> =>
     expect
-      .poll(() => events.filter((event) => event.type === type).length, { timeout: 20_000 })
+      .poll(() => events.filter((event) => event.type === type).length)
       .toBeGreaterThanOrEqual(count)
 
   const dead = async (topic = dlq()) =>
@@ -242,6 +241,82 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     const [found] = await dead()
     expect(found!.message.errorType).toBe('MAX_HOPS')
     expect(found!.message.errorMessage).toContain('a → b → a')
+  })
+
+  it.each([false, true])(
+    'dead-letters what came out too large for the next topic, and goes on (transactional: %s)',
+    async (transactional) => {
+      const calls: string[] = []
+      await started(
+        ({ stream: { streamId } }) => {
+          calls.push(streamId)
+          if (!streamId.startsWith('big')) return undefined
+          return { success: true, document: { body: Buffer.alloc(2_000_000) } }
+        },
+        { concurrency: 2, partitions: 1 },
+        { transactional },
+      )
+      const ids = ['big1', 's1', 'big2', 's2', 's3']
+      await bench.put(
+        input(),
+        ids.map((id) => ({ key: id, value: streamOf(id) })),
+      )
+      await happened('routed', 3)
+      await happened('dead-lettered', 2)
+      const found = await dead()
+      expect(found.map(({ message }) => message.errorType)).toEqual(['TOO_LARGE', 'TOO_LARGE'])
+      expect(found[0]!.message.errorMessage).toContain(`larger than ${next()} takes`)
+      expect(found.map(({ value }) => readStream(value)!.streamId).toSorted()).toEqual([
+        'big1',
+        'big2',
+      ])
+      const routed = (await bench.read(next())).map(({ value }) => readStream(value)!.streamId)
+      expect(routed.toSorted()).toEqual(['s1', 's2', 's3'])
+      expect(calls.toSorted()).toEqual(ids.toSorted())
+      await expect.poll(() => bench.committed(`${bench.name}.group`)).toEqual([5])
+    },
+  )
+
+  it.each<[string, Module, Partial<NodeInput>, Buffer]>([
+    [
+      'a body that is a text',
+      () => ({ success: true, document: { body: 'text' as unknown as Uint8Array } }),
+      {},
+      streamOf('one'),
+    ],
+    [
+      'a count of nodes that is at its end',
+      () => undefined,
+      { maxHops: 0 },
+      writeStream(aStream({ streamId: 'one', hopCount: 2 ** 31 - 1 })),
+    ],
+  ])('dead-letters what cannot be written: %s', async (_, module, node, value) => {
+    let calls = 0
+    const counted: Module = (call) => {
+      calls += 1
+      return module(call)
+    }
+    await started(counted, node)
+    await bench.put(input(), [{ value }])
+    await happened('dead-lettered')
+    expect(calls).toBe(1)
+    expect((await dead())[0]!.message.errorType).toBe('UNWRITABLE')
+  })
+
+  it('dead-letters unrun a stream whose document lies in a store that it does not have', async () => {
+    let calls = 0
+    await started(() => void calls++)
+    const content = {
+      case: 'documentRef',
+      value: { location: 'file:elsewhere', size: 5n },
+    } as const
+    await bench.put(input(), [{ value: writeStream(aStream({ streamId: 'one', content })) }])
+    await happened('dead-lettered')
+    expect(calls).toBe(0)
+    expect((await dead())[0]!.message).toMatchObject({
+      errorType: 'DOCUMENT_UNAVAILABLE',
+      errorMessage: expect.stringContaining('file:elsewhere'),
+    })
   })
 
   it('quarantines what fails once more after its last replay, and remembers the first failure', async () => {

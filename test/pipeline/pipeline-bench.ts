@@ -3,6 +3,7 @@ import { systemClock } from '../../src/clock.ts'
 import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
 import type { Stored } from '../../src/kafka/record.ts'
+import { createTopic } from '../../src/kafka/topics.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { kafkaPlace } from '../servers/broker-places.ts'
 
@@ -71,7 +72,7 @@ export function pipelineBench(url: string): PipelineBench {
     producer,
     topic: async (name, partitions = 1) => {
       const topic = `${place.name}.${name}`
-      await admin.createTopics({ topics: [topic], partitions, replicas: 1 })
+      await createTopic(cluster, admin, { topic, partitions, replicas: 1, configs: {} })
       await countOf(topic)
       return topic
     },

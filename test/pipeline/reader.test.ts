@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Transactor } from '../../src/kafka/transactor.ts'
 import { Reader, type ReaderOptions } from '../../src/pipeline/reader.ts'
 import { backend } from '../servers/servers.ts'
 import { pipelineBench, type PipelineBench } from './pipeline-bench.ts'
@@ -27,7 +28,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       cluster: bench.cluster,
       groupId: group(),
       topics: [topic],
-      sessionMs: 1000,
+      sessionMs: 10_000,
       concurrency: 8,
       aloneFrom: 2,
       drainMs: 1000,
@@ -52,6 +53,11 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
 
   const nothing = { outgoing: [] }
 
+  const notes = async (): Promise<string[]> => {
+    const [found] = await bench.admin.listConsumerGroupOffsets({ groups: [group()] })
+    return (found?.topics[0]?.partitions ?? []).map(({ metadata }) => metadata ?? '')
+  }
+
   it('works on every record once, and says so to the broker', async () => {
     await put(1000)
     const seen: string[] = []
@@ -59,7 +65,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       seen.push(value.toString())
       return nothing
     })
-    await expect.poll(() => seen.length, { timeout: 20_000 }).toBe(1000)
+    await expect.poll(() => seen.length).toBe(1000)
     await reader.stop()
     expect(new Set(seen).size).toBe(1000)
     expect(await bench.committed(group())).toEqual([500, 500])
@@ -79,7 +85,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       return nothing
     })
     const count = (): number => [...seen.values()].flat().length
-    await expect.poll(count, { timeout: 20_000 }).toBe(200)
+    await expect.poll(count).toBe(200)
     for (const values of seen.values()) expect(values).toEqual(values.toSorted((a, b) => a - b))
     expect(most).toBeGreaterThan(1)
     expect(most).toBeLessThanOrEqual(8)
@@ -94,7 +100,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       seen.push(value.toString())
       return nothing
     })
-    await expect.poll(() => seen.length, { timeout: 20_000 }).toBe(19)
+    await expect.poll(() => seen.length).toBe(19)
     await reader.stop(0)
     slow.resolve()
     expect(await bench.committed(group())).toEqual([2, 10])
@@ -103,9 +109,40 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       again.push([value.toString(), deliveries])
       return nothing
     })
-    await expect.poll(() => bench.committed(group()), { timeout: 20_000 }).toEqual([10, 10])
+    await expect.poll(() => bench.committed(group())).toEqual([10, 10])
     // It was given back in good order, so nothing is held against it.
     expect(again).toEqual([['4', 1]])
+  })
+
+  it('begins no more than what the broker has room to hear of, so that nothing that is done comes again', async () => {
+    const keyOf = (n: number): string => (n % 2 === 0 ? 'stuck' : `key-${n}`)
+    const records = Array.from({ length: 4000 }, (_, n) => ({
+      key: keyOf(n),
+      value: Buffer.from(String(n)),
+      partition: 0,
+    }))
+    await bench.put(topic, records)
+    const stuck = Promise.withResolvers<void>()
+    const seen: string[] = []
+    const work: ReaderOptions['work'] = async ({ key, value }) => {
+      if (key?.toString() === 'stuck') await stuck.promise
+      seen.push(value.toString())
+      return nothing
+    }
+    const reader = started(work)
+    let before = 0
+    const isStill = (): boolean => {
+      const isSame = before > 0 && before === seen.length
+      before = seen.length
+      return isSame
+    }
+    await expect.poll(isStill, { interval: 300, timeout: 20_000 }).toBe(true)
+    await reader.stop(0)
+    stuck.resolve()
+    started(work)
+    await expect.poll(() => bench.committed(group())).toEqual([4000, 0])
+    const unstuck = seen.filter((n) => Number(n) % 2 === 1)
+    expect([unstuck.length, new Set(unstuck).size]).toEqual([2000, 2000])
   })
 
   it('is done with a record only when all that came of it is sent', async () => {
@@ -116,7 +153,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       outgoing: [{ topic: out, written: { value, headers: new Map() } }],
       done: () => done.push(value.toString()),
     }))
-    await expect.poll(() => done.length, { timeout: 20_000 }).toBe(10)
+    await expect.poll(() => done.length).toBe(10)
     await reader.stop()
     const sent = (await bench.read(out)).map(({ value }) => Number(value.toString()))
     expect(sent.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
@@ -142,22 +179,94 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       if (++calls < 3) throw new Error('not yet')
       return nothing
     })
-    await expect.poll(() => bench.committed(group()), { timeout: 20_000 }).toContain(1)
+    await expect.poll(() => bench.committed(group())).toContain(1)
     expect(calls).toBe(3)
+  })
+
+  const transactor = (): Transactor => new Transactor(bench.cluster, `${bench.name}.sender`)
+
+  it('in transactions, holds up nothing but what its topic never takes, and gives it back uncounted', async () => {
+    const out = await bench.topic('out')
+    await put(10)
+    const sent: string[] = []
+    const troubles: unknown[] = []
+    const reader = started(
+      async ({ value }) => {
+        const name = value.toString()
+        const large = name === '4' ? Buffer.alloc(2_000_000) : value
+        return {
+          outgoing: [{ topic: out, written: { value: large, headers: new Map() } }],
+          done: () => sent.push(name),
+        }
+      },
+      { transactor: transactor(), trouble: (error) => troubles.push(error) },
+    )
+    await expect.poll(() => sent.length).toBe(9)
+    await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
+    await reader.stop(0)
+    expect(await bench.committed(group())).toEqual([2, 5])
+    const again: [string, number][] = []
+    started(async ({ value }, { deliveries }) => {
+      again.push([value.toString(), deliveries])
+      return nothing
+    })
+    await expect.poll(() => bench.committed(group())).toEqual([5, 5])
+    expect(again).toEqual([['4', 1]])
+    expect(await bench.read(out)).toHaveLength(9)
+  })
+
+  it('gives back uncounted what the broker is just hearing of when it stops', async () => {
+    await put(6)
+    const sender = transactor()
+    const carry = sender.carry.bind(sender)
+    const told: string[][] = []
+    const stopped = Promise.withResolvers<void>()
+    let ran = 0
+    const stopping: Transactor['carry'] = (outgoing, offsets) => {
+      told.push(offsets!.positions.map(({ note }) => note))
+      if (told.length === 1) stopped.resolve(reader.stop())
+      return carry(outgoing, offsets)
+    }
+    const reader = started(
+      async () => {
+        ran += 1
+        return nothing
+      },
+      { transactor: Object.assign(sender, { carry: stopping }) },
+    )
+    await stopped.promise
+    expect(ran).toBe(0)
+    expect(told[0]).toContain('1*3')
+    expect((await notes()).join('')).toBe('')
+  })
+
+  it('goes on beside suspects that fail without ending the process', async () => {
+    await put(6, (n) => (n < 3 ? 'same' : `key-${n}`))
+    await bench.noteAt(group(), topic, ['1*3', '1*3'])
+    const seen = new Set<string>()
+    started(
+      async ({ value }) => {
+        if (value.toString() === '0') throw new Error('for ever')
+        seen.add(value.toString())
+        return nothing
+      },
+      { concurrency: 4, aloneFrom: 1 },
+    )
+    await expect.poll(() => [...seen].toSorted()).toEqual(['1', '3', '4', '5'])
+    await bench.put(topic, [{ value: Buffer.from('later'), partition: 0 }])
+    await expect.poll(() => seen.has('later')).toBe(true)
+    // It has the key of the one that fails.
+    expect(seen.has('2')).toBe(false)
   })
 
   it('has told the broker what is begun before it is, and takes it back when it stops in good order', async () => {
     await put(6)
-    const notes = async (): Promise<string[]> => {
-      const [found] = await bench.admin.listConsumerGroupOffsets({ groups: [group()] })
-      return (found?.topics[0]?.partitions ?? []).map(({ metadata }) => metadata ?? '')
-    }
     const begun: string[][] = []
     const reader = started(async () => {
       begun.push(await notes())
       return new Promise(() => {})
     })
-    await expect.poll(() => begun.length, { timeout: 20_000 }).toBe(6)
+    await expect.poll(() => begun.length).toBe(6)
     expect(begun).toContainEqual(['1*3', '1*3'])
     await reader.stop(0)
     expect(await notes()).toEqual(['', ''])
@@ -176,7 +285,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       deliveries.push(turn.deliveries)
       return nothing
     })
-    await expect.poll(() => deliveries, { timeout: 20_000 }).toEqual([3, 3, 3, 3, 3, 3])
+    await expect.poll(() => deliveries).toEqual([3, 3, 3, 3, 3, 3])
     expect(most).toBe(1)
   })
 
@@ -200,7 +309,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       },
       { concurrency: 4 },
     )
-    await expect.poll(() => together.length, { timeout: 20_000 }).toBe(30)
+    await expect.poll(() => together.length).toBe(30)
     expect([...suspects].map(Number).toSorted((a, b) => a - b)).toEqual([
       0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
     ])
@@ -216,13 +325,13 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       return nothing
     }
     const first = started(work, { concurrency: 1 })
-    await expect.poll(() => seen.size, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(() => seen.size).toBeGreaterThan(0)
     const second = started(work, { concurrency: 1 })
-    await expect.poll(() => second.partitions, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => second.partitions).toBe(1)
     await first.stop()
-    await expect.poll(() => second.partitions, { timeout: 20_000 }).toBe(2)
+    await expect.poll(() => second.partitions).toBe(2)
     await put(400)
-    await expect.poll(() => bench.committed(group()), { timeout: 20_000 }).toEqual([400, 400])
+    await expect.poll(() => bench.committed(group())).toEqual([400, 400])
     expect(seen.size).toBe(400)
   })
 })

@@ -89,7 +89,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     const pipeline = await Pipeline.open(graphsOf(graphs(first)), {
       functions: { work, next: () => undefined },
       nodes: [node],
-      sessionMs: 1000,
       onEvent: (event) => events.push(event),
       ...options,
     })
@@ -260,7 +259,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await happened('routed', 300)
       expect(await committed()).toBe(0)
       back.resolve()
-      await expect.poll(committed, { timeout: 20_000 }).toBe(301)
+      await expect.poll(committed).toBe(301)
       expect(await dead()).toEqual([])
     })
   })
@@ -332,7 +331,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       expect(spent!.message).toMatchObject({ dlqReprocessCount: 3, quarantined: true })
       const parked = async (): Promise<unknown[]> =>
         (await letters.find({ queue: node, state: ['parked'] })).items.map(({ reason }) => reason)
-      await expect.poll(parked, { timeout: 20_000 }).toContain('replay-limit')
+      await expect.poll(parked).toContain('replay-limit')
       await tap.stop()
       await letters.close()
     })
@@ -360,7 +359,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await happened('dead-lettered', 2)
       const text = async (): Promise<string> => pipeline.metrics()
       const depth = new RegExp(`^pipestream_dlq_depth\\{.*node_id="${node}".*\\} 2$`, 'm')
-      await expect.poll(text, { timeout: 20_000 }).toMatch(depth)
+      await expect.poll(text).toMatch(depth)
       const total = new RegExp(`^pipestream_dlq_messages_total\\{.*node_id="${node}".*\\} 2$`, 'm')
       expect(await text()).toMatch(total)
     })
@@ -401,7 +400,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           next: ({ document }) => got.resolve(document!.body.byteLength),
         },
         documents,
-        sessionMs: 1000,
       })
       pipelines.push(pipeline)
       await pipeline.start()
@@ -422,7 +420,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         { key: 'bob', value: streamOf('two') },
       ])
       const count = async (): Promise<number> => (await letters.find({ queue: node })).items.length
-      await expect.poll(count, { timeout: 20_000 }).toBe(2)
+      await expect.poll(count).toBe(2)
       const who = { by: 'privacy officer', reason: 'asked for', dlq: letters }
       const report = await pipeline.erase({ recordKey: 'ann' }, who)
       // The tap may be faster with the letter: it hears of the erasure from the topic.

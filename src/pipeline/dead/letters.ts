@@ -1,5 +1,5 @@
 import { pipelineCapture, pipelineLetterId, type PipelineKeeper } from '../../capture/pipeline.ts'
-import { RedriveError } from '../../errors.ts'
+import { hasCode } from '../../errors.ts'
 import { escaped } from '../../kafka/naming.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { recordTap, type RecordTapOptions } from '../../taps/kafka.ts'
@@ -35,6 +35,9 @@ export function pipelineDeadLetters(
   const named = [...places.keys()].map((topic) => topic.replaceAll('.', '\\.'))
   /** Those that are being kept, or could not be yet. What erases them comes behind. */
   const open = new Map<string, Promise<void>>()
+  const close = (key: string, keeping: Promise<void>): void => {
+    if (open.get(key) === keeping) open.delete(key)
+  }
   return recordTap({
     groupId: `redrive-letters.${escaped(cluster, 150)}`,
     ...rest,
@@ -42,7 +45,12 @@ export function pipelineDeadLetters(
     take: async (record) => {
       const key = keyOf(record)
       if (record.value.length === 0) {
-        await open.get(key)
+        const keeping = open.get(key)
+        await keeping?.catch((error: unknown) => {
+          // It comes again before this does, unless it is somebody else's by now: then nobody would ever say that it was kept.
+          close(key, keeping)
+          throw error
+        })
         await keeper.forget(pipelineLetterId(cluster, key))
         return
       }
@@ -50,7 +58,7 @@ export function pipelineDeadLetters(
       const keeping = keep(keeper, record, found)
       open.set(key, keeping)
       await keeping
-      open.delete(key)
+      close(key, keeping)
     },
   })
 }
@@ -61,7 +69,7 @@ async function keep(keeper: Keeper, record: Stored, found: Found): Promise<void>
   try {
     await keeper.keep(pipelineCapture(dead))
   } catch (error) {
-    if (!(error instanceof RedriveError && error.code === 'TOO_LARGE')) throw error
+    if (!hasCode(error, 'TOO_LARGE')) throw error
     const reference = `kafka:${record.topic}:${record.partition}:${record.offset}`
     const body = { ...dead.body, bytes: new Uint8Array(), size: 0, reference }
     await keeper.keep(pipelineCapture({ ...dead, body }))

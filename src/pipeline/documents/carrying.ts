@@ -22,10 +22,11 @@ export async function putAway(
   documents: DocumentStore | undefined,
   maxInlineBytes: number,
 ): Promise<void> {
-  const { content } = stream
+  const { content, streamId, metadata } = stream
   if (!documents || content.case !== 'document' || content.value.body.length <= maxInlineBytes)
     return
-  stream.content = { case: 'documentRef', value: await documents.put(content.value) }
+  const owner = JSON.stringify([metadata?.accountId ?? '', streamId])
+  stream.content = { case: 'documentRef', value: await documents.put(content.value, owner) }
 }
 
 /** The stream without its document. A reference to it stays, or is made if it can be: then it can be replayed. */

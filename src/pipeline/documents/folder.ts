@@ -14,7 +14,7 @@ export interface DocumentFolderOptions {
   clock?: Clock
 }
 
-/** Documents in a folder: one file each, named by what is in it. */
+/** Documents in a folder: one file each, named by what is in it and whose it is. */
 export function documentFolder(options: DocumentFolderOptions): DocumentStore {
   return new DocumentFolder(options)
 }
@@ -28,22 +28,23 @@ class DocumentFolder implements DocumentStore {
     this.#clock = clock
   }
 
-  async put(document: Document): Promise<DocumentRef> {
+  async put(document: Document, owner = ''): Promise<DocumentRef> {
     const bytes = bytesOf(document)
     const checksum = sha256(bytes)
+    const name = owner === '' ? checksum : sha256(Buffer.from(JSON.stringify([owner, checksum])))
     await this.#make()
     // Under another name until it is whole and on the disk. One that is there already is replaced by the same, or healed.
-    const part = join(this.#path, `${checksum}.${this.#clock.id()}.part`)
+    const part = join(this.#path, `${name}.${this.#clock.id()}.part`)
     try {
       await writeDurably(part, bytes)
-      await rename(part, join(this.#path, checksum))
+      await rename(part, join(this.#path, name))
     } catch (error) {
       await rm(part, { force: true })
       throw error
     }
     await sync(this.#path)
     return create(DocumentRefSchema, {
-      location: `file:${checksum}`,
+      location: `file:${name}`,
       documentId: document.id,
       size: BigInt(bytes.byteLength),
       checksum,
@@ -59,12 +60,11 @@ class DocumentFolder implements DocumentStore {
 
   async get({ location, checksum }: DocumentRef): Promise<Document> {
     const name = nameIn(location)
-    if (name === undefined || (checksum !== '' && checksum !== name))
-      throw missing(location, 'is no place in this folder')
+    if (name === undefined) throw missing(location, 'is no place in this folder')
     const bytes = await readFile(join(this.#path, name)).catch((error: unknown) => {
       throw isMissing(error) ? missing(location, 'is not there', error) : error
     })
-    if (sha256(bytes) !== name) throw missing(location, 'is not what was put there')
+    if (sha256(bytes) !== (checksum || name)) throw missing(location, 'is not what was put there')
     return fromBinary(DocumentSchema, bytes)
   }
 

@@ -36,7 +36,7 @@ export interface NodeSettings {
   inputTopic: string
   dlq: DlqSettings
   next: readonly Edge[]
-  /** Nodes that a stream may have had before. One that had more goes round in circles. 0: any number. */
+  /** Nodes that a stream may have at all. One that had as many before goes round in circles. 0: any number. */
   maxHops: number
   /** Calls of the module at once. Records with one key go one after the other. */
   concurrency: number

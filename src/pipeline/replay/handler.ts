@@ -8,9 +8,10 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Handler } from '../../redelivery/run.ts'
 import { glance, type Glance } from './glance.ts'
-import { isSpent } from '../dead/lineage.ts'
+import { isSpent, type Headers } from '../dead/lineage.ts'
+import { keyOf } from '../dead/stream.ts'
 import { asQuarantined, asReplayed } from './record.ts'
-import { markOf, Replayed } from './replayed.ts'
+import { markOf, quarantinedNote, Replayed } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 
 export interface ReplayHandlerOptions {
@@ -27,7 +28,7 @@ type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
 /**
  * Runs letters of a node by sending their records back to where they came from, edited if they were edited. Resolved means that the broker
  * has it, and knows that this dead record was replayed; one that a replay of the whole topic has sent meanwhile is not sent again. At the
- * limit it goes to the quarantine topic, and the letter is parked.
+ * limit it goes to the quarantine topic, once, and the letter is parked; when the limit was raised, a retry sends it.
  */
 export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
   const fetcher = readerOf(cluster)
@@ -52,20 +53,26 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     const lying = lyingOf(letter)
     await opened()
     await replayed.catchUp()
-    const isQueued = lying.topic === settings.dlq.topic
-    if (isQueued && replayed.has(lying.partition, lying.offset)) return
-    const record = await recordAt(cluster, fetcher, lying)
+    const there = await recordAt(cluster, fetcher, lying)
+    // A topic that was made anew has others there. Then the letter is all that is left of its record, and no mark is about it.
+    const record = there && keyOf(there) === deadKeyOf(letter) ? there : undefined
+    const isQueued = lying.topic === settings.dlq.topic && there === record
+    const isQuarantined = isQueued && replayed.isQuarantined(lying.partition, lying.offset)
+    if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return
     const found = (record && glance(record.value)) ?? glanceOf(letter)
+    found.headers = headersOf(letter, found.headers)
     if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
     if (isSpent(found.reprocessed, settings.dlq.maxReprocessCount)) {
-      if (record && isQueued) {
+      if (record && isQueued && !isQuarantined) {
         const moved = asQuarantined(record, settings.dlq.quarantineTopic, cluster.clock.now())
-        await transactor.carry([moved, markOf(settings, lying, `letter ${letter.id}`)])
+        await transactor.carry([moved, markOf(settings, lying, quarantinedNote)])
       }
       throw spent(letter.id, found.reprocessed, settings.dlq.maxReprocessCount)
     }
-    if (!found.replayable && letter.payload.version === 1) throw bare(letter.id)
-    const topic = found.topic || settings.inputTopic
+    // What is no envelope says that it came from where it lies, and must not go there.
+    const isStray = found.topic === lying.topic
+    if ((isStray || !found.replayable) && letter.payload.version === 1) throw bare(letter.id)
+    const topic = isStray ? settings.inputTopic : found.topic || settings.inputTopic
     const outgoing = asReplayed(
       { key: Buffer.from(deadKeyOf(letter), 'latin1'), timestampMs: toMs(letter.failedAt) },
       found,
@@ -142,6 +149,18 @@ function glanceOf({
     value: Buffer.from(payload.bytes),
     isStream: payload.contentType.startsWith('application/x-protobuf'),
   }
+}
+
+/** What was edited as it is now, and the others byte for byte. */
+function headersOf({ history, historyOmitted, headers = {} }: DeadLetter, found: Headers): Headers {
+  if (historyOmitted === 0 && !history.some(({ action }) => action === 'edit')) return found
+  const now = new Map(Object.entries(headers))
+  const before = new Map(found.map(([name, text]) => [name.toString(), text.toString()]))
+  const edited = [...now].filter(([name, text]) => before.get(name) !== text)
+  return [
+    ...found.filter(([name]) => now.get(name.toString()) === before.get(name.toString())),
+    ...edited.map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const),
+  ]
 }
 
 function deadKeyOf({ metadata }: DeadLetter): string {

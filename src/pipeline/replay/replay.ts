@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto'
 import { nextTurn, sleep } from '../../clock.ts'
-import { RedriveError } from '../../errors.ts'
+import { hasCode, RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import { readAll } from '../../kafka/read-all.ts'
 import { sizeOf, type Stored } from '../../kafka/record.ts'
+import type { Outgoing } from '../../kafka/sender.ts'
 import { Transactor } from '../../kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { glance, type Glance } from './glance.ts'
 import { isSpent } from '../dead/lineage.ts'
 import { matches, type ReplayFilter } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
-import { Replayed, type ReplayProgress } from './replayed.ts'
+import { markOf, quarantinedNote, Replayed, type ReplayProgress } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import { survey, type Surveyed } from './survey.ts'
-import { counted, left, outgoingIn, type Step } from './steps.ts'
+import { counted, left, outgoingIn, passed, type Step } from './steps.ts'
 import { Targets } from './targets.ts'
 import { replaysTopicOf } from '../graph/topics.ts'
 
@@ -238,6 +239,7 @@ class Replay {
     if (isSpent(found.reprocessed, settings.dlq.maxReprocessCount)) {
       const { quarantineTopic } = settings.dlq
       step.kind = 'quarantined'
+      if (this.#isOver(step)) return passed(step)
       step.outgoing = asQuarantined(record, quarantineTopic, nowMs)
       return this.#targets.knows(quarantineTopic)
         ? step
@@ -256,11 +258,16 @@ class Replay {
     return step
   }
 
-  /** Replayed before, it or a copy of it. */
-  #isOver({ partition, offset, copies }: Step): boolean {
-    if (this.#options.again) return false
-    if (this.#replayed.has(partition, offset)) return true
-    return copies.some((copy) => this.#replayed.has(partition, copy))
+  /** Replayed before or erased, it or a copy of it. What was quarantined is over only as long as it would be quarantined again. */
+  #isOver({ kind, partition, offset, copies }: Step): boolean {
+    const replayed = this.#replayed
+    const isOver = (at: number): boolean => {
+      if (!replayed.has(partition, at)) return false
+      if (replayed.isErased(partition, at)) return true
+      if (this.#options.again) return false
+      return kind === 'quarantined' || !replayed.isQuarantined(partition, at)
+    }
+    return isOver(offset) || copies.some(isOver)
   }
 
   /** Hands on what is gathered, as soon as what went before is committed. */
@@ -284,8 +291,9 @@ class Replay {
   }
 
   /** One transaction. When one of the records is too large for its topic, that one is left, and the others go in smaller ones. */
-  async #carry(steps: readonly Step[], isLast: boolean): Promise<void> {
+  async #carry(found: readonly Step[], isLast: boolean): Promise<void> {
     const { dryRun, onProgress } = this.#options
+    const steps = dryRun ? found : await this.#stillOpen(found)
     const before = this.#progress
     const progress = (this.#progress = counted(before, steps))
     progress.done = isLast
@@ -293,10 +301,10 @@ class Replay {
       const outgoing = outgoingIn(steps)
       const added = this.#note(steps)
       try {
-        await this.#transactor.carry([...outgoing, ...this.#replayed.written(progress)])
+        const written = this.#replayed.written(progress)
+        await this.#transactor.carry([...outgoing, ...written, ...this.#marksOf(steps)])
       } catch (error) {
-        const isTooLarge = error instanceof RedriveError && error.code === 'TOO_LARGE'
-        if (!isTooLarge || outgoing.length === 0) throw error
+        if (!hasCode(error, 'TOO_LARGE') || outgoing.length === 0) throw error
         for (const [partition, offset] of added) this.#replayed.drop(partition, offset)
         this.#progress = before
         const half = Math.ceil(steps.length / 2)
@@ -306,6 +314,27 @@ class Replay {
       }
     }
     onProgress?.(this.#report())
+  }
+
+  /** A replay may take long. What others replayed or erased since it was looked at is passed. */
+  async #stillOpen(steps: readonly Step[]): Promise<readonly Step[]> {
+    await this.#replayed.catchUp()
+    return steps.map((step) => (step.outgoing && this.#isOver(step) ? passed(step) : step))
+  }
+
+  /** Which of them are quarantined from now on, and which no longer. */
+  #marksOf(steps: readonly Step[]): Outgoing[] {
+    const { settings } = this.#options
+    const { id } = this.#progress
+    const marks: Outgoing[] = []
+    for (const { kind, partition, offset, outgoing, copies } of steps)
+      for (const at of outgoing ? [offset, ...copies] : none) {
+        const place = { partition, offset: at }
+        if (kind === 'quarantined') marks.push(markOf(settings, place, quarantinedNote))
+        else if (kind === 'sent' && this.#replayed.isQuarantined(partition, at))
+          marks.push(markOf(settings, place, `replay ${id}`))
+      }
+    return marks
   }
 
   /** All copies of what is sent are replayed. Those that were not before come back. */

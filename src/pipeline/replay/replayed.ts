@@ -1,4 +1,5 @@
 import type { Cluster } from '../../kafka/cluster.ts'
+import { Commits } from '../../kafka/commits.ts'
 import type { Fetcher } from '../../kafka/fetcher.ts'
 import { readAll } from '../../kafka/read-all.ts'
 import type { Stored } from '../../kafka/record.ts'
@@ -32,9 +33,14 @@ const chunkKey = /^(\d+):(\d+)$/
 const markKey = /^mark:(\d+):(\d+)$/
 const replayKey = 'replay:'
 
+/** What a mark says beyond that it is over: such a record is not where it came from. */
+export const quarantinedNote = 'quarantined'
+export const erasedNote = 'erased'
+
 /**
  * Which dead records of a node were replayed: one bit for each offset of its DLQ topic, in a topic of its own that is compacted. Partition
- * n of it knows about partition n of the DLQ topic; what stands there about replays as a whole is in partition 0.
+ * n of it knows about partition n of the DLQ topic; what stands there about replays as a whole is in partition 0. Those that were
+ * quarantined or erased have their bit too, and a mark that says so; what a later mark says counts.
  */
 export class Replayed {
   readonly topic: string
@@ -42,7 +48,11 @@ export class Replayed {
   readonly #fetcher: Fetcher
   readonly #chunks = new Map<string, Buffer>()
   readonly #changed = new Set<string>()
+  readonly #quarantined = new Set<string>()
+  readonly #erased = new Set<string>()
   readonly #replays = new Map<string, ReplayProgress>()
+  /** Marks count in their order, so one reads at a time. */
+  readonly #catching = new Commits<never>(() => this.#catchUp())
   #positions: number[] = []
   #lastKey = { partition: -1, number: -1, key: '' }
 
@@ -66,7 +76,11 @@ export class Replayed {
   }
 
   /** Reads what is new. Without its topic, nothing was replayed yet. */
-  async catchUp(): Promise<void> {
+  catchUp(): Promise<void> {
+    return this.#catching.ask([])
+  }
+
+  async #catchUp(): Promise<void> {
     const count = await this.#partitions()
     const places = Array.from({ length: count }, (_, partition) => ({
       topic: this.topic,
@@ -95,6 +109,15 @@ export class Replayed {
     if (!chunk) return false
     const bit = offset % chunkSize
     return ((chunk[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0
+  }
+
+  /** It lies in the quarantine topic, and was not sent since. */
+  isQuarantined(partition: number, offset: number): boolean {
+    return this.#quarantined.has(`${partition}:${offset}`)
+  }
+
+  isErased(partition: number, offset: number): boolean {
+    return this.#erased.has(`${partition}:${offset}`)
   }
 
   /** The last offset that is known of a partition. -1: none is. */
@@ -173,12 +196,20 @@ export class Replayed {
   #take({ key, value }: Stored): void {
     const name = key?.toString() ?? ''
     const [, partition, offset] = markKey.exec(name) ?? []
-    if (offset !== undefined) this.#set(Number(partition), Number(offset))
-    else if (chunkKey.test(name)) this.#unite(name, value)
+    if (offset !== undefined) {
+      this.#set(Number(partition), Number(offset))
+      this.#note(`${partition}:${offset}`, value.toString())
+    } else if (chunkKey.test(name)) this.#unite(name, value)
     else if (name.startsWith(replayKey)) {
       const progress = progressIn(value)
       if (progress) this.#replays.set(name.slice(replayKey.length), progress)
     }
+  }
+
+  #note(at: string, note: string): void {
+    if (note === erasedNote) this.#erased.add(at)
+    if (note === quarantinedNote) this.#quarantined.add(at)
+    else this.#quarantined.delete(at)
   }
 
   #unite(key: string, bits: Buffer): void {
@@ -189,7 +220,7 @@ export class Replayed {
   }
 }
 
-/** Says of one dead record that it was replayed, by whoever replays others at the same time. */
+/** Says of one dead record that it was replayed, or what else the note says, by whoever replays others at the same time. */
 export function markOf(
   place: Pick<NodePlace, 'cluster' | 'node'>,
   { partition, offset }: Pick<Stored, 'partition' | 'offset'>,

@@ -26,6 +26,11 @@ export function left(step: Step): Step {
   return { ...step, kind: 'left', outgoing: undefined }
 }
 
+/** Somebody else saw to it meanwhile. */
+export function passed(step: Step): Step {
+  return { ...step, kind: 'passed', outgoing: undefined }
+}
+
 export function outgoingIn(steps: readonly Step[]): Outgoing[] {
   const all: Outgoing[] = []
   for (const { outgoing } of steps) if (outgoing) all.push(outgoing)

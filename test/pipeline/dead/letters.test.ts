@@ -8,6 +8,7 @@ import {
 } from '../../../src/pipeline/dead/letters.ts'
 import { keyOfDead } from '../../../src/pipeline/dead/envelope.ts'
 import { dlqTopicOf, quarantineTopicOf } from '../../../src/pipeline/graph/topics.ts'
+import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { inbox } from '../../taps/inbox.ts'
 import { deadBench, putOf, removeTopic, type DeadBench } from '../dead-records.ts'
@@ -42,7 +43,6 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
       cluster: bench.name,
       nodes: [bench.settings],
       groupId: `${bench.name}.tap`,
-      sessionMs: 1000,
       lookEveryMs: 100,
       keeper: { keep: async () => {}, forget: async () => {}, ...keeper },
       ...more,
@@ -58,8 +58,7 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     const first = await kept.next()
     expect(first).toMatchObject({ queue: 'node-1', source: { streamId: 'a', offset: '1' } })
     const topics = topicsOf('node-2')
-    await bench.admin.createTopics({ topics, partitions: 1, replicas: 1 })
-    await expect.poll(() => bench.admin.listTopics()).toEqual(expect.arrayContaining(topics))
+    await makeTopics(bench.admin, topics)
     const put = putOf({ id: 'b', offset: 2, node: 'node-2' }, bench.settings, 0)
     for (const topic of topics) await bench.put(topic, [put])
     const both = [await kept.next(), await kept.next()]
@@ -85,6 +84,35 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     const dead = keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 1 })
     const id = pipelineLetterId(bench.name, dead.toString())
     expect([await steps.next(), await steps.next()]).toEqual([`keep ${id}`, `forget ${id}`])
+  })
+
+  it('forgets what it could not keep and somebody else did', async () => {
+    const topic = await bench.topic('four', 4)
+    const settings = { ...bench.settings, dlq: { ...bench.settings.dlq, topic } }
+    const puts = [0, 1, 2, 3].map((at) => putOf({ id: `s${at}`, offset: at }, settings, at))
+    await bench.put(topic, puts)
+    const tried = new Set<string>()
+    const forgotten: string[] = []
+    let isAway = true
+    const keep = async ({ context }: Captured): Promise<void> => {
+      tried.add(context.id!)
+      if (isAway) throw new Error('the store is away')
+    }
+    const forget = async (id: string): Promise<unknown> => forgotten.push(id)
+    await started({ keep, forget }, { nodes: [settings] })
+    await expect.poll(() => tried.size).toBe(4)
+    const kept = inbox<Captured>()
+    await started({ keep: async (captured) => kept.put(captured) }, { nodes: [settings] })
+    const { context } = await kept.next()
+    isAway = false
+    await taps.pop()!.stop()
+    const messages = puts.map(({ key, partition }) => {
+      const nothing = null as unknown as Buffer
+      return { topic, key: Buffer.from(key!), value: nothing, partition: partition! }
+    })
+    await bench.producer.send({ messages, acks: -1 })
+    await expect.poll(() => forgotten, { timeout: 30_000 }).toContain(context.id)
+    await expect.poll(() => new Set(forgotten).size, { timeout: 30_000 }).toBe(4)
   })
 
   it('keeps what is too large for the store without its payload, and says where that is', async () => {

@@ -57,6 +57,17 @@ describe('documentFolder', () => {
     expect(one.location).not.toBe(other.location)
   })
 
+  it('keeps the same document of two owners apart, and that of one owner once', async () => {
+    const ada = await documents.put(aDocument(), 'ada')
+    const bob = await documents.put(aDocument(), 'bob')
+    expect(await documents.put(aDocument(), 'ada')).toEqual(ada)
+    expect(await readdir(path)).toHaveLength(2)
+    await documents.remove(ada)
+    await expect(documents.get(ada)).rejects.toMatchObject({ code: 'DOCUMENT_NOT_FOUND' })
+    expect(await documents.get(bob)).toEqual(aDocument())
+    await expect(lost(bob.location)).rejects.toMatchObject({ code: 'DOCUMENT_NOT_FOUND' })
+  })
+
   it('gives nothing that is not what was put there, and heals it when it is put again', async () => {
     const ref = await documents.put(aDocument())
     const file = join(path, ref.checksum)

@@ -12,7 +12,7 @@ import {
   type StandingOptions,
 } from '../../../src/pipeline/metrics/standing.ts'
 import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
-import { kafkaPlace } from '../../servers/broker-places.ts'
+import { kafkaPlace, makeTopics } from '../../servers/broker-places.ts'
 import type { Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
 
@@ -83,11 +83,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   let node: DeadPlace
   const opened: Standing[] = []
 
-  const make = async (topic: string): Promise<void> => {
-    await admin.createTopics({ topics: [topic], partitions: 2, replicas: 1 })
-    // A broker does not show at once what it has made.
-    await expect.poll(() => admin.listTopics()).toContain(topic)
-  }
+  const make = (topic: string): Promise<void> => makeTopics(admin, [topic], 2)
 
   beforeEach(async () => {
     place = kafkaPlace(url)
@@ -258,7 +254,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await admin.deleteTopics({ topics: [node.topic] })
     await expect.poll(() => admin.listTopics()).not.toContain(node.topic)
     await make(node.topic)
-    await expect.poll(() => standing.ask(), { timeout: 20_000 }).toMatchObject([{ depth: 0 }])
+    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 0 }])
   })
 
   it('gives all who ask at once one answer', async () => {

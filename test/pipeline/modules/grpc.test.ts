@@ -211,7 +211,7 @@ describe('grpcModule', () => {
     )
     servers.push(late.server)
     await expect
-      .poll(() => Promise.resolve(module(aCall())).catch(() => undefined), { timeout: 20_000 })
+      .poll(() => Promise.resolve(module(aCall())).catch(() => undefined))
       .toEqual({ success: true })
   })
 

@@ -5,14 +5,14 @@ import { systemClock } from '../../../src/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
 import { unseal } from '../../../src/pipeline/dead/envelope.ts'
-import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
+import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import { replayNode } from '../../../src/pipeline/replay/replay.ts'
 import { replayHandler, type ReplayHandler } from '../../../src/pipeline/replay/handler.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aDoor } from '../../capture/a-door.ts'
 import { backend } from '../../servers/servers.ts'
-import { deadBench, type Dead, type DeadBench } from '../dead-records.ts'
+import { deadBench, putOf, type Dead, type DeadBench } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
 
 const { url, missing } = backend('kafka')
@@ -100,6 +100,57 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await inputs()).toEqual([])
     const [record] = await bench.read(bench.settings.dlq.quarantineTopic)
     expect(unseal(record!.value)?.message.quarantined).toBe(true)
+  })
+
+  it('quarantines once, and sends it when the limit was raised', async () => {
+    const { cluster, settings } = bench
+    const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 3 })
+    expect(await run(id)).toMatchObject({ state: 'parked' })
+    expect(await run(id)).toMatchObject({ state: 'parked' })
+    expect(await bench.read(settings.dlq.quarantineTopic)).toHaveLength(1)
+    await handler.close()
+    const raised = { ...settings, dlq: { ...settings.dlq, maxReprocessCount: 10 } }
+    handler = replayHandler({ cluster, settings: raised })
+    dlq.handle('node-1', handler)
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect(await inputs()).toHaveLength(1)
+    expect(await replayNode({ cluster, settings: raised })).toMatchObject({ sent: 0, passed: 1 })
+  })
+
+  it('sends the record of its letter, whatever lies in its place by now', async () => {
+    await bench.dies([{ id: 'other', offset: 7 }])
+    const [record] = await bench.read(bench.settings.dlq.topic)
+    const put = putOf({ id: 'mine', offset: 1 }, bench.settings, 0)
+    const before = { ...record!, key: Buffer.from(put.key!), value: put.value }
+    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
+    const { id } = await door.capture(pipelineCapture(deadStreamOf(before, found)))
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('mine')])
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 1, passed: 0 })
+  })
+
+  it('sends edited headers, and the others as they were', async () => {
+    const headers = { tenant: 'wrong', trace: 'abc', old: 'x' }
+    const { id } = await letterOf({ id: 'a', offset: 1, headers })
+    const edited = { tenant: 'right', trace: 'abc', more: 'y' }
+    await dlq.edit(id, { headers: edited, by: 'ann', reason: 'mended' })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    const sent = withoutLineage((await inputs())[0]!.headers).map(String)
+    expect(sent.toSorted()).toEqual(['more,y', 'tenant,right', 'trace,abc'])
+  })
+
+  it('sends no letter into the topic where it lies', async () => {
+    const { settings } = bench
+    await bench.put(settings.dlq.topic, [{ value: Buffer.from('no envelope'), partition: 0 }])
+    const [record] = await bench.read(settings.dlq.topic)
+    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
+    const { id } = await door.capture(pipelineCapture(deadStreamOf(record!, found)))
+    expect((await run(id)).failure.message).toContain('no payload')
+    expect(await bench.read(settings.dlq.topic)).toHaveLength(1)
+    await dlq.edit(id, { payload: streamOf('a'), by: 'ann', reason: 'mended' })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('a')])
   })
 
   it('refuses what has no payload, and letters of others', async () => {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/clock.ts'
 import { Cluster } from '../../../src/kafka/cluster.ts'
 import type { Stored } from '../../../src/kafka/record.ts'
+import { erase } from '../../../src/pipeline/erase.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import {
@@ -11,6 +12,7 @@ import {
 } from '../../../src/pipeline/replay/replay.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
+import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, type Dead, type DeadBench } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
@@ -43,6 +45,21 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
 
   const many = (count: number, more: Partial<Dead> = {}): Dead[] =>
     Array.from({ length: count }, (_, n) => ({ id: `s${n}`, key: `k${n}`, offset: n, ...more }))
+
+  /** So slow that its pauses are longer than what it does, and cannot be taken for other pauses. */
+  const slowly = 0.02
+
+  /** Where such a replay pauses for the first time, something is done instead of waiting. */
+  const pausingClock = (doThis: () => Promise<unknown>): Clock => {
+    let doing: Promise<unknown> | undefined
+    const timer: Clock['timer'] = (ms, fire) => {
+      if (ms < 20_000) return systemClock.timer(ms, fire)
+      if (doing) return systemClock.timer(0, fire)
+      doing = doThis().finally(fire)
+      return () => {}
+    }
+    return { ...systemClock, timer }
+  }
 
   it('sends dead records back as they were, with their past in headers', async () => {
     const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
@@ -112,6 +129,51 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
       keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 2 }),
     )
     expect(await replay()).toMatchObject({ sent: 0, quarantined: 0, passed: 2 })
+  })
+
+  it('sends what was quarantined when the limit was raised, once', async () => {
+    const { settings } = bench
+    await bench.dies([{ id: 'spent', offset: 2, reprocessed: 3 }])
+    await bench.dies([{ id: 'spent', offset: 2, reprocessed: 3 }])
+    expect(await replay()).toMatchObject({ sent: 0, quarantined: 1 })
+    const raised = { ...settings, dlq: { ...settings.dlq, maxReprocessCount: 10 } }
+    expect(await replay({ settings: raised })).toMatchObject({ sent: 1, quarantined: 0 })
+    expect(await replay({ settings: raised })).toMatchObject({ sent: 0, passed: 2 })
+    expect(await replay()).toMatchObject({ sent: 0, quarantined: 0, passed: 2 })
+    expect(await idsIn()).toEqual(['spent'])
+  })
+
+  it.each([{}, { again: true }])(
+    'passes what was erased while it runs, asked for %j',
+    async (more) => {
+      const { cluster, settings } = bench
+      await bench.dies(many(3))
+      const erased: Promise<unknown>[] = []
+      const pausing = pausingClock(async () => {
+        const key = { streamId: 's2' }
+        erased.push(erase({ cluster, nodes: [settings], key, by: 'ann', reason: 'request 7' }))
+        await erased[0]
+      })
+      const slow = new Cluster({ url, clock: pausing, timeoutMs: 10_000, clientId: bench.name })
+      expect(await replay({ cluster: slow, rate: slowly, ...more })).toMatchObject({
+        sent: 2,
+        passed: 1,
+      })
+      expect(await erased[0]).toMatchObject({ records: 1 })
+      expect(await idsIn()).toEqual(['s0', 's1'])
+    },
+  )
+
+  it('passes what somebody else replayed while it runs', async () => {
+    await bench.dies(many(3))
+    const clock = pausingClock(() => marked(2))
+    const cluster = new Cluster({ url, clock, timeoutMs: 10_000, clientId: bench.name })
+    expect(await replay({ cluster, rate: slowly })).toMatchObject({
+      sent: 2,
+      passed: 1,
+      done: true,
+    })
+    expect(await idsIn()).toEqual(['s0', 's1'])
   })
 
   it('gives a stream that went too far its hops back, and says so in its history', async () => {
@@ -206,8 +268,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
   it('leaves what is too large for the topic, and sends the others', async () => {
     const topic = `${bench.name}.small`
     const configs = [{ name: 'max.message.bytes', value: '3000' }]
-    await bench.admin.createTopics({ topics: [topic], partitions: 1, replicas: 1, configs })
-    await expect.poll(() => bench.admin.listTopics()).toContain(topic)
+    await makeTopics(bench.admin, [topic], 1, configs)
     await bench.dies([
       { id: 'one', offset: 1 },
       { id: 'large', offset: 2, value: streamOf('large', 'x'.repeat(5000)) },

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nextTurn } from '../../../src/clock.ts'
 import { Fetcher } from '../../../src/kafka/fetcher.ts'
 import type { Outgoing } from '../../../src/kafka/sender.ts'
-import { markOf, Replayed, type ReplayProgress } from '../../../src/pipeline/replay/replayed.ts'
+import {
+  markOf,
+  quarantinedNote,
+  Replayed,
+  type ReplayProgress,
+} from '../../../src/pipeline/replay/replayed.ts'
 import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
 import { backend } from '../../servers/servers.ts'
 import { removeTopic } from '../dead-records.ts'
@@ -21,6 +27,8 @@ const progress: ReplayProgress = {
   done: false,
   asked: '{}',
 }
+
+const gate = (): PromiseWithResolvers<void> => Promise.withResolvers()
 
 describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
   let bench: PipelineBench
@@ -72,6 +80,49 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     await send([markOf(place(), { partition: 0, offset: 9 }, 'letter 1')])
     await other.catchUp()
     expect([other.has(0, 9), other.has(1, 7)]).toEqual([true, true])
+  })
+
+  it('tells apart what was quarantined, erased and sent since', async () => {
+    const replayed = made()
+    await replayed.create(1, 1)
+    const mark = (offset: number, note: string): Outgoing =>
+      markOf(place(), { partition: 0, offset }, note)
+    await send([mark(1, 'quarantined'), mark(2, 'quarantined'), mark(3, 'erased')])
+    await send([mark(2, 'letter 1')])
+    await replayed.catchUp()
+    const offsets = [1, 2, 3, 4]
+    expect(offsets.filter((offset) => replayed.has(0, offset))).toEqual([1, 2, 3])
+    expect(offsets.filter((offset) => replayed.isQuarantined(0, offset))).toEqual([1])
+    expect(offsets.filter((offset) => replayed.isErased(0, offset))).toEqual([3])
+  })
+
+  it('is read by one at a time, so that what a later mark says counts for all who ask', async () => {
+    const replayed = made()
+    await replayed.create(1, 1)
+    const at = { partition: 0, offset: 1 }
+    await send([markOf(place(), at, quarantinedNote), markOf(place(), at, 'replay x')])
+    const read = fetcher.read.bind(fetcher)
+    const reads: number[] = []
+    const [begun, halfway, ended] = [gate(), gate(), gate()]
+    fetcher.read = async (from, offset) => {
+      const isSecond = reads.includes(offset)
+      reads.push(offset)
+      if (isSecond && offset === 0) await begun.promise
+      if (isSecond && offset === 1) {
+        halfway.resolve()
+        await ended.promise
+      }
+      const [record] = (await read(from, offset)).records
+      return { records: [record!], to: record!.offset + 1 }
+    }
+    const [first, second] = [replayed.catchUp(), replayed.catchUp()]
+    await first
+    begun.resolve()
+    await Promise.race([second, halfway.promise])
+    await nextTurn()
+    expect(replayed.isQuarantined(0, 1)).toBe(false)
+    ended.resolve()
+    await second
   })
 
   it('writes only what is new, and takes back what was not', async () => {

@@ -1,0 +1,116 @@
+import { sleep, type Clock } from '../clock.ts'
+import { hasCode, type RedriveError } from '../errors.ts'
+import { keyOf, type Group, type Member, type Position } from '../kafka/group.ts'
+import { done, Progress } from '../kafka/progress.ts'
+import type { Stored } from '../kafka/record.ts'
+import type { Transactor } from '../kafka/transactor.ts'
+import type { OurPart } from './our-part.ts'
+import type { Finished } from './work.ts'
+
+export interface BooksOptions {
+  clock: Clock
+  transactor: Transactor
+  /** It is committed. */
+  settled: (finished: Finished) => void
+  /** There is more to commit. */
+  changed: (part: OurPart) => void
+  trouble: (error: unknown) => void
+}
+
+/** Each try costs the others a transaction that comes to nothing. */
+const putOffMs = 5000
+
+/** Sends what came of records and commits that they are done, as one. */
+export class Books {
+  readonly #options: BooksOptions
+  #open: Finished[] = []
+
+  constructor(options: BooksOptions) {
+    this.#options = options
+  }
+
+  add(finished: Finished): void {
+    this.#open.push(finished)
+  }
+
+  /** Those that have something to commit. */
+  parts(): OurPart[] {
+    return this.#open.map(({ entry }) => entry.part)
+  }
+
+  forget(part: OurPart): void {
+    this.#open = this.#open.filter(({ entry }) => entry.part !== part)
+  }
+
+  /** From where the partitions are without what is open here. */
+  async carry(group: Group, positions: readonly Position[]): Promise<void> {
+    await this.#carry([...this.#open], positions, { group, member: group.member })
+  }
+
+  /** One that is too large for its topic is found by halves: it must not hold up the others. Gives how far the partitions are then. */
+  async #carry(
+    lot: readonly Finished[],
+    from: readonly Position[],
+    as: { group: Group; member: Member },
+  ): Promise<readonly Position[]> {
+    const records = Map.groupBy(
+      lot.map(({ entry }) => entry.record),
+      (record) => keyOf(record),
+    )
+    const positions = from.map((position) => behind(position, records.get(keyOf(position)) ?? []))
+    try {
+      const outgoing = lot.flatMap(({ work }) => work.outgoing)
+      await this.#options.transactor.carry(outgoing, { ...as, positions })
+    } catch (error) {
+      const [first] = lot
+      if (!first || !hasCode(error, 'TOO_LARGE')) throw error
+      if (lot.length === 1) return this.#carry(await this.#insteadOf(first, error), from, as)
+      const half = Math.ceil(lot.length / 2)
+      return this.#carry(lot.slice(half), await this.#carry(lot.slice(0, half), from, as), as)
+    }
+    this.#settle(lot)
+    return positions
+  }
+
+  /** Also what was forgotten meanwhile: it is committed, and comes to nobody again. */
+  #settle(lot: readonly Finished[]): void {
+    const carried = new Set(lot.map(({ entry }) => entry))
+    this.#open = this.#open.filter(({ entry }) => !carried.has(entry))
+    for (const finished of lot) this.#options.settled(finished)
+  }
+
+  /** None: it is tried again later. */
+  async #insteadOf(finished: Finished, error: RedriveError): Promise<Finished[]> {
+    const { entry, work } = finished
+    let why: unknown = error
+    try {
+      if (work.instead) return [{ entry, work: await work.instead(error) }]
+    } catch (thrown) {
+      why = thrown
+    }
+    work.failed?.(why)
+    this.#options.trouble(why)
+    void this.#putOff(finished)
+    return []
+  }
+
+  async #putOff(finished: Finished): Promise<void> {
+    const { entry } = finished
+    const { signal } = entry.part.gone
+    this.#open = this.#open.filter((other) => other.entry !== entry)
+    // If its partition leaves meanwhile, it is given back like all that is under way.
+    entry.isRunning = true
+    await sleep(this.#options.clock, putOffMs, signal)
+    entry.isRunning = false
+    if (signal.aborted) return
+    this.add(finished)
+    this.#options.changed(entry.part)
+  }
+}
+
+/** How far a partition is when these are done, too. */
+function behind(position: Position, records: readonly Stored[]): Position {
+  const progress = new Progress(position.offset, position.note)
+  for (const { offset } of records) progress.mark(offset, done)
+  return { ...position, offset: progress.base, note: progress.note() }
+}
