@@ -1,5 +1,5 @@
 import { toTimestamp } from '../letter/time.ts'
-import type { Stored, Written } from '../kafka/record.ts'
+import type { Stored, Tombstone, Written } from '../kafka/record.ts'
 import { lineage } from '../letter/lineage.ts'
 import { lineageOf } from './homeward.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
@@ -57,6 +57,7 @@ export function foreignLetterOf(stored: Stored): ForeignLetter {
       ...(timestamp === '' ? {} : { timestamp }),
       ...(by === undefined ? {} : { by }),
       ...(stored.key ? { key: stored.key.toString('base64') } : {}),
+      ...(stored.isNull ? { isNull: 'true' } : {}),
       deadLetterTopic: stored.topic,
       bytes: JSON.stringify(bytesOf(stored)),
     },
@@ -64,7 +65,7 @@ export function foreignLetterOf(stored: Stored): ForeignLetter {
 }
 
 /** How a letter travels home: as it was, with its key, and with how often it went. */
-export function homewardOf(letter: SentBack, generation: number): Written {
+export function homewardOf(letter: SentBack, generation: number): Written | Tombstone {
   const bytes = recordIn(letter.origin['bytes'])
   const headers = new Map<Buffer, Buffer>()
   for (const [name, text] of Object.entries(letter.headers)) {
@@ -76,9 +77,14 @@ export function homewardOf(letter: SentBack, generation: number): Written {
   }
   for (const [name, text] of Object.entries(lineageOf(letter, generation)))
     headers.set(Buffer.from(name), Buffer.from(text))
-  const written = { value: Buffer.from(letter.body), headers }
-  const { key } = letter.origin
-  return key === undefined ? written : { ...written, key: Buffer.from(key, 'base64') }
+  const value = Buffer.from(letter.body)
+  const { key: base64, isNull } = letter.origin
+  if (base64 === undefined) return { value, headers }
+  const key = Buffer.from(base64, 'base64')
+  // Empty is not the same as nothing: the one is a value, the other takes away what has this key.
+  return isNull === 'true' && value.byteLength === 0
+    ? { value: null, key, headers }
+    : { value, key, headers }
 }
 
 function deathBySpring(headers: Record<string, string>): Death {

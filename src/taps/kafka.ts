@@ -8,7 +8,7 @@ import type { Stored } from '../kafka/record.ts'
 import { Sender } from '../kafka/sender.ts'
 import { sent } from './homeward.ts'
 import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
-import { reading, type Reading } from './reading.ts'
+import { allCarried, reading, type Reading } from './reading.ts'
 import type { Keep, SentBack, Tap } from './tap.ts'
 
 export interface KafkaTapOptions {
@@ -53,6 +53,7 @@ export function recordTap(options: RecordTapOptions): Tap {
 
 const maxAtOnce = 10
 const pollMs = 20_000
+const againMs = 250
 /** Whoever keeps has as long as it takes: what ends it is the end of the process, or of the membership. */
 const forLong = 12 * 3600 * 1000
 
@@ -113,8 +114,10 @@ class KafkaTap implements Tap {
     const waitMs = isPattern ? Math.min(pollMs, lookEveryMs) : pollMs
     if (!intake) return sleep(this.#clock, waitMs, signal)
     const got = await intake.receive({ max: maxAtOnce, visibilityMs: forLong, waitMs, signal })
-    const carried = await Promise.allSettled(got.map(({ receipt }) => this.#carry(intake, receipt)))
-    for (const one of carried) if (one.status === 'rejected') throw one.reason
+    const carrying = got.map(({ receipt }) => this.#carry(intake, receipt))
+    // What failed waits here, and would come again at once.
+    if (!(await allCarried(carrying, this.#options.onTrouble)))
+      await sleep(this.#clock, againMs, signal)
   }
 
   /** Committed only once it is kept. Somebody else may have it by then, and keep it a second time. */

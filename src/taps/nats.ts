@@ -9,10 +9,11 @@ import { systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import { connectionTo, placeOf } from '../mailboxes/nats/address.ts'
+import { toldIn } from '../mailboxes/nats/packing.ts'
 import { isMissing, isTaken } from '../mailboxes/nats/trouble.ts'
 import { wireTo, type Wire } from '../mailboxes/nats/wire.ts'
 import { lineageOf, onceIdOf, sent } from './homeward.ts'
-import { reading, type Reading } from './reading.ts'
+import { allCarried, reading, type Reading } from './reading.ts'
 import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
 
 export interface NatsTapOptions {
@@ -46,7 +47,9 @@ const subject = '$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES'
 /** Keeping takes less than this; otherwise the letter comes a second time. */
 const ackWaitMs = 60_000
 const pollMs = 20_000
-const againMs = 1000
+/** A letter that could not be kept comes again after the first of these, then after the next. The server brings it before all new ones. */
+const againMs = [1000, 30_000] as const
+const longestAgainMs = 15 * 60_000
 
 interface Advisory {
   stream: string
@@ -157,8 +160,8 @@ class NatsTap implements Tap {
       signal,
       stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
     })
-    const carried = await Promise.allSettled(got.map((message) => this.#carry(wire, message)))
-    for (const one of carried) if (one.status === 'rejected') throw one.reason
+    const carrying = got.map((message) => this.#carry(wire, message))
+    await allCarried(carrying, this.#options.onTrouble)
   }
 
   /** Acknowledged only once it is kept, and removed only after that: told of it again, we would find nothing to read. */
@@ -167,7 +170,8 @@ class NatsTap implements Tap {
     try {
       if (advisory) await this.#keep(wire, advisory)
     } catch (error) {
-      await wire.request(message.reply!, `-NAK {"delay":${againMs * 1e6}}`).catch(() => {})
+      const delayMs = againMs[toldIn(message.reply!).deliveries - 1] ?? longestAgainMs
+      await wire.request(message.reply!, `-NAK {"delay":${delayMs * 1e6}}`).catch(() => {})
       throw error
     }
     await wire.request(message.reply!, '+ACK')

@@ -20,7 +20,7 @@ export interface RabbitMQTapOptions {
    * exchange do not get them twice. `exchange` unless said.
    */
   sendBackTo?: 'exchange' | 'queue'
-  /** Letters that are being kept at once. 10 unless said. */
+  /** Letters that are being kept at once, those aside that cannot be kept for long. 10 unless said. */
   concurrency?: number
   clock?: Clock
   /** How long a call to the server may take. 5 seconds unless said. */
@@ -42,12 +42,20 @@ export function rabbitmqTap(options: RabbitMQTapOptions): Tap {
 
 const firstPauseMs = 1000
 const maxPauseMs = 30_000
+/** A letter that failed so often is read past. Before that, it may be the store that is away. */
+const patience = 3
+/** All that is read past stays in memory, so there is an end to it. */
+const maxPast = 2000
+const maxPastBytes = 256 * 1024 * 1024
 
 interface Session {
   channel: Channel
+  /** Of the consumer that reads. */
   tag: string
   /** Aborts when its messages are no longer ours. */
   over: AbortController
+  /** What could not be kept for long, and is read past. */
+  past: Set<ConsumeMessage>
 }
 
 class RabbitMQTap implements Tap {
@@ -111,19 +119,22 @@ class RabbitMQTap implements Tap {
   }
 
   async #begin(model: ChannelModel): Promise<Session> {
-    const { queue } = this.#options
     const channel = await model.createChannel()
-    const session: Session = { channel, tag: this.#clock.id(), over: new AbortController() }
+    const over = new AbortController()
+    const session: Session = { channel, tag: this.#clock.id(), over, past: new Set() }
     channel.on('error', ignore)
     channel.on('close', () => {
       session.over.abort()
       this.#link.renew(session)
     })
     await channel.prefetch(this.#concurrency)
-    await channel.consume(queue, (message) => this.#arrive(session, message), {
-      consumerTag: session.tag,
-    })
+    await this.#consume(session)
     return session
+  }
+
+  async #consume(session: Session): Promise<void> {
+    const arrive = (message: ConsumeMessage | null): void => this.#arrive(session, message)
+    await session.channel.consume(this.#options.queue, arrive, { consumerTag: session.tag })
   }
 
   #arrive(session: Session, message: ConsumeMessage | null): void {
@@ -137,20 +148,44 @@ class RabbitMQTap implements Tap {
    * Keeps it, and only then lets the server forget it. A letter that cannot be kept stays here and is tried again: giving it back would count
    * as a delivery, and newer servers drop a message after twenty of those.
    */
-  async #keep({ channel, over }: Session, message: ConsumeMessage): Promise<void> {
+  async #keep(session: Session, message: ConsumeMessage): Promise<void> {
+    const { channel, over, past } = session
     const { queue, keep, onTrouble } = this.#options
     const foreign = foreignLetterOf(message, { queue, freshId: () => this.#clock.id() })
-    for (let pauseMs = firstPauseMs; !over.signal.aborted; pauseMs *= 2)
+    for (let failures = 1; !over.signal.aborted; failures++)
       try {
         await keep(foreign)
         channel.ack(message)
+        past.delete(message)
         return
       } catch (error) {
         if (over.signal.aborted) return
         tell(onTrouble, error)
-        const longest = Math.min(pauseMs, maxPauseMs)
+        if (failures >= patience) {
+          past.add(message)
+          void this.#readPast(session).catch(ignore)
+        }
+        const longest = Math.min(firstPauseMs * 2 ** (failures - 1), maxPauseMs)
         await sleep(this.#clock, longest * (0.5 + this.#clock.random() / 2), over.signal)
       }
+  }
+
+  /**
+   * Letters that cannot be kept must not hold up the others. When they are all that the consumer has room for, another takes its place, with
+   * room of its own. What the first one had stays with the channel.
+   */
+  async #readPast(session: Session): Promise<void> {
+    const { channel, tag, past } = session
+    let inTheWay = 0
+    let bytes = 0
+    for (const { fields, content } of past) {
+      if (fields.consumerTag === tag) inTheWay += 1
+      bytes += content.byteLength
+    }
+    if (inTheWay < this.#concurrency || past.size >= maxPast || bytes >= maxPastBytes) return
+    session.tag = this.#clock.id()
+    // Both are asked at once, so that whoever stops the tap meanwhile comes after them. If one fails, the channel closes.
+    await Promise.all([channel.cancel(tag), this.#consume(session)])
   }
 
   #answered<T>(asked: Promise<T>): Promise<T> {

@@ -39,6 +39,23 @@ export function reading(
   }
 }
 
+/**
+ * Waits for all letters of a turn, and says whether all were kept. Those that failed are told, and do not hold up the others. It rejects
+ * when every one failed: then it is rather the store that is away, and the turn is taken again after a pause.
+ */
+export async function allCarried(
+  carrying: readonly Promise<void>[],
+  onTrouble: (error: unknown) => void = () => {},
+): Promise<boolean> {
+  const failed = (await Promise.allSettled(carrying)).filter((one) => one.status === 'rejected')
+  const [first, ...others] = failed
+  if (!first) return true
+  const isAll = failed.length === carrying.length
+  for (const { reason } of isAll ? others : failed) tell(onTrouble, reason)
+  if (isAll) throw first.reason
+  return false
+}
+
 /** What a listener throws is its own. */
 function tell(onTrouble: (error: unknown) => void, error: unknown): void {
   try {

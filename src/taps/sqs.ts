@@ -10,7 +10,7 @@ import { toTimestamp } from '../letter/time.ts'
 import { addressOf, type Address } from '../mailboxes/sqs/address.ts'
 import { wireTo, type Wire } from '../mailboxes/sqs/wire.ts'
 import { lineageOf, onceIdOf, sent } from './homeward.ts'
-import { reading, type Reading } from './reading.ts'
+import { allCarried, reading, type Reading } from './reading.ts'
 import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
 
 export interface SqsTapOptions {
@@ -97,8 +97,8 @@ class SqsTap implements Tap {
 
   async #turn(queueUrl: string): Promise<void> {
     const found = await this.#wire.receive(queueUrl, { max: 10, visibilitySeconds, waitSeconds })
-    const carried = await Promise.allSettled(found.map((one) => this.#carry(queueUrl, one)))
-    for (const one of carried) if (one.status === 'rejected') throw one.reason
+    const carrying = found.map((one) => this.#carry(queueUrl, one))
+    await allCarried(carrying, this.#options.onTrouble)
   }
 
   /** Deleted only once it is kept. */

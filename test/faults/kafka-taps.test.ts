@@ -6,7 +6,7 @@ import { Admin, Producer } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { kafkaTap } from '../../src/taps/kafka.ts'
 import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
-import { kafkaPlace } from '../servers/broker-places.ts'
+import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { inbox } from '../taps/inbox.ts'
@@ -32,8 +32,8 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     const settings = { clientId: place.name, bootstrapBrokers: [url] }
     admin = new Admin(settings)
     producer = new Producer(settings)
-    await make(dead, 1)
-    await make(orders, 3)
+    await makeTopics(admin, [dead], 1)
+    await makeTopics(admin, [orders], 3)
   })
 
   afterEach(async () => {
@@ -41,12 +41,6 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await Promise.all([admin.close(), producer.close()])
     await place.clear()
   })
-
-  /** A broker does not show at once what it has made. */
-  const make = async (topic: string, partitions: number): Promise<void> => {
-    await admin.createTopics({ topics: [topic], partitions, replicas: 1 })
-    await expect.poll(() => admin.listTopics()).toContain(topic)
-  }
 
   const remove = async (topic: string): Promise<void> => {
     await admin.deleteTopics({ topics: [topic] })
@@ -112,7 +106,7 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
       // It has heard that it is a member no more, once it is one again.
       const members = async (): Promise<number> =>
         (await admin.describeGroups({ groups: [groupId] })).get(groupId)!.members.size
-      await expect.poll(members, { timeout: 20_000 }).toBe(2)
+      await expect.poll(members).toBe(2)
       const ended = once(child, 'exit')
       child.stdin.end()
       expect(await ended).toEqual([0, null])
@@ -130,8 +124,8 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await remove(orders)
     await expect(tap.sendBack(letter, 1)).rejects.toMatchObject(unavailable)
     expect(await admin.listTopics()).not.toContain(orders)
-    await make(orders, 3)
-    await expect.poll(() => sent(tap, letter), { timeout: 20_000 }).toBe(true)
+    await makeTopics(admin, [orders], 3)
+    await expect.poll(() => sent(tap, letter)).toBe(true)
     expect(await lengths(orders)).toEqual([0, 0, 1])
   })
 
@@ -141,8 +135,8 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await dies('one')
     const letter = await kept.next()
     await remove(orders)
-    await make(orders, 1)
-    await expect.poll(() => sent(tap, letter), { timeout: 20_000 }).toBe(true)
+    await makeTopics(admin, [orders], 1)
+    await expect.poll(() => sent(tap, letter)).toBe(true)
     expect(await lengths(orders)).toEqual([1])
   })
 
@@ -155,7 +149,7 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     const partitions = [{ partition: 0, offset: 1n }]
     await admin.deleteRecords({ topics: [{ name: dead, partitions }] })
     await tap.sendBack(letter, 1)
-    await expect.poll(() => lengths(orders), { timeout: 20_000 }).toEqual([0, 0, 1, 0, 0, 0])
+    await expect.poll(() => lengths(orders)).toEqual([0, 0, 1, 0, 0, 0])
   })
 })
 

@@ -10,7 +10,7 @@ import type { Stored } from '../../src/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
-import { kafkaPlace } from '../servers/broker-places.ts'
+import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
@@ -32,10 +32,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const settings = { clientId: place.name, bootstrapBrokers: [url] }
     admin = new Admin(settings)
     producer = new Producer(settings)
-    await admin.createTopics({ topics: [dlt(), orders()], partitions: 2, replicas: 1 })
-    // A broker does not show at once what it has made.
-    const there = (): Promise<string[]> => admin.listTopics()
-    await expect.poll(there).toEqual(expect.arrayContaining([dlt(), orders()]))
+    await makeTopics(admin, [dlt(), orders()], 2)
   })
 
   afterEach(async () => {
@@ -53,14 +50,15 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   }
 
   const dies = async (
-    body: string,
+    body: string | null,
     headers: Record<string, Buffer>,
     topic = dlt(),
   ): Promise<void> => {
     const named = new Map(
       Object.entries(headers).map(([name, value]) => [Buffer.from(name), value]),
     )
-    const message = { topic, key: Buffer.from('key'), value: Buffer.from(body), headers: named }
+    const value = body === null ? (null as unknown as Buffer) : Buffer.from(body)
+    const message = { topic, key: Buffer.from('key'), value, headers: named }
     await producer.send({ messages: [{ ...message, partition: 0 }] })
   }
 
@@ -95,6 +93,20 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await expect.poll(committed).toContain(2)
   })
 
+  it('reads on past letters that cannot be kept', async () => {
+    const kept = inbox<string>()
+    for (let n = 0; n < 30; n++) await dies('bad', {})
+    await dies('good', {})
+    await started(async ({ body }) => {
+      const text = Buffer.from(body).toString()
+      if (text === 'bad') throw new Error('too large')
+      kept.put(text)
+    })
+    expect(await kept.next()).toBe('good')
+    await dies('another', {})
+    expect(await kept.next()).toBe('another')
+  })
+
   it('sends back to the topic, partition and key that it came from', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
@@ -111,6 +123,21 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       'redrive-replays': '1',
       'redrive-original-id': `${dlt()}:0:0`,
     })
+  })
+
+  it.each([
+    ['nothing as nothing', null, null],
+    ['an empty value as an empty one', '', null],
+    ['what somebody has put in the place of nothing', null, 'edited'],
+  ])('sends back %s', async (_, body, edited) => {
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (letter) => kept.put(letter))
+    await dies(body, springHeaders(orders(), 1))
+    const letter = await kept.next()
+    await tap.sendBack(edited === null ? letter : { ...letter, body: Buffer.from(edited) }, 1)
+    const [home] = await read(orders(), 1)
+    const isNull = body === null && edited === null ? true : undefined
+    expect([home?.value.toString(), home?.isNull]).toEqual([edited ?? '', isNull])
   })
 
   it('refuses to send back what does not know its way home', async () => {
@@ -183,6 +210,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const tap = await started(keep)
     await dies('one', springHeaders(orders()))
     const { letter } = await next('captured')
+    await next('parked')
     await admin.deleteTopics({ topics: [orders()] })
     dlq.handle(orders(), sendBack(tap))
     dlq.start()
@@ -233,7 +261,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await dies('one', {})
     expect(await kept.next()).toBe('one')
     const later = `${place.name}.later.DLT`
-    await admin.createTopics({ topics: [later], partitions: 1, replicas: 1 })
+    await makeTopics(admin, [later])
     await dies('two', {}, later)
     expect(await kept.next()).toBe('two')
   })

@@ -71,6 +71,14 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(await worker.next({ expires: 1000 })).toBeNull()
   }
 
+  /** Sends one, and says what the server says when a consumer has given it up. */
+  const gaveUp = async (seq: number, body: string): Promise<void> => {
+    await jetstream(connection).publish(`${stream}.orders`, body)
+    const subject = `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.worker`
+    const advisory = { stream, consumer: 'worker', stream_seq: seq, deliveries: 3 }
+    connection.publish(subject, JSON.stringify(advisory))
+  }
+
   it('keeps what a consumer gave up on, as it was sent', async () => {
     const kept = inbox<ForeignLetter>()
     await started(async (foreign) => kept.put(foreign))
@@ -102,6 +110,16 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     await started(keep)
     await dies('another')
     expect(await seen.next()).toBe(`${stream}:2`)
+  })
+
+  it('reads on past letters that cannot be kept', async () => {
+    const kept = inbox<string>()
+    await started(async ({ messageId, body }) => {
+      if (Buffer.from(body).toString() === 'bad') throw new Error('too large')
+      kept.put(messageId)
+    })
+    for (let seq = 1; seq <= 31; seq++) await gaveUp(seq, seq < 31 ? 'bad' : 'good')
+    expect(await kept.next()).toBe(`${stream}:31`)
   })
 
   it('keeps what died while it was stopped', async () => {
@@ -191,6 +209,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     const tap = await started(letters.keep)
     await dies('poison')
     const { letter } = await letters.next('captured')
+    await letters.next('parked')
     await (await jetstreamManager(connection)).streams.delete(stream)
     dlq.handle(letter.queue, sendBack(tap))
     dlq.start()

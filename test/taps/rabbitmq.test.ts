@@ -221,6 +221,35 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     expect(await waitingIn(dead)).toBe(1)
   })
 
+  it.each(['classic', 'quorum'])(
+    'reads on past letters that cannot be kept, and leaves them in a %s queue',
+    async (type) => {
+      const queue = place.queue(type)
+      const bad = Array.from({ length: 7 }, (_, n) => `bad-${n}`)
+      await onRabbitMQ(url, async (channel) => {
+        await channel.assertQueue(queue, { durable: true, arguments: { 'x-queue-type': type } })
+        for (const messageId of [...bad, 'good-1', 'good-2'])
+          channel.sendToQueue(queue, Buffer.from('x'), { messageId })
+        await channel.checkQueue(queue)
+      })
+      const clock = fakeClock()
+      const kept = new Set<string>()
+      const isMended = new Set<string>()
+      const keep = async ({ messageId }: ForeignLetter): Promise<void> => {
+        if (messageId.startsWith('bad') && !isMended.has(messageId)) throw new Error('too large')
+        kept.add(messageId)
+      }
+      const tap = tapped({ queue, keep, clock, concurrency: 2 })
+      await tap.start()
+      await advanceUntil(clock, () => kept.size === 2)
+      expect(kept).toEqual(new Set(['good-1', 'good-2']))
+      isMended.add('bad-0').add('bad-6')
+      await advanceUntil(clock, () => kept.size === 4)
+      await tap.stop()
+      expect(await waitingIn(queue)).toBe(5)
+    },
+  )
+
   it('reads on after the connection broke, and loses nothing', async () => {
     const proxy = await createProxy(url)
     const { tap, next } = letters({ url: proxy.through(url) })
@@ -303,6 +332,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     const tap = tapped({ keep })
     await tap.start()
     const { letter } = await next('captured')
+    await next('parked')
     await onRabbitMQ(url, remove)
     dlq.handle(orders, sendBack(tap))
     dlq.start()

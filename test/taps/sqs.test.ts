@@ -117,6 +117,23 @@ describe('sqsTap', () => {
     expect([...messages.ready, ...messages.inflight]).toEqual([])
   })
 
+  it('reads on past letters that cannot be kept', async () => {
+    const kept = inbox<string>()
+    const sendAll = async (bodies: string[]): Promise<void> => {
+      for (const MessageBody of bodies)
+        await client.send(new SendMessageCommand({ QueueUrl: dead, MessageBody }))
+    }
+    await sendAll([...Array.from({ length: 30 }, () => 'bad'), 'good'])
+    await started(async ({ body }) => {
+      const text = Buffer.from(body).toString()
+      if (text === 'bad') throw new Error('too large')
+      kept.put(text)
+    })
+    expect(await kept.next()).toBe('good')
+    await sendAll(['another'])
+    expect(await kept.next()).toBe('another')
+  })
+
   it('brings a letter again until it is kept', async () => {
     const seen = inbox<string>()
     let refusals = 1
@@ -206,6 +223,7 @@ describe('sqsTap', () => {
     const tap = await started(keep)
     await dies('poison')
     const { letter } = await next('captured')
+    await next('parked')
     await client.send(new DeleteQueueCommand({ QueueUrl: source }))
     dlq.handle(letter.queue, sendBack(tap))
     dlq.start()
