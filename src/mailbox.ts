@@ -123,6 +123,8 @@ export interface MailboxPowers {
   extend: boolean
   /** Messages and nacks can be delayed. */
   delay: boolean
+  /** No message can be delayed for longer. 43,200 unless said. */
+  maxDelaySeconds?: number
   /** Failures are counted apart from deliveries, what was given back untried is not counted, and the first delivery is remembered. */
   remembers: boolean
   /** `deliveries` is exact. Otherwise it may count one that nobody saw, when a receiver stopped waiting at that moment. */

@@ -2,6 +2,8 @@ import { systemClock, type Clock } from './clock.ts'
 import { needing } from './connect.ts'
 import { RedriveError } from './errors.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
+import { openedByName } from './mailboxes/opened-by-name.ts'
+import { urlBeside } from './mailboxes/sqs/address.ts'
 import { unescaped } from './url.ts'
 import { nearest } from './nearest.ts'
 
@@ -107,28 +109,15 @@ export function resolverOf(mailboxes: readonly Mailbox[]): MailboxResolver {
   return { resolve: (name) => byName.get(name) }
 }
 
-/** Opens what is asked for on the broker that the question came from, once for each name, and closes it with its asker. */
+/** Opens what is asked for on the broker that the question came from, and closes it with its asker. */
 function sameBroker(broker: string, clock: Clock): MailboxResolver {
   // Two mailboxes in memory know nothing of each other.
   if (schemeOf(broker) === 'memory') return { resolve: () => undefined }
-  const opened = new Map<string, Promise<Mailbox>>()
-  const resolver: MailboxResolver = {
-    resolve(name) {
-      const known = opened.get(name)
-      if (known) return known
-      const opening = openMailbox(broker, { name, clock, resolver: { resolve: () => undefined } })
-      opened.set(name, opening)
-      // The broker may be there the next time.
-      opening.catch(() => opened.delete(name))
-      return opening
-    },
-    async close() {
-      const all = await Promise.allSettled(opened.values())
-      opened.clear()
-      for (const one of all) if (one.status === 'fulfilled') await one.value.close()
-    },
-  }
-  return resolver
+  // The URL of a queue leads to that queue, whatever the mailbox is called.
+  const urlOf = (name: string): string =>
+    schemeOf(broker) === 'sqs' ? urlBeside(broker, name) : broker
+  const resolver = { resolve: () => undefined }
+  return openedByName((name) => openMailbox(urlOf(name), { name, clock, resolver }), clock)
 }
 
 function splitName(url: string): [broker: string, name: string | undefined] {

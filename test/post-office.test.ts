@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { startFauxqs } from 'fauxqs'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { openMailbox, resolverOf } from '../src/post-office.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-post-'))
@@ -50,6 +51,25 @@ describe('openMailbox', () => {
     const replies = await openMailbox(`${url}#replies`)
     expect((await replies.receive())[0]?.value()).toBe('pong')
     await replies.close()
+  })
+
+  it('replies to a queue of its own, although the URL names that of the requests', async () => {
+    const server = await startFauxqs({ port: 0, logger: false })
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, 'test')
+    const requests = await openMailbox(
+      `sqs://127.0.0.1:${server.port}/orders?region=us-east-1#requests`,
+    )
+    try {
+      await requests.send('ping', { replyTo: 'replies' })
+      const [message] = await requests.receive()
+      await message!.reply('pong')
+      expect(server.inspectQueue('replies')!.messages.ready).toHaveLength(1)
+      expect(server.inspectQueue('orders')!.messages.ready).toEqual([])
+    } finally {
+      await requests.close()
+      await server.stop()
+      vi.unstubAllEnvs()
+    }
   })
 
   it('replies where the resolver says, if one is given', async () => {

@@ -13,7 +13,10 @@ export interface MailboxTarget {
  * Runs letters by sending their payload, byte for byte, to a mailbox: resolved means that the broker has it. A repeat has the same id, so
  * that brokers that know ids keep one.
  */
-export function mailboxHandler({ url }: MailboxTarget, clock: Clock): Handler {
+export function mailboxHandler(
+  { url }: MailboxTarget,
+  clock: Clock,
+): Handler & { close(): Promise<void> } {
   let opening: Promise<Mailbox> | undefined
   const opened = (): Promise<Mailbox> => {
     opening ??= openMailbox(url, { clock }).catch((error: unknown) => {
@@ -23,7 +26,7 @@ export function mailboxHandler({ url }: MailboxTarget, clock: Clock): Handler {
     })
     return opening
   }
-  return async ({ letter, attempt, idempotencyKey }) => {
+  const handle: Handler = async ({ letter, attempt, idempotencyKey }) => {
     const mailbox = await opened()
     const { bytes, contentType } = letter.payload
     await mailbox.send(bytes, {
@@ -37,4 +40,6 @@ export function mailboxHandler({ url }: MailboxTarget, clock: Clock): Handler {
       },
     })
   }
+  const close = async (): Promise<void> => (await opening?.catch(() => undefined))?.close()
+  return Object.assign(handle, { close })
 }

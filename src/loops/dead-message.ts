@@ -5,6 +5,7 @@ import { lineage, originalIdOf, replaysOf } from '../letter/lineage.ts'
 import { decodeText, kindOf } from '../letter/payload.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Message } from '../mailbox.ts'
+import { ascii } from '../mailboxes/ascii.ts'
 import type { DeadFacts } from './events.ts'
 
 /** A message that failed for good, with everything that is known about it. `decodePayload(body)` gives what was sent. */
@@ -65,7 +66,7 @@ export function deadMessage(message: SeenMessage, ending: FinalFailure): DeadMes
   const { failure, requestId, history } = ending
   const { id, body, headers, deliveries, replyTo, enqueuedAt } = message
   const { firstReceivedAt = enqueuedAt } = message
-  const traceId = traceIdOf(headers)
+  const traceId = traceparentIn(headers)?.split('-')[1]
   return Object.freeze({
     messageId: id,
     body,
@@ -100,13 +101,14 @@ function pastOf(
   }
 }
 
-/** The trace of a W3C traceparent. */
-function traceIdOf(headers: Readonly<Record<string, string>>): string | undefined {
-  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(headers['traceparent'] ?? '')?.[1]
+/** The W3C traceparent. The header comes from outside: what makes no sense counts as absent. */
+export function traceparentIn(headers: Readonly<Record<string, string>>): string | undefined {
+  const said = headers['traceparent'] ?? ''
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(said) ? said : undefined
 }
 
 export const envelopeType = 'application/vnd.redrive.dead-message+json'
-/** A line of JSON, and behind it the body as it is. */
+/** A line of JSON, as a header or before the body, and the body as it is. */
 export const slimEnvelopeType = 'application/vnd.redrive.dead-message'
 
 /** The message as JSON, in which a textual body stays legible. */
@@ -117,17 +119,30 @@ export function toEnvelope({ body, ...rest }: DeadMessage): string {
 const slimText = 500
 
 /** The message with little around it, for bodies that are nearly as large as a mailbox takes. What it failed of is told in short. */
-export function toSlimEnvelope({ body, failure, ...rest }: DeadMessage): Uint8Array {
+export function toSlimEnvelope(dead: DeadMessage): Uint8Array {
+  return Buffer.concat([Buffer.from(`${shortly(dead)}\n`), dead.body.bytes])
+}
+
+const besideBody = 'redrive-dead-message'
+/** A header has no more. */
+const maxBeside = 8192
+
+/** For bodies as large as a mailbox takes: the same line of JSON as a header. Undefined: it is too long for one. */
+export function besideBodyOf(dead: DeadMessage): Record<string, string> | undefined {
+  const told = ascii(shortly(dead))
+  return told.length > maxBeside ? undefined : { [besideBody]: told }
+}
+
+function shortly({ body, failure, ...rest }: DeadMessage): string {
   const { stack: _, ...short } = failure
-  const told = {
+  return JSON.stringify({
     v: 1,
     ...rest,
     lastError: rest.lastError.slice(0, slimText),
     failure: { ...short, message: short.message.slice(0, slimText), causes: [] },
     history: [],
     body: { contentType: body.contentType, encoding: 'utf8', data: '' },
-  }
-  return Buffer.concat([Buffer.from(`${JSON.stringify(told)}\n`), body.bytes])
+  })
 }
 
 function writtenBody({ bytes, contentType }: Payload): z.infer<typeof envelopeBody> {
@@ -195,12 +210,14 @@ export function readDeadMessage(message: SeenMessage, mailbox: string): DeadMess
   return enveloped(message) ?? foreign(message, mailbox)
 }
 
-function enveloped({ body }: SeenMessage): DeadMessage | undefined {
+function enveloped({ body, headers }: SeenMessage): DeadMessage | undefined {
   const isSlim = body.contentType === slimEnvelopeType
   if (!isSlim && body.contentType !== envelopeType) return undefined
-  const end = isSlim ? body.bytes.indexOf(0x0a) : body.bytes.byteLength
+  const beside = isSlim ? headers[besideBody] : undefined
+  const lineEnd = isSlim ? body.bytes.indexOf(0x0a) : body.bytes.byteLength
+  const end = beside === undefined ? lineEnd : -1
   try {
-    const told = decodeText(body.bytes.subarray(0, end), envelopeType)
+    const told = beside ?? decodeText(body.bytes.subarray(0, end), envelopeType)
     const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(told))
     const bytes = isSlim
       ? body.bytes.slice(end + 1)

@@ -3,11 +3,14 @@ import type { CaptureContext } from '../capture/context.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
 import type { Mailbox } from '../mailbox.ts'
+import { bounded, maxVisibilitySeconds } from '../mailboxes/bounds.ts'
 import {
+  besideBodyOf,
   envelopeType,
   slimEnvelopeType,
   toEnvelope,
   toSlimEnvelope,
+  traceparentIn,
   type DeadMessage,
 } from './dead-message.ts'
 
@@ -39,21 +42,47 @@ export function mailboxDestination(
       'INVALID_CONFIG',
       `${mailbox.powers.kind} cannot delay messages: leave delaySeconds out`,
     )
+  bounded('delaySeconds', delaySeconds, mailbox.powers.maxDelaySeconds ?? maxVisibilitySeconds)
   return {
     name: mailbox.name,
     mailbox,
     keep: async (dead) => {
-      const { traceparent } = dead.headers
-      const whole = Buffer.from(toEnvelope(dead))
-      const fits = whole.byteLength <= mailbox.powers.maxBodyBytes
-      await mailbox.send(fits ? whole : toSlimEnvelope(dead), {
+      // What is none may not even fit into a header, and the message would never be kept.
+      const traceparent = traceparentIn(dead.headers)
+      const { body, contentType, headers } = packed(dead, mailbox)
+      await mailbox.send(body, {
         id: messageKey(dead),
-        contentType: fits ? envelopeType : slimEnvelopeType,
+        contentType,
         ...(delaySeconds > 0 ? { delaySeconds } : {}),
-        ...(traceparent === undefined ? {} : { headers: { traceparent } }),
+        headers: traceparent === undefined ? headers : { ...headers, traceparent },
       })
     },
   }
+}
+
+interface Packed {
+  body: Uint8Array
+  contentType: string
+  headers: Record<string, string>
+}
+
+/** As much of it as the mailbox takes, and the body in any case. */
+function packed(dead: DeadMessage, { name, powers }: Mailbox): Packed {
+  const { kind, maxBodyBytes } = powers
+  const whole = Buffer.from(toEnvelope(dead))
+  if (whole.byteLength <= maxBodyBytes)
+    return { body: whole, contentType: envelopeType, headers: {} }
+  const contentType = slimEnvelopeType
+  const slim = toSlimEnvelope(dead)
+  if (slim.byteLength <= maxBodyBytes) return { body: slim, contentType, headers: {} }
+  const { bytes } = dead.body
+  const beside = besideBodyOf(dead)
+  if (beside && bytes.byteLength <= maxBodyBytes)
+    return { body: bytes, contentType, headers: beside }
+  throw new RedriveError(
+    'TOO_LARGE',
+    `message ${dead.messageId} cannot be kept in ${name}: with what is known about it, its ${bytes.byteLength} bytes are more than ${kind} takes there (${maxBodyBytes}); keep such messages as letters, or in a mailbox that takes more`,
+  )
 }
 
 export interface LetterDestinationOptions {

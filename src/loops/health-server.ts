@@ -27,10 +27,10 @@ export async function startHealthServer(options: {
     if (request.method === 'GET' && path === '/health/live')
       answer(response, 200, { status: 'healthy' })
     else if (request.method === 'GET' && path === '/health/ready')
-      void options.ready().then(
-        ({ ready, body }) => answer(response, ready ? 200 : 503, body),
-        () => answer(response, 503, { status: 'unhealthy', reasons: ['the check failed'] }),
-      )
+      void options
+        .ready()
+        .then(({ ready, body }) => answer(response, ready ? 200 : 503, body))
+        .catch(() => answer(response, 503, { status: 'unhealthy', reasons: ['the check failed'] }))
     else answer(response, 404, { status: 'not found' })
   })
   await new Promise<void>((resolve, reject) => {
@@ -48,9 +48,10 @@ export async function startHealthServer(options: {
 }
 
 function answer(response: ServerResponse, status: number, body: object): void {
+  const text = JSON.stringify(body)
   response.writeHead(status, {
     'content-type': 'application/json',
     'cache-control': 'no-store',
   })
-  response.end(JSON.stringify(body))
+  response.end(text)
 }

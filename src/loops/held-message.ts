@@ -25,6 +25,7 @@ export class HeldMessage {
   /** When the lease ends, as far as the timer knows. */
   #visibleAt: Timestamp
   #why: 'lost' | 'stopped' | undefined
+  #over = false
 
   constructor(message: Message, { clock, leaseMs, pulse, extender }: Holding) {
     this.message = message
@@ -53,12 +54,14 @@ export class HeldMessage {
   }
 
   letGo(): void {
+    this.#over = true
     this.#cancel()
     this.#detach()
   }
 
   #lastsFor(ms: number): void {
-    if (this.#why === 'lost') return
+    // An extension may have been on its way.
+    if (this.#why === 'lost' || this.#over) return
     this.#cancel()
     this.#cancel = this.#clock.timer(ms, () => this.#lapse())
     this.#visibleAt = this.message.visibleAt

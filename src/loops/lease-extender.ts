@@ -6,7 +6,7 @@ import { isLost } from './settling.ts'
 
 export interface LeaseExtenderOptions {
   clock: Clock
-  /** At most one extension in this time. A minute unless said. */
+  /** At most one extension in this time, or in a third of what each lasts where that is shorter. A minute unless said. */
   intervalMs?: number
   /** How long each makes the lease last from then on. 300 unless said. */
   extensionSeconds?: number
@@ -38,7 +38,8 @@ export class LeaseExtender {
     trouble = () => {},
   }: LeaseExtenderOptions) {
     this.#clock = clock
-    this.#intervalMs = intervalMs
+    // A lease that is shorter than the interval would lapse between two extensions, however often the work beats.
+    this.#intervalMs = Math.min(intervalMs, (extensionSeconds * 1000) / 3)
     this.#extensionSeconds = extensionSeconds
     this.#trouble = trouble
   }

@@ -41,6 +41,14 @@ export interface RestartPolicy {
 /** When nobody watches, a loop is not ready after so long without a beat. */
 const staleMs = 720_000
 
+/** Whoever asks for readiness does not wait for long. */
+const longestCheckMs = 2000
+
+/** What a check answered, or why there is no answer. */
+type Looked = Pick<DlqHealth, 'status' | 'problems'>
+
+const unknown = (problem: string): Looked => ({ status: 'degraded', problems: [problem] })
+
 class LoopStalled extends Error {
   constructor(loop: string, elapsedMs: number) {
     super(`the loop ${loop} has not beaten for ${Math.round(elapsedMs)} ms`)
@@ -225,11 +233,27 @@ export class LoopGroup {
     const { loops, checks = [], watchdogMs = staleMs } = this.#options
     const reasons = loops.flatMap((loop) => reasonsOf(loop, watchdogMs))
     if (this.#stopping.signal.aborted) reasons.push('shutting down')
-    const looked = await Promise.all(checks.map((check) => check()))
+    const looked = await Promise.all(checks.map((check) => this.#look(check)))
     const degraded = looked.some(({ status }) => status === 'degraded')
     const ready = reasons.length === 0
     const status = ready ? (degraded ? 'degraded' : 'healthy') : 'unhealthy'
     return { ready, body: { status, reasons, ...(looked.length > 0 ? { checks: looked } : {}) } }
+  }
+
+  /** A check that breaks, or has no answer in time, is a problem like others. */
+  async #look(check: () => Promise<DlqHealth>): Promise<Looked> {
+    const waiting = new AbortController()
+    const late = sleep(this.#clock, longestCheckMs, waiting.signal).then(() =>
+      unknown(`a check has not answered for ${longestCheckMs} ms`),
+    )
+    try {
+      return await Promise.race([check(), late])
+    } catch (error) {
+      this.#tell({ type: 'trouble', during: 'a check of the group', error })
+      return unknown('a check failed')
+    } finally {
+      waiting.abort()
+    }
   }
 }
 

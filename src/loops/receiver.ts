@@ -16,7 +16,7 @@ export interface Receiving {
   visibilitySeconds?: number
   /** How long to wait for a message in one call. 20 unless said. */
   waitSeconds?: number
-  /** Beats of the work extend its lease at most so often. A minute unless said. */
+  /** Beats of the work extend its lease at most so often, or three times in `visibilitySeconds` where that is shorter. A minute unless said. */
   extendEveryMs?: number
 }
 
@@ -220,6 +220,7 @@ export class Receiver {
    * as failed: a message whose handlers never end would come back for ever.
    */
   async #takeAway(held: HeldMessage[]): Promise<void> {
+    for (const one of held) one.letGo()
     await Promise.all(held.map((one) => this.#giveBack(one.message, true)))
   }
 

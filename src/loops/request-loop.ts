@@ -236,6 +236,8 @@ export class RequestLoop {
   /** Replies with the error and takes it off. When the reply fails the message stays, or nobody would ever know. */
   async #refuse(delivery: Delivery, error: unknown): Promise<void> {
     const { message } = delivery
+    // Somebody else may have it by now, and replies as well.
+    if (!(await stillOurs(delivery, 'refusing', this.#clock.now()))) return
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
     const wanted = message.replyTo !== undefined
     if (wanted && !(await this.#replyFailed(delivery, failure.message)))

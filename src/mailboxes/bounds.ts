@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { lineage } from '../letter/lineage.ts'
 
 /** Twelve hours. */
 export const maxVisibilitySeconds = 43_200
@@ -21,6 +22,7 @@ export function whole(what: string, value: number, most: number, least = 1): num
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const unfit = /[\u0000-\u001f\u007f]/
+const everyUnfit = new RegExp(unfit, 'g')
 
 /** Names, ids and headers go over many wires: they are text without control characters or half characters. */
 function isFit(value: unknown, most: number, least = 1): value is string {
@@ -42,11 +44,19 @@ export function printable(what: string, value: string, most: number = maxNameLen
   )
 }
 
+/** Text of others so that any wire can carry it: what cannot go stands there as in a URL. */
+export function carried(text: string): string {
+  return text.toWellFormed().replaceAll(everyUnfit, (character) => encodeURIComponent(character))
+}
+
+/** By these a replay tells of the past of a message, which may have as many of its own as there can be. */
+const ours = new Set<string>(Object.values(lineage))
+
 /** There is an end to headers, and each goes over any wire. */
 export function checkHeaders(headers: Record<string, string>): void {
   const names = Object.keys(headers)
-  if (names.length > 100)
-    throw new RedriveError('INVALID_INPUT', `100 headers at the most, got ${names.length}`)
+  const count = names.filter((name) => !ours.has(name)).length
+  if (count > 100) throw new RedriveError('INVALID_INPUT', `100 headers at the most, got ${count}`)
   for (const name of names) {
     printable('the name of a header', name, 100)
     if (!isFit(headers[name], 8192, 0))

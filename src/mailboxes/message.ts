@@ -4,7 +4,7 @@ import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Delivery, MailboxDriver, MailboxResolver, Message, NackOptions } from '../mailbox.ts'
-import { bounded, maxVisibilitySeconds } from './bounds.ts'
+import { bounded, carried, maxVisibilitySeconds } from './bounds.ts'
 
 export interface MessageParts {
   driver: MailboxDriver
@@ -111,7 +111,7 @@ export class OpenMessage implements Message {
           'REPLY_UNAVAILABLE',
           `nothing is known here of the mailbox ${replyTo.slice(0, 100)} that message ${this.id} wants its reply in: give a resolver that knows it`,
         )
-      return target.send(body, { headers: { 'redrive-in-reply-to': this.id } })
+      return target.send(body, { headers: { 'redrive-in-reply-to': carried(this.id) } })
     })
   }
 

@@ -10,7 +10,8 @@ const mailboxes = [
   { mailbox: 'rabbitmq', seconds: 5, lacking: lacksPrivate.rabbitmq() },
 ] as const
 
-describe('loops on mailboxes', () => {
+// They wait for most of their time, for leases of those that were killed to end.
+describe.concurrent('loops on mailboxes', () => {
   for (const { mailbox, seconds, lacking } of mailboxes)
     it.skipIf(lacking)(
       `lose nothing in ${mailbox} and keep nothing twice under faults${lacking ? ` (${lacking})` : ''}`,

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { Door } from '../../src/capture/capture.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
-import { readDeadMessage } from '../../src/loops/dead-message.ts'
+import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
 import { letterDestination, mailboxDestination } from '../../src/loops/destination.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
+import { sqsMailbox } from '../../src/mailboxes/sqs/sqs.ts'
 import { ObserverHub } from '../../src/observer.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import type { Store } from '../../src/store.ts'
@@ -46,6 +47,32 @@ describe('a mailbox as the place for dead messages', () => {
     expect(read.failure).toMatchObject({ name: failure.name, message: failure.message, causes: [] })
     expect(read.body.contentType).toBe('application/octet-stream')
     expect(Buffer.compare(read.body.bytes, bytes)).toBe(0)
+  })
+
+  const largest = (most: number): Pick<DeadMessage, 'body'> => ({
+    body: encodePayload(new Uint8Array(most).fill(0x0a), 'text/plain'),
+  })
+
+  it('takes a body as large as it takes at all, with what is known of it in a header', async () => {
+    const { dlq } = aLoop()
+    const headers = { tenant: 'ünï\u007f 東京 "x"' }
+    const dead = aDeadMessage({ ...largest(dlq.powers.maxBodyBytes), headers })
+    await mailboxDestination(dlq).keep(dead, undefined)
+    const [message] = await dlq.receive()
+    const { body, ...read } = readDeadMessage(message!, dlq.name)
+    expect(read).toMatchObject({ messageId: dead.messageId, lastError: dead.lastError, headers })
+    expect(body.contentType).toBe('text/plain')
+    expect(Buffer.compare(body.bytes, dead.body.bytes)).toBe(0)
+  })
+
+  it('says so when what is known of such a body has no room beside it', async () => {
+    const { dlq } = aLoop()
+    const headers = { long: 'x'.repeat(8192) }
+    const dead = aDeadMessage({ ...largest(dlq.powers.maxBodyBytes), headers })
+    await expect(mailboxDestination(dlq).keep(dead, undefined)).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      message: expect.stringMatching(/^message .* cannot be kept in requests-dlq/) as string,
+    })
   })
 })
 
@@ -160,6 +187,42 @@ describe('a mailbox as the place for dead messages', () => {
     expect(await dlq.approximateCount()).toBe(1)
     await destination.keep(aDeadMessage({ replays: 1 }), undefined)
     expect(await dlq.approximateCount()).toBe(2)
+  })
+
+  it.each([
+    ['has a line break', '00-x\n'],
+    ['is too long', 'x'.repeat(9000)],
+    ['is cut off', `00-${'a'.repeat(32)}-`],
+  ])('keeps one whose traceparent %s, without passing that on', async (_, traceparent) => {
+    const { dlq } = aLoop()
+    await mailboxDestination(dlq).keep(aDeadMessage({ headers: { traceparent } }), undefined)
+    const [message] = await dlq.receive()
+    expect(message!.headers).toEqual({})
+    expect(readDeadMessage(message!, dlq.name).headers).toEqual({ traceparent })
+  })
+
+  it('passes on a traceparent', async () => {
+    const { dlq } = aLoop()
+    const headers = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01` }
+    await mailboxDestination(dlq).keep(aDeadMessage({ headers }), undefined)
+    expect((await dlq.receive())[0]!.headers).toEqual(headers)
+  })
+
+  it('refuses a delay that it could never keep when it is made', () => {
+    const url = 'sqs://localhost/dead?region=us-east-1'
+    for (const [mailbox, delaySeconds] of [
+      [aLoop().dlq, 43_201],
+      [aLoop().dlq, -1],
+      [aLoop().dlq, Number.NaN],
+      [sqsMailbox({ name: 'dead', url }), 901],
+    ] as const)
+      expect(() => mailboxDestination(mailbox, { delaySeconds })).toThrow(
+        expect.objectContaining({
+          code: 'INVALID_INPUT',
+          message: expect.stringContaining('delaySeconds') as string,
+        }) as Error,
+      )
+    mailboxDestination(sqsMailbox({ name: 'dead', url }), { delaySeconds: 900 })
   })
 
   it('shows it to consumers after the delay that is asked for', async () => {

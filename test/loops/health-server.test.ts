@@ -26,12 +26,11 @@ it('health is answered on two paths and nowhere else', async () => {
   }
 })
 
-it('a check that breaks means not ready', async () => {
-  const server = await startHealthServer({
-    port: 0,
-    host: '127.0.0.1',
-    ready: () => Promise.reject(new Error('secret')),
-  })
+it.each([
+  ['breaks', () => Promise.reject(new Error('secret'))],
+  ['cannot be written as JSON', () => Promise.resolve({ ready: true, body: { depth: 1n } })],
+])('a check that %s means not ready', async (_, ready) => {
+  const server = await startHealthServer({ port: 0, host: '127.0.0.1', ready })
   const response = await fetch(`http://127.0.0.1:${server.port}/health/ready`)
   expect(response.status).toBe(503)
   expect(await response.text()).not.toContain('secret')

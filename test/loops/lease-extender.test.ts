@@ -38,6 +38,16 @@ describe('LeaseExtender', () => {
     expect(extensions()).toBe(2)
   })
 
+  it('holds a lease that is shorter than the interval', async () => {
+    const { clock, message, heartbeat, requests } = await aMessage(6)
+    new LeaseExtender({ clock, intervalMs: 60_000, extensionSeconds: 6 }).attach(message, heartbeat)
+    for (let second = 0; second < 60; second++) {
+      heartbeat.beat()
+      await clock.advance(1000)
+      expect(await requests.receive()).toEqual([])
+    }
+  })
+
   it('never makes a lease shorter', async () => {
     const { clock, message, heartbeat, settle, requests } = await aMessage(1800)
     new LeaseExtender({ clock, extensionSeconds: 300 }).attach(message, heartbeat)

@@ -295,6 +295,35 @@ describe('the health of a LoopGroup', () => {
     await group.shutdown()
     await run
   })
+
+  it('is not hindered by checks that break or hang', async () => {
+    const bench = aLoop()
+    const breaks = (): never => {
+      throw new Error('secret')
+    }
+    const hangs = (): Promise<never> => new Promise(() => {})
+    const checks = [breaks, () => Promise.reject(new Error('secret')), hangs]
+    const group = aGroup(bench, [new MainLoop({ ...bench.parts, process: () => 1 })], { checks })
+    const run = group.run()
+    await bench.settle()
+    const asked = group.readiness()
+    await bench.clock.advance(2000)
+    expect(await asked).toEqual({
+      ready: true,
+      body: {
+        status: 'degraded',
+        reasons: [],
+        checks: [
+          { status: 'degraded', problems: ['a check failed'] },
+          { status: 'degraded', problems: ['a check failed'] },
+          { status: 'degraded', problems: ['a check has not answered for 2000 ms'] },
+        ],
+      },
+    })
+    expect(bench.heard('trouble')).toHaveLength(2)
+    await group.shutdown()
+    await run
+  })
 })
 
 describe('the watchdog of a LoopGroup', () => {

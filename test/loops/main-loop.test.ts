@@ -155,6 +155,22 @@ describe('MainLoop', () => {
     expect(bench.heard('message-failed')).toMatchObject([{ during: 'reply' }])
   })
 
+  it('does not reply with the error of work whose lease is lost: somebody else may have it', async () => {
+    const bench = aLoop()
+    running(bench, {
+      visibilitySeconds: 10,
+      withoutPolicy: 'reply-and-ack',
+      process: (_, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error)),
+        ),
+    })
+    await bench.requests.send({}, { replyTo: 'replies' })
+    await bench.clock.advance(15_000)
+    expect(bench.heard('message-lost')).toMatchObject([{ during: 'refusing' }])
+    expect(await bench.replies.approximateCount()).toBe(0)
+  })
+
   it('takes work that returns ok: false as failed', async () => {
     const bench = aLoop()
     running(bench, { process: () => ({ ok: false, error: new Error('half of it') }) })

@@ -242,10 +242,30 @@ describe('the shutdown of a Receiver', () => {
     expect(await stopped).toBe(false)
     await run
     expect(bench.heard('message-released')).toHaveLength(1)
+    expect(bench.clock.pending()).toBe(0)
     work.finish()
     await bench.settle()
     const [message] = await bench.requests.receive()
     expect(message).toMatchObject({ deliveries: 2, failures: 1 })
+  })
+
+  it('leaves no timer behind for an extension that was on its way', async () => {
+    const bench = aLoop()
+    const work = slowWork(false)
+    const extended = deferred()
+    const receiver = aReceiver(bench, { attend: work.attend })
+    void receiver.run()
+    await bench.requests.send({})
+    await bench.settle()
+    const [held] = work.begun
+    Object.assign(held!.message, { extend: () => extended.promise })
+    held!.heartbeat.beat()
+    const stopped = receiver.shutdown({ timeoutMs: 10_000 })
+    await bench.clock.advance(10_000)
+    expect(await stopped).toBe(false)
+    extended.resolve()
+    await bench.settle()
+    expect(bench.clock.pending()).toBe(0)
   })
 
   it('gives back every message of a batch that arrives when it is stopping', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { bounded, checkHeaders, printable, whole } from '../../src/mailboxes/bounds.ts'
+import { lineage } from '../../src/letter/lineage.ts'
+import { bounded, carried, checkHeaders, printable, whole } from '../../src/mailboxes/bounds.ts'
 
 const invalid = (message: RegExp): unknown =>
   expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringMatching(message) })
@@ -51,6 +52,14 @@ describe('printable', () => {
   )
 })
 
+describe('carried', () => {
+  it('changes only what no wire carries, so that anything becomes fit', () => {
+    expect(carried('100% ünï 東京 💌')).toBe('100% ünï 東京 💌')
+    expect(carried('java.lang.X\r\n\tat y\u007f\ud800')).toBe('java.lang.X%0D%0A%09at y%7F\ufffd')
+    checkHeaders({ a: carried('\u0000\n\udfff') })
+  })
+})
+
 describe('checkHeaders', () => {
   const many = (count: number): Record<string, string> =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`h${n}`, '']))
@@ -59,6 +68,13 @@ describe('checkHeaders', () => {
     checkHeaders({})
     checkHeaders(many(100))
     checkHeaders({ [`ü${'n'.repeat(99)}`]: 'v'.repeat(8192), empty: '' })
+  })
+
+  it('counts those apart by which a message tells of its past', () => {
+    const past = Object.fromEntries(Object.values(lineage).map((name) => [name, '1']))
+    checkHeaders({ ...many(100), ...past })
+    const tooMany = { ...many(101), ...past }
+    expect(() => checkHeaders(tooMany)).toThrow(invalid(/^100 headers at the most, got 101/))
   })
 
   it.each([

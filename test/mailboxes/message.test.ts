@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import type { MailboxDriver, Message } from '../../src/mailbox.ts'
 import { mailbox } from '../../src/mailboxes/mailbox.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { aDelivery, aDriver } from './a-driver.ts'
 
@@ -90,6 +91,16 @@ describe('Message', () => {
       code: 'REPLY_UNAVAILABLE',
       message: expect.stringContaining('answers'),
     })
+  })
+
+  it('replies to a message whose id has a line break', async () => {
+    const answers = memoryMailbox({ name: 'answers' })
+    const receive = async () => [aDelivery({ id: 'a\nb', replyTo: 'answers' })]
+    const resolver = { resolve: () => answers }
+    const [message] = await mailbox(aDriver({ receive }), { clock, resolver }).receive()
+    await message!.reply(1)
+    const [reply] = await answers.receive()
+    expect(reply!.headers).toEqual({ 'redrive-in-reply-to': 'a%0Ab' })
   })
 
   it('names the content type of what it cannot read, and none of its bytes', async () => {

@@ -260,9 +260,10 @@ describe(quote('M2'), () => {
 
   it.each(kinds)('%s says what it cannot do, and is held to nearly everything', (kind) => {
     const { powers } = drivers[kind]!()
-    const { kind: named, maxBodyBytes, ...can } = powers
+    const { kind: named, maxBodyBytes, maxDelaySeconds = 900, ...can } = powers
     expect(named).toBe(kind)
     expect(maxBodyBytes).toBeGreaterThan(100_000)
+    expect(maxDelaySeconds).toBeGreaterThanOrEqual(900)
     expect(Object.values(can).every((power) => typeof power === 'boolean')).toBe(true)
     const applying = mailboxContract.filter(({ needs }) => needs?.(powers) === undefined)
     expect(applying.length).toBeGreaterThan(0.8 * mailboxContract.length)

@@ -3,6 +3,7 @@ import { RedriveError } from '../../errors.ts'
 import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
 import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
+import { carried } from '../../mailboxes/bounds.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 import { teller, type Listening } from '../events.ts'
@@ -35,12 +36,12 @@ export async function replay(dead: DeadMessage, options: ReplayOptions): Promise
   const replyTo = await replyToOf(dead, options)
   const send: SendOptions = {
     id: replayId(dead),
-    headers: {
+    headers: carriedHeaders({
       ...dead.headers,
       [lineage.replays]: String(dead.replays + 1),
       [lineage.firstFailedAt]: dead.firstFailedAt,
       [lineage.originalId]: dead.originalId,
-    },
+    }),
     ...(replyTo === undefined ? {} : { replyTo }),
   }
   if (transform) {
@@ -90,8 +91,17 @@ async function replyToOf(dead: DeadMessage, options: ReplayOptions): Promise<str
   return undefined
 }
 
-/** Never the id that it had: the broker may still know that one, and would drop it as a repeat. */
-function replayId({ sourceMailbox, originalId, messageId, replays }: DeadMessage): string {
+/** Others put what they like into headers and ids: line breaks, where it is a stack. */
+function carriedHeaders(headers: Record<string, string>): Record<string, string> {
+  const all = Object.entries(headers).map(([name, text]) => [name, carried(text)] as const)
+  return Object.fromEntries(all)
+}
+
+/**
+ * Never the id that it had: the broker may still know that one, and would drop it as a repeat. The body is part of it, since senders may
+ * use an id again for something else.
+ */
+function replayId({ sourceMailbox, originalId, messageId, replays, body }: DeadMessage): string {
   const life = JSON.stringify([sourceMailbox, originalId, messageId, replays + 1])
-  return createHash('sha256').update(life).digest('hex').slice(0, 40)
+  return createHash('sha256').update(life).update(body.bytes).digest('hex').slice(0, 40)
 }

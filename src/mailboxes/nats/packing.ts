@@ -1,6 +1,7 @@
 import { headers as newHeaders, type Msg, type MsgHdrs } from '@nats-io/transport-node'
 import type { Delivery, Parcel } from '../../mailbox.ts'
 import { ascii } from '../ascii.ts'
+import { maxVisibilitySeconds } from '../bounds.ts'
 
 /** The header that only our messages have: what NATS has no place for, as JSON. */
 const ours = 'Redrive'
@@ -151,9 +152,14 @@ function isMeta(value: unknown): value is Meta {
     typeof id === 'string' &&
     typeof type === 'string' &&
     (replyTo === undefined || typeof replyTo === 'string') &&
-    (delayMs === undefined || typeof delayMs === 'number') &&
+    (delayMs === undefined || isDelay(delayMs)) &&
     (odd === undefined || isTexts(odd))
   )
+}
+
+/** Anybody may write the header: what no mailbox of ours would take was not written by one. */
+function isDelay(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= maxVisibilitySeconds * 1000
 }
 
 function isTexts(value: unknown): value is Record<string, string> {

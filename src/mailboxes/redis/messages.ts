@@ -68,6 +68,12 @@ local function expire(id)
   expired = expired + 1
 end
 
+-- Expired, and with nobody.
+local function overdue(raw)
+  local receipt, _, _, _, _, expires, lapses = read(eight, raw)
+  return expires > 0 and expires <= nowMs and not (receipt > 0 and lapses > nowMs)
+end
+
 -- What somebody has is left with them, and looked at again when their receipt lapses.
 local function sweep()
   for _, id in ipairs(call('ZRANGEBYSCORE', expiry, '-inf', text(nowMs), 'LIMIT', '0', '${maxStep}')) do

@@ -16,7 +16,14 @@ local ids = {}
 for at = 3, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local found = call('HMGET', state, unpack(ids))
 local there = {}
-for n, id in ipairs(ids) do there[id] = found[n] and true end
+for n, id in ipairs(ids) do
+  if there[id] == nil then
+    there[id] = found[n] and not overdue(sound(found[n], id))
+    -- There is more to sweep than one script does, and what has expired must not be in the way of what comes.
+    if found[n] and not there[id] then expire(id) end
+  end
+end
+removeGone()
 local room = most and most - call('HLEN', state)
 
 local kept, states, bodies, orders, expiries, waiting, delayed = 0, {}, {}, {}, {}, {}, {}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
+import { unescaped } from '../../url.ts'
 
 /** Where a queue is. What is not said, the SDK finds in its own settings. */
 export interface Address {
@@ -19,7 +20,8 @@ export function addressOf(url: string): Address {
   if (!URL.canParse(url)) throw wrong()
   const { protocol, host, hostname, pathname, searchParams, username } = new URL(url)
   if (username !== '') throw wrong('has no secrets in it: the SDK finds them')
-  const path = decodeURIComponent(pathname.replace(/^\//, ''))
+  const path = unescaped(pathname.replace(/^\//, ''))
+  if (path.includes('%')) throw wrong()
   if (protocol === 'https:' || protocol === 'http:') return queueUrlOf(url, hostname, path)
   if (protocol !== 'sqs:' || path.includes('/')) throw wrong()
   const address: Address = {}
@@ -30,6 +32,15 @@ export function addressOf(url: string): Address {
     address.region = value
   }
   return address
+}
+
+/** The URL of a mailbox of this name with the same server and account. */
+export function urlBeside(url: string, name: string): string {
+  if (!URL.canParse(url)) throw wrong()
+  const beside = new URL(url)
+  if (beside.protocol === 'sqs:') beside.pathname = ''
+  else beside.pathname = beside.pathname.replace(/[^/]*$/, queueNameOf(name))
+  return beside.href
 }
 
 function queueUrlOf(queueUrl: string, hostname: string, path: string): Address {

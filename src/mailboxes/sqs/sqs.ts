@@ -113,6 +113,7 @@ class SqsMailbox implements MailboxDriver {
       visibility: true,
       extend: true,
       delay: !this.#isFifo,
+      maxDelaySeconds: longestDelayMs / 1000,
       // The first delivery is, but failures are not told from deliveries.
       remembers: false,
       exactDeliveries: false,

@@ -49,6 +49,32 @@ describe('a replay', () => {
     expect(messages[0]?.id).not.toBe(dead.messageId)
   })
 
+  it('of two messages that had one id and different bodies is two messages', async () => {
+    const { requests, take } = aLoop()
+    for (const event of ['created', 'cancelled'])
+      await replay(aDeadMessage({ body: encodePayload({ event }) }), { source: requests })
+    expect(await take(requests)).toEqual([{ event: 'created' }, { event: 'cancelled' }])
+  })
+
+  it('takes headers and an id with line breaks along, as in a URL', async () => {
+    const { requests } = aLoop()
+    const headers = { 'x-exception-stacktrace': 'java.lang.X\n\tat y' }
+    await replay(aDeadMessage({ messageId: 'a\nb', headers }), { source: requests })
+    expect((await requests.receive())[0]!.headers).toMatchObject({
+      'x-exception-stacktrace': 'java.lang.X%0A%09at y',
+      'redrive-original-id': 'a%0Ab',
+    })
+  })
+
+  it('takes as many headers along as a message may have', async () => {
+    const { requests } = aLoop()
+    const all = Array.from({ length: 100 }, (_, n) => [`h${n}`, String(n)])
+    const headers = Object.fromEntries(all) as Record<string, string>
+    await replay(aDeadMessage({ headers }), { source: requests })
+    const [message] = await requests.receive()
+    expect(message?.headers).toMatchObject({ ...headers, 'redrive-replays': '1' })
+  })
+
   it('finds the source by its name, and fails when nobody knows it', async () => {
     const { requests } = aLoop()
     const source: MailboxResolver = {

@@ -134,7 +134,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     await other.close()
     const before = byOne!.length
     await sendUntil(() => byOne!.length > before + 100)
-    await expect.poll(() => one.approximateCount(), { timeout: 20_000 }).toBe(0)
+    await expect.poll(() => one.approximateCount()).toBe(0)
     stop.abort()
     await first
     expect(got.length).toBe(sent)
@@ -152,7 +152,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
       const { members, state } = groups.get(bench.topic)!
       return [state.toLowerCase(), members.size]
     }
-    await expect.poll(group, { timeout: 10_000 }).toEqual(['stable', 2])
+    await expect.poll(group).toEqual(['stable', 2])
     await held!.acknowledge()
     expect(await asked).toEqual([])
     expect(await bench.committed()).toEqual([1])

@@ -58,14 +58,21 @@ describe.skipIf(missing)('natsMailbox', () => {
   it('is not misled by a header of ours that somebody else wrote', async () => {
     const mailbox = await opened()
     const { subject } = namingOf(place.name, 'orders')
-    for (const forged of ['{', 'null', '{"id":5}', '{"id":"x","type":"y","odd":{"a":1}}']) {
+    const forgeries = [
+      '{',
+      'null',
+      '{"id":5}',
+      '{"id":"x","type":"y","odd":{"a":1}}',
+      ...['1e300', '-1', '43200001'].map((ms) => `{"id":"x","type":"y","delayMs":${ms}}`),
+    ]
+    for (const forged of forgeries) {
       const told = headers()
       told.set('Redrive', forged)
       await jetstream(connection).publish(subject, 'body', { headers: told })
     }
     const taken = await mailbox.receive({ max: 10 })
     expect(taken.map(({ body }) => body.contentType)).toEqual(
-      Array.from({ length: 4 }, () => 'application/octet-stream'),
+      forgeries.map(() => 'application/octet-stream'),
     )
   })
 

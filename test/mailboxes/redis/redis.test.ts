@@ -79,6 +79,20 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(1)
   })
 
+  it('keeps a message whose id another had that has expired, although nobody has removed that yet', async () => {
+    let expired = 0
+    const mailbox = await open({ onExpired: (count) => (expired += count) })
+    await mailbox.send('old', { id: 'x' })
+    await age('x', false)
+    await Promise.all(['new', 'repeat'].map((body) => mailbox.send(body, { id: 'x' })))
+    expect(await bodies(mailbox)).toEqual(['new'])
+    expect(expired).toBe(1)
+    await age('x', false)
+    await mailbox.send('repeat', { id: 'x' })
+    expect(await expectSound(url, tag)).toBe(1)
+    expect(await bodies(mailbox)).toEqual([])
+  })
+
   it('removes with one expired message all that have expired, so that those behind them need not wait', async () => {
     let expired = 0
     const mailbox = await open({ onExpired: (count) => (expired += count) })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressOf, queueNameOf } from '../../../src/mailboxes/sqs/address.ts'
+import { addressOf, queueNameOf, urlBeside } from '../../../src/mailboxes/sqs/address.ts'
 
 describe('addressOf', () => {
   it.each([
@@ -21,15 +21,37 @@ describe('addressOf', () => {
     expect(addressOf(url)).toEqual(address)
   })
 
-  it.each(['orders', 'amqp://a/b', 'sqs://a/b/c', 'sqs://a?colour=red', 'https://a'])(
-    'refuses %s',
-    (url) => {
-      expect(() => addressOf(url)).toThrow(/SQS URL/)
-    },
-  )
+  it.each([
+    'orders',
+    'amqp://a/b',
+    'sqs://a/b/c',
+    'sqs://a?colour=red',
+    'https://a',
+    'sqs://a/%zz',
+  ])('refuses %s', (url) => {
+    expect(() => addressOf(url)).toThrow(/SQS URL/)
+  })
 
   it('takes no secrets, and does not repeat them', () => {
     expect(() => addressOf('sqs://key:hunter2@a/b')).toThrow(/^(?!.*hunter2).*no secrets/)
+  })
+})
+
+describe('urlBeside', () => {
+  it.each([
+    ['sqs://localhost:4566/orders?region=a', { endpoint: 'http://localhost:4566', region: 'a' }],
+    ['sqs://localhost:4566', { endpoint: 'http://localhost:4566' }],
+    ['sqs:///orders?region=a', { region: 'a' }],
+    [
+      'https://sqs.eu-west-1.amazonaws.com/123456789012/orders',
+      {
+        queueUrl: 'https://sqs.eu-west-1.amazonaws.com/123456789012/replies',
+        queue: 'replies',
+        region: 'eu-west-1',
+      },
+    ],
+  ])('leads from %s to the queue that is asked for', (url, address) => {
+    expect(addressOf(urlBeside(url, 'replies'))).toEqual(address)
   })
 })
 
