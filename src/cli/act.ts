@@ -9,13 +9,15 @@ import type { DeadLetterQueue } from '../queue.ts'
 import { explain, tell } from './failures.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
 import { resolveId } from './letter-ids.ts'
-import { withStore, type GlobalOptions, type Opened } from './open.ts'
+import { withQueue, type GlobalOptions, type Opened, type OpenedQueue } from './open.ts'
 import { pages } from './pages.ts'
 import { counted, json, line, paint } from './print.ts'
 
 /** Something that is done to letters, one by one or many at once. */
 export interface Act {
-  name: 'retry' | 'archive' | 'restore'
+  name: 'retry' | 'review' | 'archive' | 'restore'
+  /** How it begins in examples, when its name alone is not enough. */
+  usage?: string
   description: string
   /** What a letter is afterwards. */
   done: string
@@ -30,34 +32,34 @@ interface ActOptions extends GlobalOptions, FilterOptions {
   by?: string
 }
 
-export function addAct(program: Command, act: Act): void {
+export function addAct(program: Command, act: Act): Command {
   const command = program
     .command(act.name)
     .description(act.description)
     .argument('[ids...]', 'ids, or the beginnings of ids; instead of a filter')
-  addFilterOptions(command)
+  return addFilterOptions(command)
     .option('-a, --all', 'every letter for which it is possible')
     .option('-y, --yes', 'do not ask before acting on all that match a filter')
     .option('--by <name>', 'who does it, for the history')
-    .addHelpText('after', examplesOf(act.name))
+    .addHelpText('after', examplesOf(act.usage ?? act.name))
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<ActOptions>()
-      return withStore(options, (opened) => perform(act, opened, ids, options))
+      return withQueue(options, (opened) => perform(act, opened, ids, options))
     })
 }
 
-const examplesOf = (name: string): string => `
+const examplesOf = (usage: string): string => `
 Examples:
-  redrive ${name} 01995c3a 01995c4f
-  redrive ${name} --queue charge-card --since 2h
-  redrive ${name} --group v1-a77e7f3bef6b9a28 --yes
+  redrive ${usage} 01995c3a 01995c4f
+  redrive ${usage} --queue charge-card --since 2h
+  redrive ${usage} --group v1-a77e7f3bef6b9a28 --yes
 
 With --json each line is what became of one letter: {"id", "ok", "queue",
 "state"} or {"id", "ok", "code", "message"}.`
 
 async function perform(
   act: Act,
-  opened: Opened,
+  opened: OpenedQueue,
   ids: string[],
   options: ActOptions,
 ): Promise<void> {
@@ -140,7 +142,7 @@ const batchSize = 100
 
 async function actOn(
   act: Act,
-  { dlq }: Opened,
+  { dlq }: OpenedQueue,
   ids: string[],
   options: ActOptions,
 ): Promise<Outcome[]> {

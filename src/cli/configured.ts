@@ -28,8 +28,8 @@ export function checkConfig(options: ConfigOptions): void {
   process.exitCode = errorTable.INVALID_CONFIG.exit
 }
 
-/** URLs of stores and of handlers, which may hold a password or a token. */
-const urls = /^(store|search|handlers\..*\.http\.url)$/
+/** URLs of stores, of handlers and of those who are told, which may hold a password or a token. */
+const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|notify\..*\.url)$/
 
 function print({ settings, file, handlers }: Config, asJson: boolean): void {
   const safe = settings.map(({ key, value, from }) => ({

@@ -41,6 +41,16 @@ export function explain(error: unknown): Explained {
   }
 }
 
+/** Our output was not taken, as by a disk that is full. */
+export function unwritten({ message }: Error): Explained {
+  return {
+    code: 'UNWRITTEN',
+    message: `the output could not be written to its end: ${message}`,
+    advice: 'What is there is not all of it. Make room, and run it again.',
+    exit: 74,
+  }
+}
+
 export function tell({ code, message, advice: hint }: Explained): string {
   if (code === '') return ''
   return `${code}: ${block(message)}\n${hint === undefined ? '' : `  ${hint}\n`}`

@@ -35,6 +35,8 @@ export function addFilterOptions(command: Command): Command {
 
 export function readFilter(options: FilterOptions, nowMs: number): LetterFilter {
   const { queue, group, tag, text, since, until } = options
+  // Everything has it: what was meant is rather a variable that is not set.
+  if (text === '') throw new RedriveError('INVALID_INPUT', '--text is empty: say what to look for')
   const state = oneOf('state', states, options.state)
   const category = oneOf('category', categories, options.category)
   const priority = oneOf('priority', priorities, options.priority)

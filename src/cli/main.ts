@@ -12,10 +12,11 @@ import { addList } from './commands/list.ts'
 import { addPipeline } from './commands/pipeline.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
+import { addReview } from './commands/review.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
-import { explain, tell } from './failures.ts'
+import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `
 Examples:
@@ -49,6 +50,7 @@ function program(): Command {
     addShow,
     addStats,
     addRetry,
+    addReview,
     addArchive,
     addRestore,
     addDoctor,
@@ -64,9 +66,12 @@ function program(): Command {
   return redrive
 }
 
-/** Whoever reads our output may stop early, as `head` does. */
+/** Whoever reads our output may stop early, as `head` does. Otherwise, what is missing of it is said. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? 0 : 1)
+  if (error.code === 'EPIPE') process.exit(0)
+  const explained = unwritten(error)
+  process.stderr.write(tell(explained))
+  process.exit(explained.exit)
 })
 
 try {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { connect } from '../connect.ts'
 import { RedriveError } from '../errors.ts'
-import { DeadLetterQueue } from '../queue.ts'
+import type { DeadLetterQueue } from '../queue.ts'
 import type { Store } from '../store.ts'
 
 /** Options that every command takes. */
@@ -20,23 +20,33 @@ export interface ConfigOptions extends GlobalOptions {
 
 export interface Opened {
   url: string
+  /** What a worker would miss in the configuration that names the store, as text. */
+  missing: readonly string[]
   store: Store
-  dlq: DeadLetterQueue
   clock: Clock
+}
+
+export interface OpenedQueue extends Opened {
+  dlq: DeadLetterQueue
 }
 
 const usualStore = 'sqlite:redrive.db'
 
 /** The store that was asked for: by --store, by REDRIVE_STORE, by a configuration, or redrive.db in this folder. */
-async function storeUrl({ store }: GlobalOptions): Promise<string> {
+async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | 'missing'>> {
   const named = store ?? process.env['REDRIVE_STORE']
-  if (named) return named
-  if (!process.env['REDRIVE_CONFIG'] && !existsSync('redrive.yaml')) return usualStore
-  const [{ loadConfig }, { readText }] = await Promise.all([
+  if (named) return { url: named, missing: [] }
+  const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => process.env[name])
+  if (!isConfigured && !existsSync('redrive.yaml')) return { url: usualStore, missing: [] }
+  const [{ examineConfig }, { invalidConfig, told }, { readText }] = await Promise.all([
     import('../config/load.ts'),
+    import('../config/problems.ts'),
     import('../config/read-text.ts'),
   ])
-  return loadConfig({ env: process.env, read: readText }).store
+  const examined = examineConfig({ env: process.env, read: readText })
+  if ('config' in examined) return { url: examined.config.store, missing: [] }
+  if (examined.store === undefined) throw invalidConfig(examined.problems)
+  return { url: examined.store, missing: examined.problems.map(told) }
 }
 
 /** The file of a store that is a file. */
@@ -48,7 +58,8 @@ export function fileOf(url: string): string | undefined {
 export function nameOf(url: string): string {
   const file = fileOf(url)
   if (file !== undefined) return `sqlite:${resolve(file)}`
-  if (!URL.canParse(url)) return url
+  // One with several hosts is no URL to the platform.
+  if (!URL.canParse(url)) return url.replace(/^([a-z+]+:\/\/)[^/]*@/i, '$1')
   const parsed = new URL(url)
   parsed.username = ''
   parsed.password = ''
@@ -72,7 +83,33 @@ export async function withStore<T>(
   use: (opened: Opened) => Promise<T>,
   { create = false } = {},
 ): Promise<T> {
-  const url = await storeUrl(options)
+  const found = await findStore(options, create)
+  await found.store.open()
+  try {
+    return await use(found)
+  } finally {
+    await found.store.close()
+  }
+}
+
+/** The same with a queue on it, which takes long to load: only for commands that need more than the store. */
+export async function withQueue<T>(
+  options: GlobalOptions,
+  use: (opened: OpenedQueue) => Promise<T>,
+): Promise<T> {
+  const found = await findStore(options, false)
+  const { DeadLetterQueue } = await import('../queue.ts')
+  const dlq = await DeadLetterQueue.open(found.store, { clock: found.clock })
+  try {
+    return await use({ ...found, dlq })
+  } finally {
+    await dlq.close()
+  }
+}
+
+/** The store, not yet open. */
+async function findStore(options: GlobalOptions, create: boolean): Promise<Opened> {
+  const { url, missing } = await storeOf(options)
   if (/^memory:/i.test(url))
     throw new RedriveError(
       'INVALID_INPUT',
@@ -84,11 +121,5 @@ export async function withStore<T>(
       'STORE_UNAVAILABLE',
       `there is no store file ${file}: give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it (redrive demo makes one to look at)`,
     )
-  const store = await connect(url, systemClock)
-  const dlq = await DeadLetterQueue.open(store, { clock: systemClock })
-  try {
-    return await use({ url, store, dlq, clock: systemClock })
-  } finally {
-    await dlq.close()
-  }
+  return { url, missing, store: await connect(url, systemClock), clock: systemClock }
 }

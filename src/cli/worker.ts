@@ -51,14 +51,21 @@ async function work({ store, options, handlers, notify }: Config): Promise<void>
     clock: systemClock,
     observers: [logObserver(logger), ...notifiers],
   })
-  for (const [queue, target] of handlers) dlq.handle(queue, handlerOf(target, systemClock))
+  const handling = [...handlers].map(([queue, target]) => {
+    const handler = handlerOf(target, systemClock)
+    dlq.handle(queue, handler)
+    return handler
+  })
   const asked = askedToEnd()
   dlq.start()
   logger.info({ store: shown(store), queues: [...handlers.keys()] }, 'worker started')
   const signal = await asked
   logger.info({ signal }, 'worker stops: running handlers may finish')
   await dlq.close()
-  await Promise.all(notifiers.map((one) => one.idle()))
+  await Promise.all([
+    ...handling.map((handler) => handler.close?.()),
+    ...notifiers.map((one) => one.idle()),
+  ])
   logger.info('worker stopped')
 }
 

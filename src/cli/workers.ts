@@ -1,21 +1,33 @@
 import { toTimestamp } from '../letter/time.ts'
+import { checkInOf, silentMs } from '../redelivery/roster.ts'
 import type { Store } from '../store.ts'
+import type { Opened } from './open.ts'
+import { line } from './print.ts'
 
 export interface LiveWorker {
   name: string
   queues: string[]
 }
 
-/** Workers check in every few seconds; one that was silent for so long is taken for gone. */
-const silentMs = 60_000
-
-/** Who works on this store now, and on which queues. */
+/** Who works on this store now, and on which queues. One that was silent for long, and for three times its own interval, is taken for gone. */
 export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWorker[]> {
   const records = await store.records.list('worker', { limit: 1000 })
-  const silentAt = toTimestamp(nowMs - silentMs)
   return records.flatMap(({ id, value }) => {
-    const { queues, seenAt } = value as { queues?: unknown; seenAt?: unknown }
-    if (typeof seenAt !== 'string' || seenAt < silentAt || !Array.isArray(queues)) return []
-    return [{ name: id, queues: queues.map(String) }]
+    const { queues, sweepMs, seenAt } = checkInOf(value)
+    const silentAt = toTimestamp(nowMs - Math.max(silentMs, 3 * sweepMs))
+    return seenAt < silentAt ? [] : [{ name: id, queues }]
   })
+}
+
+/** Due is not running: somebody has to be there to do it. */
+export async function unworked(
+  { store, clock }: Opened,
+  queues: ReadonlySet<string>,
+): Promise<string | undefined> {
+  const workers = await liveWorkers(store, clock.now())
+  const handled = new Set(workers.flatMap((worker) => worker.queues))
+  const idle = [...queues].filter((queue) => !handled.has(queue))
+  if (idle.length === 0) return undefined
+  const names = `${idle.slice(0, 3).map(line).join(', ')}${idle.length > 3 ? ', …' : ''}`
+  return `No worker for ${names} runs now: they wait until one starts.`
 }

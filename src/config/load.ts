@@ -54,10 +54,13 @@ export function loadConfig(sources: ConfigSources): Config {
   return examined.config
 }
 
-/** The same, with problems as a value. */
+/**
+ * The same, with problems as a value. When all of them are about secrets and targets, which only a worker needs, the
+ * store is named beside them, for those who just look at letters.
+ */
 export function examineConfig(
   sources: ConfigSources,
-): { config: Config } | { problems: Problem[] } {
+): { config: Config } | { problems: Problem[]; store?: string } {
   const { env, flags = {}, read } = sources
   const file = fromFile(sources)
   const environment = fromEnvironment(env, read)
@@ -74,12 +77,14 @@ export function examineConfig(
   const secrets = new Secrets(layer, env, read)
   const handlers = targetsOf(parsed.data.handlers, secrets)
   const notify = notifyOf(parsed.data.notify, secrets)
-  problems.push(...workflow.problems, ...secrets.problems)
-  if (problems.length > 0) return { problems }
+  const store = parsed.data.store ?? usualStore
+  problems.push(...workflow.problems)
+  if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
+  if (secrets.problems.length > 0) return { problems: secrets.problems, store }
 
   const { capture, redeliver } = workflow
   const config: Config = {
-    store: parsed.data.store ?? usualStore,
+    store,
     options: optionsOf({ ...parsed.data, ...workflow.options }),
     handlers,
     notify,

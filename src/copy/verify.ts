@@ -36,14 +36,14 @@ export interface Verdict {
   /** Over the letters of each side, in the order of their ids. The same if all letters are. */
   hash: { from: string; to: string }
   differences: Some<Difference>
-  /** Letters that cannot be read in the source, and are not in the target as letters. */
+  /** Letters that cannot be read in the source, and are not in the target as letters of the same version. */
   damaged: Some<{ id: string; why: string }>
 }
 
 interface Comparison {
   from: Store
   to: Store
-  /** Called with letters that the target lacks or has in an older version; after it, it has them. */
+  /** Called with letters that the target lacks or has in an older version; after it, it has them, or what can be read of them. */
   bring?: ((letters: StoredLetter[]) => Promise<void>) | undefined
   /** Told the letters looked at; stops the comparison with false. */
   proceed: (letters: number) => boolean
@@ -82,7 +82,10 @@ async function compareLetters(
     for (const ids of batches) {
       const [ours, found] = await Promise.all([from.stored(ids), to.stored(ids)])
       let theirs = byId(found)
-      const stale = ours.filter(({ letter }) => isStale(letter, theirs.get(letter.id)?.letter))
+      const stale = ours.filter(({ letter }) => {
+        const other = theirs.get(letter.id)?.letter
+        return letter.corrupt === undefined ? isStale(letter, other) : isLost(letter, other)
+      })
       if (stale.length > 0 && bring) {
         await bring(stale)
         theirs = byId(await to.stored(ids))
@@ -90,11 +93,11 @@ async function compareLetters(
       for (const one of ours) {
         const { letter } = one
         const other = theirs.get(letter.id)
-        if (letter.corrupt !== undefined && !other) {
-          tell(damaged, { id: letter.id, why: letter.corrupt })
-          missing.push({ state: letter.state, queue: letter.queue })
+        if (letter.corrupt !== undefined) {
+          if (isLost(letter, other?.letter)) tell(damaged, { id: letter.id, why: letter.corrupt })
+          if (!other) missing.push({ state: letter.state, queue: letter.queue })
+          continue
         }
-        if (letter.corrupt !== undefined) continue
         const digest = digestOf(one)
         const otherDigest = other ? digestOf(other) : ''
         fromHash.update(digest)
@@ -113,7 +116,12 @@ function byId(letters: readonly StoredLetter[]): Map<string, StoredLetter> {
 }
 
 function isStale(ours: DeadLetter, theirs: DeadLetter | undefined): boolean {
-  return ours.corrupt === undefined && (!theirs || theirs.version < ours.version)
+  return !theirs || theirs.version < ours.version
+}
+
+/** A damaged letter, unless the target has that very version from before. */
+function isLost(ours: DeadLetter, theirs: DeadLetter | undefined): boolean {
+  return theirs?.version !== ours.version
 }
 
 function whyNot(ours: DeadLetter, theirs: DeadLetter | undefined): string {

@@ -1,5 +1,5 @@
 import type { Capacity, Store } from '../store.ts'
-import { readOperationFile } from './read.ts'
+import { readOperationFile, type OperationFile } from './read.ts'
 
 export interface ImportReport {
   added: number
@@ -17,7 +17,15 @@ export async function importOperationFile(
   text: string,
   capacity?: Capacity,
 ): Promise<ImportReport> {
-  const { letters, problems } = readOperationFile(text)
+  return importOperations(store, readOperationFile(text), capacity)
+}
+
+/** The same, for one that is read already. */
+export async function importOperations(
+  store: Store,
+  { letters, problems }: OperationFile,
+  capacity?: Capacity,
+): Promise<ImportReport> {
   const report: ImportReport = { added: 0, duplicates: 0, problems }
   for (let start = 0; start < letters.length; start += chunkSize) {
     const chunk = letters.slice(start, start + chunkSize)

@@ -78,6 +78,15 @@ describe('retry', () => {
     }
   })
 
+  it('does not take an empty text for a filter', async () => {
+    const { run } = await aStore()
+    const { err, exit } = await run('retry', '--text', '', '--yes')
+    expect({ err, exit }).toEqual({
+      err: 'INVALID_INPUT: --text is empty: say what to look for\n',
+      exit: 2,
+    })
+  })
+
   it('refuses a state from which it is not possible', async () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--state', 'resolved')
@@ -148,6 +157,53 @@ describe('restore', () => {
     const { err, exit } = await run('restore', ids[0]!)
     expect(err).toBe(
       `ILLEGAL_MOVE: letter ${ids[0]} is exhausted: restore is possible when it is archived\n`,
+    )
+    expect(exit).toBe(5)
+  })
+})
+
+describe('review', () => {
+  it.each([
+    ['requeue', 'pending', 'No worker for charge-card runs now: they wait until one starts.\n'],
+    ['resolve', 'resolved', ''],
+    ['discard', 'archived', ''],
+  ])('decides to %s a letter, and keeps who did and why', async (decision, state, after) => {
+    const { ids, run, one } = await aStore()
+    const why = ['--note', 'the card was valid', '--by', 'ada']
+    const { out, err, exit } = await run('review', ids[1]!, '--decision', decision, ...why)
+    expect({ out, err, exit }).toEqual({
+      out: `${ids[1]}  charge-card  reviewed\n${after}`,
+      err: '',
+      exit: 0,
+    })
+    const letter = await one(1)
+    expect(letter.state).toBe(state)
+    expect(letter.review).toMatchObject({ decision, decidedBy: 'ada', note: 'the card was valid' })
+  })
+
+  it('takes a filter, and needs no note', async () => {
+    const { run, one } = await aStore()
+    const done = await run('review', '--queue', 'charge-card', '--decision', 'resolve', '--yes')
+    expect(done).toEqual({ out: '2 letters reviewed.\n', err: '', exit: 0 })
+    expect((await one(0)).review).not.toHaveProperty('note')
+  })
+
+  it.each([
+    [[], "required option '--decision <decision>' not specified"],
+    [['--decision', 'forget'], 'Allowed choices are requeue, resolve, discard.'],
+  ])('touches nothing when the decision is %j', async (decision, message) => {
+    const { ids, run, one } = await aStore()
+    const { out, err, exit } = await run('review', ids[1]!, ...decision)
+    expect({ out, exit }).toEqual({ out: '', exit: 2 })
+    expect(err).toContain(message)
+    expect((await one(1)).state).toBe('parked')
+  })
+
+  it('refuses a letter that does not wait for a person', async () => {
+    const { ids, run } = await aStore()
+    const { err, exit } = await run('review', ids[3]!, '--decision', 'discard')
+    expect(err).toBe(
+      `ILLEGAL_MOVE: letter ${ids[3]} is pending: review is possible when it is parked, exhausted\n`,
     )
     expect(exit).toBe(5)
   })

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -19,6 +20,7 @@ describe('redrive', () => {
       'stats',
       'retry',
       'archive',
+      'review',
       'doctor',
       'import',
       'export',
@@ -30,7 +32,17 @@ describe('redrive', () => {
   })
 
   it('explains each command within 80 columns', { timeout: 90_000 }, async () => {
-    const commands = ['list', 'show', 'stats', 'retry', 'doctor', 'import', 'export', 'demo']
+    const commands = [
+      'list',
+      'show',
+      'stats',
+      'retry',
+      'review',
+      'doctor',
+      'import',
+      'export',
+      'demo',
+    ]
     for (const command of commands) {
       const { out, exit } = await redrive([command, '--help'])
       expect(exit).toBe(0)
@@ -47,6 +59,23 @@ describe('redrive', () => {
       exit: 0,
     })
   })
+
+  it.each([['--version'], ['--help'], ['list']])(
+    'does not load for %s what only other commands need',
+    async (...args) => {
+      const telling = `
+        import { registerHooks } from 'node:module'
+        registerHooks({
+          load(url, context, next) {
+            if (/node_modules.(zod|cockatiel|yaml|pino)|src.queue[.]ts/.test(url)) console.error(url)
+            return next(url, context)
+          },
+        })`
+      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(telling)}` }
+      const url = await aStoreFile(folder, [aLetter()])
+      expect(await redrive([...args, '--store', url], { env })).toMatchObject({ err: '', exit: 0 })
+    },
+  )
 
   it('shows its help when it is not told what to do', async () => {
     const { err, exit } = await redrive([])
@@ -105,6 +134,64 @@ describe('redrive', () => {
     )
   })
 
+  it('takes it from the file that REDRIVE_STORE_FILE names', async () => {
+    const named = join(folder, 'store-url')
+    writeFileSync(named, await aStoreFile(folder, [aLetter({ queue: 'from-there' })]))
+    const { out } = await redrive(['list'], { env: { REDRIVE_STORE_FILE: named } })
+    expect(out).toContain('from-there')
+  })
+
+  describe('with a configuration that names secrets which are not here', () => {
+    const cwd = mkdtempSync(join(folder, 'secretless-'))
+    const handlers = `handlers:
+  orders: { http: { url: 'https://a.example', secret: { env: NOT_SET_ANYWHERE } } }
+  mails: { mailbox: { url: { file: not-there } } }
+`
+    const missing = [
+      'handlers.orders.http.secret (redrive.yaml:3): the environment variable NOT_SET_ANYWHERE is not set, or empty',
+      'handlers.mails.mailbox.url (redrive.yaml:4): the file not-there cannot be read, or is empty',
+    ]
+    const letter = aLetter({ queue: 'orders', state: 'parked' })
+    const configured = async (more = ''): Promise<void> => {
+      const url = await aStoreFile(cwd, [letter])
+      writeFileSync(join(cwd, 'redrive.yaml'), `store: ${url}\n${handlers}${more}`)
+    }
+
+    it.each([['list'], ['show', letter.id], ['stats'], ['export'], ['retry', letter.id]])(
+      'runs what needs none of them: %s',
+      async (...args) => {
+        await configured()
+        const { out, err, exit } = await redrive(args, { cwd })
+        expect({ err, exit }).toEqual({ err: '', exit: 0 })
+        expect(out).toContain('orders')
+      },
+    )
+
+    it('has the doctor tell them', async () => {
+      await configured()
+      const { out, err, exit } = await redrive(['doctor'], { cwd })
+      expect({ err, exit }).toEqual({ err: '', exit: 1 })
+      for (const one of missing) expect(out).toContain(`BAD  configuration: ${one}\n`)
+      expect(out).toContain('1 letter read, all sound')
+      expect(out).toContain('2 problems found.')
+    })
+
+    it('starts no worker', async () => {
+      await configured()
+      const { out, err, exit } = await redrive(['work'], { cwd })
+      expect({ out, exit }).toEqual({ out: '', exit: 2 })
+      expect(err).toMatch(/^INVALID_CONFIG: 2 problems in the configuration/)
+      for (const one of missing) expect(err).toContain(one)
+    })
+
+    it('still refuses what is wrong besides', async () => {
+      await configured('maxRetires: 1')
+      const { err, exit } = await redrive(['list'], { cwd })
+      expect(err).toContain('did you mean "maxRetries"?')
+      expect(exit).toBe(2)
+    })
+  })
+
   it('ends quietly when nobody reads on', async () => {
     const url = await aStoreFile(
       folder,
@@ -118,5 +205,17 @@ describe('redrive', () => {
     const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
     expect(err).toBe('')
     expect(out.trim().split('\n').at(-1)).toBe('0')
+  })
+
+  it.skipIf(!existsSync('/dev/full'))('says so when its output could not be written', async () => {
+    const url = await aStoreFile(folder, [aLetter()])
+    const command = `"${process.execPath}" src/cli/main.ts list --json --store "${url}" > /dev/full`
+    const child = spawn('bash', ['-c', command], {
+      env: plainEnv,
+      cwd: join(import.meta.dirname, '../..'),
+    })
+    const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+    expect(err).toContain('UNWRITTEN: the output could not be written to its end')
+    expect(code).toBe(74)
   })
 })

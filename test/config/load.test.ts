@@ -226,6 +226,13 @@ notify:
     expect(problems.join('\n')).toMatch(/HOOK_SECRET[^]*slack-url[^]*PD_KEY/)
   })
 
+  it('names the store when nothing but secrets is missing', () => {
+    const stored = `store: sqlite:a.db\n${text}`
+    const examined = (yaml: string) => examineConfig(sources({ files: { 'redrive.yaml': yaml } }))
+    expect(examined(stored)).toMatchObject({ store: 'sqlite:a.db' })
+    expect(examined(`${stored}\nmaxRetires: 1`)).not.toHaveProperty('store')
+  })
+
   it('takes web addresses only', () => {
     expect(
       problemsOf({ files: { 'redrive.yaml': "notify: { webhook: { url: 'ftp://x' } }" } })[0],

@@ -129,6 +129,22 @@ describe('copyStore of damaged letters', () => {
     })
   })
 
+  it('tells of one whose older version was copied before, and puts aside what can be read', async () => {
+    const target = to()
+    await copyStore(from.store, target, { source })
+    const { at } = letters[1]!.failure
+    const payload = { ...letters[1]!.payload, version: 2 }
+    await from.store.apply([edit(letters[1]!, { at, actor: 'a', guard: 'version' }, { payload })])
+    damage("UPDATE letters SET rest = '{' WHERE id = ?")
+    for (const verifyOnly of [false, true]) {
+      const report = await copyStore(from.store, target, { source, verifyOnly })
+      expect(report).toMatchObject({ ok: false, copied: 0, verdict: { letters: 2 } })
+      expect(report.verdict!.damaged).toMatchObject({ count: 1, first: [{ id: letters[1]!.id }] })
+    }
+    expect(await target.records.get('damaged', letters[1]!.id)).toBeDefined()
+    expect(await target.get([letters[1]!.id])).toEqual([letters[1]])
+  })
+
   it('keeps a sound letter that was copied before the source was damaged', async () => {
     const target = to()
     await copyStore(from.store, target, { source })

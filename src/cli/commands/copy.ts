@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { copyStore, type CopyProgress, type CopyReport } from '../../copy/copy.ts'
+import { lookAtSpool } from '../../connect.ts'
+import type { CopyProgress, CopyReport } from '../../copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
@@ -55,6 +56,7 @@ function mustExist(url: string): void {
 async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
   if (!options.verifyOnly) for (const opened of [source, target]) await mustRest(opened)
   const names = { from: nameOf(source.url), to: nameOf(target.url) }
+  const { copyStore } = await import('../../copy/copy.ts')
   const shown = options.json ? undefined : progressLine(process.stderr, source.clock)
   const stopping = stopOnSignal()
   try {
@@ -75,15 +77,21 @@ async function copy(source: Opened, target: Opened, options: CopyCommandOptions)
   }
 }
 
-/** A letter that changes while it is copied is copied twice at best. */
+/** A letter that changes while it is copied is copied twice at best, and one that waits beside its store not at all. */
 async function mustRest({ store, url, clock }: Opened): Promise<void> {
   const workers = await liveWorkers(store, clock.now())
-  if (workers.length === 0) return
   const names = workers.map(({ name }) => name).slice(0, 3)
-  throw new RedriveError(
-    'INVALID_INPUT',
-    `${counted(workers.length, 'worker')} of ${nameOf(url)} were here within the last minute (${names.join(', ')}): stop them, and copy then`,
-  )
+  if (workers.length > 0)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${counted(workers.length, 'worker')} of ${nameOf(url)} were here a moment ago (${names.join(', ')}): stop them, and copy then`,
+    )
+  const { path, journals } = await lookAtSpool(url)
+  if (journals > 0)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `letters of ${nameOf(url)} wait in its spool (${path}): start a worker of it until they are in the store, stop it, and copy then`,
+    )
 }
 
 function inWords({ doing, letters, of }: CopyProgress): string {

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { systemClock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { runDemo } from '../demo/demo.ts'
 import type { GlobalOptions } from '../open.ts'
 
 /** Never the store of REDRIVE_STORE: a demo has no business there. */
@@ -19,9 +18,10 @@ export function addDemo(program: Command): void {
     .description(`watch a worker deal with failing calls; keeps its letters in ${usualStore}`)
     .option('--seconds <count>', 'end by itself after so many seconds')
     .addHelpText('after', examples)
-    .action((_, self: Command) => {
+    .action(async (_, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { seconds?: string }>()
       const url = options.store ?? usualStore
+      const { runDemo } = await import('../demo/demo.ts')
       return runDemo({
         url,
         json: options.json ?? false,

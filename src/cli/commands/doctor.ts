@@ -14,8 +14,8 @@ Examples:
   redrive doctor --repair          put indexes and counts right (Redis)
   redrive doctor --json | jq .ok
 
-Exits with 0 when the store is sound and with 1 when it is not; what is marked
-"look" does not count.
+Exits with 0 when the store is sound and with 1 when it is not, or when a secret
+that its configuration names is missing; what is marked "look" does not count.
 With --json it prints {"ok", "store", "findings": [{"kind", "what", "text"}]}.`
 
 interface DoctorOptions extends GlobalOptions {
@@ -50,6 +50,7 @@ async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
     ...(options.quick ? [] : await letters(opened)),
     ...(await waiting(opened)),
     ...(await spool(opened)),
+    ...opened.missing.map((text): Finding => ({ kind: 'problem', what: 'configuration', text })),
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)

@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import { toOperationItem } from '../../operation-file/write.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { pages } from '../pages.ts'
 import { counted, json } from '../print.ts'
+import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
 const examples = `
 Examples:
@@ -54,13 +54,14 @@ const pageSize = 200
 
 /** Page by page, so that a large store does not have to fit into memory. */
 async function writeItems(
-  { dlq }: Opened,
+  { store }: Opened,
   filter: LetterFilter,
   write: (text: string) => void,
 ): Promise<number> {
+  const { toOperationItem } = await import('../../operation-file/write.ts')
   const query = { ...filter, order: 'oldest', limit: pageSize, payload: true } as const
   let count = 0
-  for await (const letters of pages((from) => dlq.find({ ...query, ...from })))
+  for await (const letters of pages((from) => store.find({ ...query, ...from })))
     for (const letter of letters) {
       const item = json(toOperationItem(letter), 2).replaceAll('\n', '\n  ')
       write(`${count++ === 0 ? '[' : ','}\n  ${item}`)
@@ -76,6 +77,12 @@ async function replaceFile(
   fill: (write: (text: string) => void) => Promise<number>,
 ): Promise<number> {
   const draft = `${file}.${mark}.tmp`
+  const stopping = stopOnSignal()
+  // At once: the old file is whole, and the store may be slow to answer.
+  stopping.signal.addEventListener('abort', () => {
+    rmSync(draft, { force: true })
+    process.exit(stoppedExit)
+  })
   try {
     const descriptor = openSync(draft, 'wx', 0o600)
     let count: number
@@ -94,6 +101,8 @@ async function replaceFile(
     throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${(error as Error).message}`, {
       cause: error,
     })
+  } finally {
+    stopping.end()
   }
 }
 

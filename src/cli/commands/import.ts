@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { text as readAll } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
-import { importOperationFile } from '../../operation-file/import.ts'
+import type { ImportReport } from '../../operation-file/import.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
 import { counted, json, line } from '../print.ts'
 
@@ -25,9 +25,17 @@ export function addImport(program: Command): void {
     .action(async (file: string, _, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions>()
       const text = file === '-' ? await readAll(process.stdin) : readFile(file)
+      const [{ importOperations }, { readOperationFile }] = await Promise.all([
+        import('../../operation-file/import.ts'),
+        import('../../operation-file/read.ts'),
+      ])
+      const operations = readOperationFile(text)
+      const { letters, problems } = operations
+      // No store is made for a file that has nothing to add.
+      if (letters.length === 0) return print({ added: 0, duplicates: 0, problems }, options)
       return withStore(
         options,
-        async ({ store }) => print(await importOperationFile(store, text), options),
+        async ({ store }) => print(await importOperations(store, operations), options),
         { create: true },
       )
     })
@@ -45,10 +53,7 @@ function readFile(file: string): string {
 
 const maxTold = 20
 
-function print(
-  report: { added: number; duplicates: number; problems: string[] },
-  options: GlobalOptions,
-): void {
+function print(report: ImportReport, options: GlobalOptions): void {
   const { added, duplicates, problems } = report
   if (options.json) process.stdout.write(`${json(report)}\n`)
   else {

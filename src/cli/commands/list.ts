@@ -59,7 +59,7 @@ async function list(opened: Opened, options: ListOptions): Promise<void> {
   }
   let shown = 0
   for (;;) {
-    const { items, cursor } = await opened.dlq.find(query)
+    const { items, cursor } = await opened.store.find(query)
     if (options.json) for (const letter of items) process.stdout.write(`${json(ordered(letter))}\n`)
     else if (items.length > 0) await printTable(opened, items, shown === 0)
     shown += items.length

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { readText } from '../../config/read-text.ts'
 import { systemClock } from '../../clock.ts'
+import { needing } from '../../connect.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { nearest } from '../../nearest.ts'
@@ -81,11 +82,13 @@ function withGraph(command: Command): Command {
 }
 
 async function replay(name: string, options: ReplayCommandOptions): Promise<void> {
-  const [{ replayNode }, { replayFilter }, { checkTopic }] = await Promise.all([
-    import('../../pipeline/replay/replay.ts'),
-    import('../../pipeline/replay/filter.ts'),
-    import('../../pipeline/graph/topics.ts'),
-  ])
+  const [{ replayNode }, { replayFilter }, { checkTopic }] = await onKafka(() =>
+    Promise.all([
+      import('../../pipeline/replay/replay.ts'),
+      import('../../pipeline/replay/filter.ts'),
+      import('../../pipeline/graph/topics.ts'),
+    ]),
+  )
   const { graphs, cluster } = await opened(options)
   const settings = nodeNamed(graphs, name)
   const { limit, rate, to, id, dryRun = false, again = false } = options
@@ -149,7 +152,7 @@ export function summary(
 }
 
 async function status(options: PipelineOptions): Promise<void> {
-  const { Standing } = await import('../../pipeline/metrics/standing.ts')
+  const { Standing } = await onKafka(() => import('../../pipeline/metrics/standing.ts'))
   const { graphs, cluster } = await opened(options)
   const there = new Set(await topicsIn(cluster))
   const ask = async (
@@ -232,14 +235,16 @@ export function standings(rows: readonly StatusRow[], nowMs: number, width: numb
   return [...lines, ...problems]
 }
 
+const onKafka = <T>(load: () => Promise<T>): Promise<T> =>
+  needing('@platformatic/kafka', load, 'command')
+
 async function opened({ config, kafka }: PipelineOptions): Promise<{
   graphs: Graphs
   cluster: Cluster
 }> {
-  const [{ readGraphs }, { Cluster: Made }] = await Promise.all([
-    import('../../pipeline/graph/graph.ts'),
-    import('../../kafka/cluster.ts'),
-  ])
+  const [{ readGraphs }, { Cluster: Made }] = await onKafka(() =>
+    Promise.all([import('../../pipeline/graph/graph.ts'), import('../../kafka/cluster.ts')]),
+  )
   const graphs = readGraphs(textOf(config), config)
   const url = kafka ?? graphs.kafka
   if (url === undefined)
@@ -258,7 +263,8 @@ function textOf(file: string): string {
 }
 
 function nodeNamed({ nodes }: Graphs, wanted: string): NodeSettings {
-  const found = nodes.filter(({ node, name }) => node === wanted || name === wanted)
+  const byId = nodes.filter(({ node }) => node === wanted)
+  const found = byId.length > 0 ? byId : nodes.filter(({ name }) => name === wanted)
   if (found.length === 1) return found[0]!
   if (found.length > 1)
     throw new RedriveError('INVALID_INPUT', `several nodes are called ${wanted}: give the id`)

@@ -48,7 +48,7 @@ async function show(
       `--max-payload is a number of characters, got "${options.maxPayload}"`,
     )
   for (const [index, given] of ids.entries()) {
-    const letter = await opened.dlq.get(await resolveId(opened.store, given))
+    const [letter] = await opened.store.get([await resolveId(opened.store, given)])
     if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${given}`)
     const separator = index === 0 || options.json ? '' : '\n'
     const text = options.json

@@ -4,7 +4,7 @@ import { RedriveError } from '../../errors.ts'
 import { states, type State } from '../../letter/letter.ts'
 import type { Lifetime } from '../../statistics.ts'
 import type { Store } from '../../store.ts'
-import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { withQueue, type GlobalOptions, type OpenedQueue } from '../open.ts'
 import { json, line, lineWidth, paint, table } from '../print.ts'
 import { openScreen } from '../screen.ts'
 import { stateStyle } from '../standing.ts'
@@ -27,11 +27,11 @@ export function addStats(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<StatsOptions>()
-      return withStore(options, (opened) => stats(opened, options))
+      return withQueue(options, (opened) => stats(opened, options))
     })
 }
 
-async function stats(opened: Opened, options: StatsOptions): Promise<void> {
+async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> {
   if (options.watch === undefined)
     return void process.stdout.write(`${await report(opened, options)}\n`)
   const seconds = options.watch === true ? 2 : Number(options.watch)
@@ -42,18 +42,23 @@ async function stats(opened: Opened, options: StatsOptions): Promise<void> {
     )
   const screen = process.stdout.isTTY && !options.json ? openScreen(process.stdout) : undefined
   const ended = new AbortController()
-  process.once('SIGINT', () => ended.abort())
-  while (!ended.signal.aborted) {
-    const text = await report(opened, options)
-    if (screen)
-      screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C ends.`)])
-    else process.stdout.write(`${text}\n`)
-    await sleep(opened.clock, seconds * 1000, ended.signal)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => ended.abort())
+  try {
+    while (!ended.signal.aborted) {
+      const text = await report(opened, options)
+      if (screen)
+        screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C ends.`)])
+      else process.stdout.write(`${text}\n`)
+      await sleep(opened.clock, seconds * 1000, ended.signal)
+    }
+  } finally {
+    // Before an error is told, which would vanish with the picture.
+    screen?.close()
   }
-  screen?.close()
 }
 
-async function report({ store, dlq }: Opened, options: StatsOptions): Promise<string> {
+async function report({ store, dlq }: OpenedQueue, options: StatsOptions): Promise<string> {
   const [statistics, queues] = await Promise.all([dlq.stats(), queueCounts(store)])
   if (options.json) {
     const {

@@ -46,6 +46,15 @@ describe('config check', () => {
     expectToFit(out)
   })
 
+  it('shows no password of a store with several hosts, and no token of those who are told', async () => {
+    const text = `store: redis://app:hunter2@a:6379,b:6379/0\nnotify: { webhook: { url: 'https://x.example.com/?token=hunter2' } }`
+    const cwd = folderWith({ 'redrive.yaml': text })
+    const { out, exit } = await redrive(['config', 'check', '--json'], { cwd })
+    expect(exit).toBe(0)
+    expect(out).toContain('redis://a:6379,b:6379/0')
+    expect(out).not.toContain('hunter2')
+  })
+
   it('prints the same for programs', async () => {
     const cwd = folderWith({ 'my.yaml': sound, token: 'Bearer hunter2' })
     const { out, exit } = await redrive(['config', 'check', 'my.yaml', '--json'], { cwd, env })

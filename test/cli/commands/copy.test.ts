@@ -7,8 +7,10 @@ import { describe, expect, it } from 'vitest'
 import { summary } from '../../../src/cli/commands/copy.ts'
 import { nameOf } from '../../../src/cli/open.ts'
 import { systemClock } from '../../../src/clock.ts'
+import { spoolPathOf } from '../../../src/connect.ts'
 import type { CopyReport } from '../../../src/copy/copy.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
+import { journal } from '../../../src/stores/spool/journal.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
@@ -49,12 +51,15 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     expect(out).toContain(`letter ${letter.id}: missing in the target`)
   })
 
-  it('refuses while workers are about', async () => {
+  it.each([
+    ['checks in often', 0, 5000],
+    ['checks in every ten minutes', 300_000, 600_000],
+  ])('refuses while a worker is about that %s', async (_, agoMs, sweepMs) => {
     const from = await aStoreFile(folder, [aLetter()])
     const store = sqliteStore({ path: from.slice('sqlite:'.length) })
     await store.open()
-    const seenAt = toTimestamp(systemClock.now())
-    await store.records.put('worker', 'busy', { queues: ['orders'], seenAt })
+    const seenAt = toTimestamp(systemClock.now() - agoMs)
+    await store.records.put('worker', 'busy', { queues: ['orders'], seenAt, sweepMs })
     await store.close()
     const to = newStore()
     const { err, exit } = await redrive(['copy', from, to])
@@ -62,6 +67,19 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     expect(err).toContain('busy')
     expect(err).toContain('stop them')
     expect((await redrive(['list', '--store', to, '--json'])).out).toBe('')
+  })
+
+  it('refuses while letters wait in the spool of a store', async () => {
+    const from = await aStoreFile(folder, [aLetter()])
+    const path = spoolPathOf(from)
+    const spool = journal({ path, maxBytes: 2 ** 20, clock: systemClock, tell: () => {} })
+    await spool.open()
+    await spool.append([aLetter()])
+    await spool.close()
+    const to = newStore()
+    const { out, err, exit } = await redrive(['copy', from, to])
+    expect({ out, exit }).toEqual({ out: '', exit: 2 })
+    expect(err).toContain(`wait in its spool (${path})`)
   })
 
   it.each([

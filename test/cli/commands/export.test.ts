@@ -45,6 +45,31 @@ describe('export', () => {
     expect(err).toMatch(/^INVALID_INPUT: cannot write .*out\.json/)
     expect(exit).toBe(2)
   })
+
+  it.each(['SIGINT', 'SIGTERM'])('leaves nothing of its own behind at %s', async (signal) => {
+    const many = Array.from({ length: 2000 }, () => aLetter())
+    const url = await aStoreFile(folder, many)
+    const file = join(folder, `${signal}.json`)
+    writeFileSync(file, 'the old one')
+    // The signal comes when the draft has just been made.
+    const interrupted = `
+      import fs from 'node:fs'
+      import { syncBuiltinESMExports } from 'node:module'
+      const { openSync } = fs
+      fs.openSync = (path, ...rest) => {
+        const descriptor = openSync(path, ...rest)
+        if (String(path).endsWith('.tmp')) process.kill(process.pid, '${signal}')
+        return descriptor
+      }
+      syncBuiltinESMExports()`
+    const env = {
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
+    }
+    const { out, exit } = await redrive(['export', file, '--store', url], { env })
+    expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
+    expect(readFileSync(file, 'utf8')).toBe('the old one')
+    expect({ out, exit }).toEqual({ out: '', exit: 130 })
+  })
 })
 
 describe('import', () => {
@@ -72,13 +97,15 @@ describe('import', () => {
   it.each([
     ['[{"id":"cut', 'INVALID_INPUT: not an operation file: it is not JSON, or its end is missing'],
     ['', 'INVALID_INPUT: not an operation file: it is empty'],
-  ])('refuses what is not whole', async (input, message) => {
+    ['[{"id":"dlq_1"}]', 'item 0: enqueuedAt: '],
+  ])('makes no store for what is not whole: %s', async (input, message) => {
     const { err, exit } = await redrive(
       ['import', '-', '--store', `sqlite:${join(folder, 'unmade.db')}`],
       { input },
     )
     expect(err).toContain(message)
     expect(exit).toBe(2)
+    expect(readdirSync(folder)).not.toContain('unmade.db')
   })
 
   it('refuses a file that is not there', async () => {

@@ -10,8 +10,11 @@ import { systemClock } from '../../../src/clock.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { verifySignature } from '../../../src/signature.ts'
+import { redisPlace } from '../../servers/places.ts'
+import { backend } from '../../servers/servers.ts'
 import { aFolder, plainEnv, redrive } from '../run-cli.ts'
 
+const redis = backend('redis')
 const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 const root = aFolder()
 let folders = 0
@@ -160,6 +163,25 @@ describe('work', () => {
     child.kill('SIGTERM')
     expect(await exited).toEqual([0, null])
   })
+
+  it.skipIf(redis.missing)(
+    `ends once it is asked to, though it held a mailbox open${redis.missing ? ` (${redis.missing})` : ''}`,
+    async () => {
+      const { cwd, store } = aWorkFolder()
+      const place = redisPlace(redis.url)
+      const url = `${redis.url}/?prefix=${place.name}#orders`
+      writeFileSync(
+        join(cwd, 'redrive.yaml'),
+        JSON.stringify({ store, handlers: { a: { mailbox: { url } } } }),
+      )
+      await enqueue(store, [['a', 1]])
+      const { child, logged, exited } = worker(cwd)
+      await logged('letter resolved')
+      child.kill('SIGTERM')
+      expect(await exited).toEqual([0, null])
+      await place.clear()
+    },
+  )
 
   it.each<[string, string, number, string]>([
     [
