@@ -1,5 +1,5 @@
 // Installs, starts and stops the servers of the table.
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { install } from './install.ts'
 import { dataHome, freePort, isAlive, signal, until } from './machine.ts'
@@ -26,19 +26,18 @@ export function choose(names: readonly string[]): Server[] {
   return servers.filter(wanted)
 }
 
-async function givePorts(chosen: readonly Server[]): Promise<Map<string, number[]>> {
+/** Gives free ports to one server after the other, none of them twice. */
+function portGiver(): (server: Server) => Promise<number[]> {
   const taken = new Set(Object.values(readState()).flatMap((running) => running.ports))
-  const given = new Map<string, number[]>()
-  for (const server of chosen) {
+  return async (server) => {
     const ports: number[] = []
     for (const wished of server.ports) {
       const port = await freePort(wished, taken)
       taken.add(port)
       ports.push(port)
     }
-    given.set(server.name, ports)
+    return ports
   }
-  return given
 }
 
 const answers = (server: Server, ports: readonly number[]): Promise<boolean> =>
@@ -61,11 +60,17 @@ async function startOne(server: Server, room: Room): Promise<string> {
     await until(`${server.name} did not answer`, ready, server.seconds)
   } catch (error) {
     await stopOne(server)
-    throw new Error(`${(error as Error).message}; see ${log}`, { cause: error })
+    throw new Error(`${(error as Error).message}; see ${log}${lastWords(log)}`, { cause: error })
   }
   const url = server.url(ports)
   updateState(server.name, { ports, processes, log, url })
   return url
+}
+
+/** The end of a log: it may be on a machine that is gone when somebody asks why. */
+function lastWords(log: string): string {
+  const lines = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-8)
+  return lines.map((line) => `\n  ${line}`).join('')
 }
 
 async function isUp(server: Server, running: Running | undefined): Promise<boolean> {
@@ -81,7 +86,9 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
     for (const server of chosen) if (!(await isUp(server, before[server.name]))) down.push(server)
     const lacking = install(down)
     for (const server of down) await stopOne(server)
-    const ports = await givePorts(down)
+    const givePorts = portGiver()
+    const ports = new Map<string, number[]>()
+    for (const server of down) ports.set(server.name, await givePorts(server))
     const data = dataHome()
     const outcomes = new Map<string, Promise<Outcome>>()
     const begin = async (server: Server): Promise<Outcome> => {
@@ -101,7 +108,12 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
         portsOf: (other) => readState()[other]!.ports,
       }
       try {
-        return { name, url: await startOne(server, room), started: true }
+        const url = await startOne(server, room).catch(async (error: Error) => {
+          // A port that was free may be taken by now, and a busy machine be slow once.
+          console.log(`${error.message}\nStarting ${name} once more …`)
+          return startOne(server, { ...room, ports: await givePorts(server) })
+        })
+        return { name, url, started: true }
       } catch (error) {
         return { name, missing: (error as Error).message }
       }

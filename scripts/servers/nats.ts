@@ -16,6 +16,10 @@ export async function askNats(monitor: number, path: string): Promise<unknown> {
   return answer.json()
 }
 
+/** Its clients' port opens after the one for questions. */
+export const isNatsReady = async (monitor: number): Promise<boolean> =>
+  ((await askNats(monitor, 'healthz')) as { status: string }).status === 'ok'
+
 export const lacksNats = (): string | undefined =>
   findProgram('nats-server') ? undefined : 'nats-server is not installed'
 
@@ -30,8 +34,7 @@ export const nats: Server = {
   lacks: lacksNats,
   start: ({ folder, log, ports }) => [launch(natsCommand(ports, folder), log)],
   stopSignal: 'SIGTERM',
-  ready: async ([, monitor]) =>
-    ((await askNats(monitor!, 'healthz')) as { status: string }).status === 'ok',
+  ready: ([, monitor]) => isNatsReady(monitor!),
   seconds: 20,
   url: ([port]) => natsUrl(port!),
 }

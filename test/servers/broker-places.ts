@@ -3,6 +3,8 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { Admin } from '@platformatic/kafka'
 import amqplib from 'amqplib'
+import { expect, vi } from 'vitest'
+import { isRefusal } from '../../src/kafka/trouble.ts'
 import type { Place } from './places.ts'
 import { freshName } from './servers.ts'
 
@@ -67,4 +69,21 @@ export function kafkaPlace(url: string): Place {
     }
   }
   return { name, clear }
+}
+
+/** Makes topics, and waits until the broker shows them. What it made too late for the client, the client asks for again. */
+export async function makeTopics(
+  admin: Admin,
+  topics: string[],
+  partitions = 1,
+  configs: { name: string; value: string }[] = [],
+): Promise<void> {
+  try {
+    await admin.createTopics({ topics, partitions, replicas: 1, configs })
+  } catch (error) {
+    if (!isRefusal(error, 'TOPIC_ALREADY_EXISTS')) throw error
+  }
+  const areThere = async (): Promise<void> =>
+    expect(await admin.listTopics()).toEqual(expect.arrayContaining(topics))
+  await vi.waitFor(areThere, { timeout: 20_000 })
 }

@@ -9,7 +9,7 @@ import {
 } from '@platformatic/kafka'
 import amqplib from 'amqplib'
 import { describe, expect, it } from 'vitest'
-import { kafkaPlace, natsPlace, rabbitmqPlace } from './broker-places.ts'
+import { kafkaPlace, makeTopics, natsPlace, rabbitmqPlace } from './broker-places.ts'
 import { backend } from './servers.ts'
 
 const rabbitmq = backend('rabbitmq')
@@ -89,7 +89,7 @@ describe.skipIf(kafka.missing)('Kafka', () => {
     const settings = { clientId: mine.name, bootstrapBrokers: kafka.url.split(',') }
     const admin = new Admin(settings)
     const topic = `${mine.name}.a`
-    await admin.createTopics({ topics: [topic, other.name], partitions: 1, replicas: 1 })
+    await makeTopics(admin, [topic, other.name])
     const producer = new Producer({ ...settings, serializers: stringSerializers })
     const messages = ['one', 'two'].map((value) => ({ topic, value, headers: { kind: 'letter' } }))
     await producer.send({ messages })

@@ -10,7 +10,13 @@ import {
   lacksKafka,
   type KafkaSettings,
 } from '../../scripts/servers/kafka.ts'
-import { askNats, lacksNats, natsCommand, natsUrl } from '../../scripts/servers/nats.ts'
+import {
+  askNats,
+  isNatsReady,
+  lacksNats,
+  natsCommand,
+  natsUrl,
+} from '../../scripts/servers/nats.ts'
 import {
   createDatabase,
   lacksPostgres,
@@ -112,7 +118,7 @@ export function privateNats(): Promise<PrivateServer> {
     command: natsCommand,
     isOurs: async ([, monitor], folder) => {
       const { config } = (await askNats(monitor!, 'jsz')) as { config: { store_dir: string } }
-      return config.store_dir === join(folder, 'jetstream')
+      return config.store_dir === join(folder, 'jetstream') && isNatsReady(monitor!)
     },
     url: natsUrl,
     signals: inOrder,
