@@ -2,8 +2,9 @@ import { Admin, type listTransactionsV1 } from '@platformatic/kafka'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
-import { Fetcher } from '../../src/kafka/fetcher.ts'
+import { readerOf } from '../../src/kafka/fetcher.ts'
 import { Group, type Position } from '../../src/kafka/group.ts'
+import { readAll } from '../../src/kafka/read-all.ts'
 import type { Outgoing } from '../../src/kafka/sender.ts'
 import { Transactor, type Offsets } from '../../src/kafka/transactor.ts'
 import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
@@ -46,22 +47,17 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     return { topic, written, ...(partition === undefined ? {} : { partition }) }
   }
 
-  /** What a reader sees that waits for the end of transactions. */
+  /** What a reader sees that waits for the end of transactions, which the broker marks a moment after it has answered. */
   const seen = async (topic: string, partition = 0): Promise<string[]> => {
-    const fetcher = new Fetcher({
-      cluster: clusterAt(url),
-      groupId: place.name,
-      trouble: ignore,
-      well: ignore,
-    })
+    const cluster = clusterAt(url)
+    const fetcher = readerOf(cluster)
+    const at = { topic, partition }
     try {
+      const [bounds] = await fetcher.bounds([at])
       const texts: string[] = []
-      for (let from = 0; ;) {
-        const { records, to } = await fetcher.read({ topic, partition }, from)
+      for await (const { records } of readAll(cluster, fetcher, at, bounds!.first, bounds!.next))
         texts.push(...records.map(({ value }) => value.toString()))
-        if (to === from) return texts
-        from = to
-      }
+      return texts
     } finally {
       await fetcher.close()
     }
