@@ -27,11 +27,12 @@ export type Batch = [nowMs: number, calls: SentCall[], bytes?: Uint8Array]
 /** A call on its way, with how many of the bytes are its own. */
 export type SentCall = [number: number, verb: PropertyKey, ask: unknown, bytes?: number]
 
-export type Answer = [number: number, value: unknown, trouble?: Trouble]
-
 /** What the thread says. What need not be said is left out, so that it crosses fast. */
 export interface Report {
-  answers: Answer[]
+  /** The number of a call and its answer, then those of the next: one list crosses faster than many. */
+  answers: unknown[]
+  /** Calls that failed, by number. */
+  troubles?: [number: number, trouble: Trouble][]
   /** It ends no batch: more follows, or it is the late answer to what takes long. Without it the next batch may come, or the file is closed. */
   aside?: true
   /** How long it took to commit, where something was written and flushed. */

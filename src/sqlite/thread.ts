@@ -163,11 +163,11 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     if (!report.aside) this.#batches -= 1
     if (report.commitMs !== undefined) this.#commitMs = [this.#commitMs[1], report.commitMs]
     this.#options.hear(report)
-    for (const [number, value, trouble] of report.answers) {
-      const waiting = this.#over(number)
-      if (trouble) waiting?.reject(new RedriveError(trouble.code, trouble.message))
-      else waiting?.resolve(value as never)
-    }
+    const { answers, troubles = [] } = report
+    for (let at = 0; at < answers.length; at += 2)
+      this.#over(answers[at] as number)?.resolve(answers[at + 1] as never)
+    for (const [number, { code, message }] of troubles)
+      this.#over(number)?.reject(new RedriveError(code, message))
     this.#send()
     this.#rest()
   }

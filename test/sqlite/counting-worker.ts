@@ -19,14 +19,14 @@ class Counting implements Keeper {
     this.unflushed ||= waiting.length > 0
     const answers = calls.filter(([, verb]) => verb === 'size')
     this.#report({
-      answers: answers.map(([number]) => [number, calls.length]),
+      answers: answers.flatMap(([number]) => [number, calls.length]),
       commitMs: this.#commitMs,
     })
   }
 
   flush(): void {
     this.unflushed = false
-    const answers = this.#waiting.splice(0).map((number): [number, string] => [number, 'flushed'])
+    const answers = this.#waiting.splice(0).flatMap((number) => [number, 'flushed'])
     this.#report({ answers, aside: true })
   }
 

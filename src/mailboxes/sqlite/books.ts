@@ -39,6 +39,11 @@ export function openBooks(path: string): Books {
   }
 }
 
+/** The last number that was given out. */
+export function lastOf(books: Books): number {
+  return (books.n ??= Number(books.db.get('SELECT n FROM counter')![0]))
+}
+
 /** Forgets what may no longer be true, after a rollback. */
 export function forgetAll(books: Books): void {
   books.swept.clear()

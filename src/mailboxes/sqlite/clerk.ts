@@ -1,11 +1,11 @@
 import { systemClock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Database } from '../../sqlite/database.ts'
-import type { Answer } from '../../sqlite/protocol.ts'
 import { breaksConnection, troubleOf, type Tenant } from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import type { Call, Report, Verb } from './protocol.ts'
-import { hasNothing, reads, sweep, writes } from './verbs.ts'
+import { sweep } from './expiring.ts'
+import { hasNothing, reads, writes } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */
 const longWaitMs = 1000
@@ -71,23 +71,23 @@ export class Clerk {
       if (this.#books) forgetAll(this.#books)
       if (breaksConnection(error)) this.close()
       const trouble = troubleOf(error, this.#path, tenant)
-      return { answers: calls.map(([number]) => [number, null, trouble]) }
+      return { answers: [], troubles: calls.map(([number]) => [number, trouble]) }
     }
   }
 
   #carryOut(books: Books, calls: Call[]): Pick<Report, 'answers' | 'commitMs'> {
-    const answers: Answer[] = []
+    const answers: unknown[] = []
     books.expired.clear()
     // Whoever waits looks again and again, and must not take the lock each time.
     const looks = calls.every((call) => isRead(call) || hasNothing(books, call))
     const written = looks ? {} : this.#write(books, calls, answers)
     for (const [number, verb, ask] of calls)
-      if (looks || !(verb in writes)) answers.push([number, reads[verb]!(books, ask as never)])
+      if (looks || !(verb in writes)) answers.push(number, reads[verb]!(books, ask as never))
     return { answers, ...written }
   }
 
   /** Answers how long it took to get what has to be on disk there. */
-  #write(books: Books, calls: Call[], answers: Answer[]): Pick<Report, 'commitMs'> {
+  #write(books: Books, calls: Call[], answers: unknown[]): Pick<Report, 'commitMs'> {
     const askedMs = systemClock.mono()
     const toDisk = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
     if (toDisk || askedMs >= this.#checkAtMs) this.#checkPlace(books)
@@ -96,8 +96,10 @@ export class Clerk {
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
       sweep(books, calls)
-      for (const [number, verb, ask, bytes] of calls)
-        if (writes[verb]) answers.push([number, writes[verb](books, ask as never, bytes)])
+      for (const run of runsOf(calls)) {
+        const values = writes[run[0]![1]]?.(books, run as never) ?? []
+        for (const [at, value] of values.entries()) answers.push(run[at]![0], value)
+      }
       if (books.n !== undefined)
         books.db.run('UPDATE counter SET n = ? WHERE n < ?', books.n, books.n)
     })
@@ -122,6 +124,14 @@ export class Clerk {
     const misplaced = db.place.problem()
     if (misplaced !== undefined) throw new RedriveError(tenant.unavailable, misplaced)
     this.#checkAtMs = systemClock.mono() + betweenChecksMs
+  }
+}
+
+/** Calls of one verb that stand one behind the other. */
+function* runsOf(calls: Call[]): Generator<Call[]> {
+  for (let from = 0, end = 0; from < calls.length; from = end) {
+    while (end < calls.length && calls[end]![1] === calls[from]![1]) end += 1
+    yield calls.slice(from, end)
   }
 }
 

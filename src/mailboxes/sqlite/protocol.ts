@@ -53,6 +53,7 @@ export interface Verbs {
 export type Verb = keyof Verbs
 
 export type Call = CallOf<Verbs>
+export type CallFor<V extends Verb> = Extract<Call, [number, V, ...unknown[]]>
 
 /** What became of a batch. All its writes are one transaction. */
 export interface Report extends AnyReport {

@@ -1,69 +1,45 @@
 import type { MailboxHealth } from '../../mailbox.ts'
-import type { SqlValue } from '../../sqlite/database.ts'
 import { maxSlots } from '../receiving.ts'
-import type { Books } from './books.ts'
-import type { Call, Kept, Taken, Verb, Verbs } from './protocol.ts'
+import { acknowledge, holds } from './acknowledging.ts'
+import { lastOf, type Books } from './books.ts'
+import { overdue } from './expiring.ts'
+import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
+import { send } from './sending.ts'
 
-type Work<V extends Verb> = (
-  books: Books,
-  ask: Verbs[V]['ask'],
-  bytes?: Uint8Array,
-) => Verbs[V]['answer']
+type Work<V extends Verb> = (books: Books, ask: Verbs[V]['ask']) => Verbs[V]['answer']
 type Works = { [V in Verb]?: Work<V> }
+/** Calls of one verb that stand one behind the other are done together. */
+type Writing<V extends Verb> = (books: Books, calls: readonly CallFor<V>[]) => Verbs[V]['answer'][]
+type Writes = { [V in Verb]?: Writing<V> }
 
-/** Messages that one transaction takes out because they were kept too long, or puts back because they lapsed. */
-const maxSwept = 200
-/** What was kept too long is delivered to nobody, and need not be gone at once. */
-const betweenSweepsMs = 50
+/** Messages that one transaction puts back because they lapsed. */
+const maxBack = 200
 /** Bodies that go to the receivers in one batch, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
 /** Larger ones than a whole look has room for are read one by one. */
 const maxSmallBytes = Math.floor(maxTakenBytes / maxSlots)
 
-/** A message that somebody works on is his until his receipt lapses, however old it is. */
-const overdue = 'mailbox = ? AND expires_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
 const fresh = '(expires_at IS NULL OR expires_at > ?)'
-const holds = 'mailbox = ? AND seq = ? AND held = 1 AND deliveries = ? AND hidden_until > ?'
 
-const insertMessage = `INSERT INTO messages
-  (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at, expires_at)
-  VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?) ON CONFLICT (mailbox, id) DO NOTHING`
-const deleteHeld = `DELETE FROM messages WHERE ${holds}`
 const giveBack = `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, released = released + ?,
   place = ifnull(?, place) WHERE ${holds}`
 const holdLonger = `UPDATE messages SET hidden_until = max(hidden_until, ?) WHERE ${holds}`
 
+function each<V extends Verb>(one: Work<V>): Writing<V> {
+  return (books, calls) => calls.map(([, , ask]) => one(books, ask))
+}
+
 /** What changes the file. Each runs inside the transaction of its batch. */
-export const writes: Works = {
-  open({ db }, name) {
+export const writes: Writes = {
+  send,
+  acknowledge,
+
+  open: each(({ db }, name) => {
     db.run('INSERT INTO mailboxes (name) VALUES (?) ON CONFLICT DO NOTHING', name)
     return Number(db.get('SELECT id FROM mailboxes WHERE name = ?', name)![0])
-  },
+  }),
 
-  send(books, [mailbox, id, about, delayMs, retentionMs], bytes) {
-    const { db, nowMs } = books
-    const seq = lastOf(books) + 1
-    const add = (): number =>
-      db.run(
-        insertMessage,
-        seq,
-        mailbox,
-        id,
-        seq,
-        delayMs > 0 ? nowMs + delayMs : null,
-        nowMs,
-        retentionMs > 0 ? nowMs + retentionMs : null,
-      )
-    // One of the same id that was kept too long is as good as gone.
-    const added = add() > 0 || (expire(books, mailbox, overdueId, id) > 0 && add() > 0)
-    if (!added) return null
-    books.n = seq
-    books.filled.add(mailbox)
-    db.run('INSERT INTO bodies VALUES (?, ?, ?)', seq, about, bytes!)
-    return null
-  },
-
-  take(books, [mailbox, slots]) {
+  take: each((books, [mailbox, slots]) => {
     putBackLapsed(books, mailbox)
     const found = firstOf(books, mailbox, slots.length)
     for (let from = 0, end = 0; from < found.length; from = end) {
@@ -74,15 +50,9 @@ export const writes: Works = {
     return found.length > 0
       ? { found: found.map(({ kept }) => kept) }
       : { found: [], ...nextOf(books, mailbox) }
-  },
+  }),
 
-  acknowledge({ db, nowMs }, held) {
-    if (db.run(deleteHeld, ...held, nowMs) === 0) return false
-    db.run('DELETE FROM bodies WHERE seq = ?', held[1])
-    return true
-  },
-
-  nack(books, [mailbox, seq, deliveries, delayMs, failed, tail]) {
+  nack: each((books, [mailbox, seq, deliveries, delayMs, failed, tail]) => {
     const { db, nowMs } = books
     const given = db.run(
       giveBack,
@@ -101,16 +71,16 @@ export const writes: Works = {
     books.swept.delete(mailbox)
     if (tail) books.n = lastOf(books) + 1
     return true
-  },
+  }),
 
-  extend({ db, nowMs }, [mailbox, seq, deliveries, ms]) {
+  extend: each(({ db, nowMs }, [mailbox, seq, deliveries, ms]) => {
     return db.run(holdLonger, nowMs + ms, mailbox, seq, deliveries, nowMs) > 0
-  },
+  }),
 
-  purge({ db }, [mailbox]) {
+  purge: each(({ db }, [mailbox]) => {
     db.run('DELETE FROM bodies WHERE seq IN (SELECT seq FROM messages WHERE mailbox = ?)', mailbox)
     return db.run('DELETE FROM messages WHERE mailbox = ?', mailbox)
-  },
+  }),
 }
 
 /** What only looks. */
@@ -185,11 +155,6 @@ function hide({ db, nowMs }: Books, mailbox: number, found: First[], untilMs: nu
   db.run(hideThem, untilMs, nowMs, mailbox, nowMs, first, last)
 }
 
-/** The last number that was given out. */
-function lastOf(books: Books): number {
-  return (books.n ??= Number(books.db.get('SELECT n FROM counter')![0]))
-}
-
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
 export function hasNothing({ db, nowMs, filled }: Books, [, verb, ask]: Call): boolean {
   if (verb !== 'take' || filled.has(ask[0])) return false
@@ -201,35 +166,11 @@ const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND h
   OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
   OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`
 
-/** Removes some of what was kept too long, from every mailbox that the calls are about. Once all of it is gone, time has to go on before it looks for more. */
-export function sweep(books: Books, calls: Call[]): void {
-  const mailboxes = new Set(calls.flatMap(([, , ask]) => (typeof ask === 'string' ? [] : ask[0])))
-  for (const mailbox of mailboxes) {
-    const sweptMs = books.swept.get(mailbox) ?? -Infinity
-    if (sweptMs <= books.nowMs && books.nowMs < sweptMs + betweenSweepsMs) continue
-    if (expire(books, mailbox, anyOverdue) < maxSwept) books.swept.set(mailbox, books.nowMs)
-  }
-}
-
-const anyOverdue = `SELECT seq FROM messages WHERE ${overdue} LIMIT ${maxSwept}`
-const overdueId = `SELECT seq FROM messages WHERE ${overdue} AND id = ?`
-
-function expire(books: Books, mailbox: number, which: string, ...values: SqlValue[]): number {
-  const { db, nowMs, expired } = books
-  const gone = db.all(which, mailbox, nowMs, nowMs, ...values)
-  for (const [seq] of gone) {
-    db.run('DELETE FROM messages WHERE mailbox = ? AND seq = ?', mailbox, seq!)
-    db.run('DELETE FROM bodies WHERE seq = ?', seq!)
-  }
-  if (gone.length > 0) expired.set(mailbox, (expired.get(mailbox) ?? 0) + gone.length)
-  return gone.length
-}
-
 /** What was delayed, or held by somebody who did not come back, goes behind what waits. */
 function putBackLapsed(books: Books, mailbox: number): void {
   const { db, nowMs } = books
   const lapsed = db.all(
-    `SELECT seq FROM messages WHERE mailbox = ? AND hidden_until <= ? ORDER BY hidden_until, place LIMIT ${maxSwept}`,
+    `SELECT seq FROM messages WHERE mailbox = ? AND hidden_until <= ? ORDER BY hidden_until, place LIMIT ${maxBack}`,
     mailbox,
     nowMs,
   )

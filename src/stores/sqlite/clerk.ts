@@ -1,5 +1,4 @@
 import { systemClock } from '../../clock.ts'
-import type { Answer } from '../../sqlite/protocol.ts'
 import {
   breaksConnection,
   concernsAll,
@@ -145,16 +144,18 @@ export class Clerk {
   }
 
   #tell(calls: Call[], results: Done[], done: boolean): void {
-    const answers: Answer[] = []
+    const answers: unknown[] = []
+    const troubles: Report['troubles'] = []
     for (const [at, call] of calls.entries()) {
       const result = results[at]!
       if ('steps' in result) this.#jobs.push({ call, steps: result.steps })
       else if ('error' in result)
-        answers.push([call[0], null, troubleOf(result.error, this.#options.path, tenant)])
-      else answers.push([call[0], result.value])
+        troubles.push([call[0], troubleOf(result.error, this.#options.path, tenant)])
+      else answers.push(call[0], result.value)
     }
-    if (!done && answers.length === 0) return
+    if (!done && answers.length + troubles.length === 0) return
     const report: Report = { answers }
+    if (troubles.length > 0) report.troubles = troubles
     if (!done) report.aside = true
     if (this.#books?.woke) report.woke = true
     if (this.#books) this.#books.woke = false

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { join } from 'node:path'
 import { Clerk } from '../../../src/stores/sqlite/clerk.ts'
 import { pack } from '../../../src/kept/pack.ts'
-import type { Answer } from '../../../src/sqlite/protocol.ts'
 import type { Call, Report } from '../../../src/stores/sqlite/protocol.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
@@ -34,7 +33,12 @@ describe('Clerk', () => {
     'find',
     { filter: { text: 'nowhere' }, order: 'oldest', limit: 50, whole: false },
   ]
-  const answers = (): Answer[] => reports.splice(0).flatMap((report) => report.answers)
+  /** By the number of the call. */
+  const answers = (): [unknown, unknown][] =>
+    reports
+      .splice(0)
+      .flatMap((report) => report.answers)
+      .flatMap((one, at, all) => (at % 2 === 0 ? [[one, all[at + 1]]] : []))
 
   it('answers writes first and reads after them, and says once that the batch is done', () => {
     clerk.run(0, [[1, 'tally', { by: 'state', filter: {} }], add(2), add(3)])
