@@ -23,6 +23,8 @@ export interface Books {
   readonly expired: Map<number, number>
   /** The time at which nothing was left in a mailbox that was kept too long. */
   readonly swept: Map<number, number>
+  /** Behind which message the next look for such goes on, by mailbox. */
+  readonly sweepFrom: Map<number, number>
   /** Mailboxes that were given something since one who took found too little in them. */
   readonly filled: Set<number>
 }
@@ -35,6 +37,7 @@ export function openBooks(path: string): Books {
     n: undefined,
     expired: new Map(),
     swept: new Map(),
+    sweepFrom: new Map(),
     filled: new Set(),
   }
 }

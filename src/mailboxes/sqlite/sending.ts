@@ -1,6 +1,6 @@
 import type { SqlValue } from '../../sqlite/database.ts'
 import { lastOf, type Books } from './books.ts'
-import { expire, overdueId } from './expiring.ts'
+import { expireId } from './expiring.ts'
 import type { CallFor } from './protocol.ts'
 
 type Send = CallFor<'send'>
@@ -50,7 +50,7 @@ function add(books: Books, [, , ask, bytes]: Send): void {
   const seq = lastOf(books) + 1
   const insert = (): boolean => db.run(oneMessage, ...cellsOf(books, ask, seq)) > 0
   // One of the same id that was kept too long is as good as gone.
-  const added = insert() || (expire(books, mailbox, overdueId, id) > 0 && insert())
+  const added = insert() || (expireId(books, mailbox, id) && insert())
   if (!added) return
   books.n = seq
   books.filled.add(mailbox)

@@ -2,7 +2,7 @@ import type { MailboxHealth } from '../../mailbox.ts'
 import { maxSlots } from '../receiving.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
-import { overdue } from './expiring.ts'
+import { hasOverdue } from './expiring.ts'
 import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
 import { send } from './sending.ts'
 
@@ -89,9 +89,7 @@ export const reads: Works = {
   take: (books, [mailbox]) => ({ found: [], ...nextOf(books, mailbox) }),
 
   count({ db, nowMs }, [mailbox]) {
-    const all = db.get('SELECT count(*) FROM messages WHERE mailbox = ?', mailbox)!
-    const gone = db.get(`SELECT count(*) FROM messages WHERE ${overdue}`, mailbox, nowMs, nowMs)!
-    return Number(all[0]) - Number(gone[0])
+    return Number(db.get(countOf, mailbox, nowMs, nowMs)![0])
   },
 
   browse({ db, nowMs }, [mailbox, after, limit]) {
@@ -120,8 +118,10 @@ const columns =
   'm.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at'
 const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 
-const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ?
-  AND (${fresh} OR (m.held = 1 AND m.hidden_until > ?)) ORDER BY m.seq LIMIT ?`
+/** A message that somebody works on is his until his receipt lapses, however old it is. */
+const isThere = `(${fresh} OR (held = 1 AND hidden_until > ?))`
+const countOf = `SELECT count(*) FROM messages WHERE mailbox = ? AND ${isThere}`
+const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ? AND ${isThere} ORDER BY m.seq LIMIT ?`
 // As they will be delivered, without large bodies. SQLite would prepare a statement with a bare value for its limit anew each time.
 const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL),
   m.released, m.failures, m.enqueued_at, ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
@@ -156,15 +156,16 @@ function hide({ db, nowMs }: Books, mailbox: number, found: First[], untilMs: nu
 }
 
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
-export function hasNothing({ db, nowMs, filled }: Books, [, verb, ask]: Call): boolean {
+export function hasNothing(books: Books, [, verb, ask]: Call): boolean {
+  const { db, nowMs, filled } = books
   if (verb !== 'take' || filled.has(ask[0])) return false
   const [mailbox] = ask
-  return db.get(something, mailbox, mailbox, nowMs, mailbox, nowMs, nowMs)![0] === 0
+  if (db.get(something, mailbox, mailbox, nowMs)![0] === 1) return false
+  return !hasOverdue(books, mailbox)
 }
 
 const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)
-  OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)
-  OR EXISTS (SELECT 1 FROM messages WHERE ${overdue})`
+  OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)`
 
 /** What was delayed, or held by somebody who did not come back, goes behind what waits. */
 function putBackLapsed(books: Books, mailbox: number): void {
