@@ -43,6 +43,7 @@ const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
  */
 export function uuidMaker(now: () => number, fill: (bytes: Uint8Array) => void): () => string {
   let lastMs = -1
+  let time = ''
   let high = 0 // 12 bits, the rand_a field
   let middle = 0 // 30 bits, the front of rand_b
   const pool = new Uint8Array(1024)
@@ -55,26 +56,30 @@ export function uuidMaker(now: () => number, fill: (bytes: Uint8Array) => void):
     used += count
     return used - count
   }
+  const at = (ms: number): void => {
+    const digits = ms.toString(16).padStart(12, '0')
+    lastMs = ms
+    time = `${digits.slice(0, 8)}-${digits.slice(8)}`
+  }
   return () => {
     const ms = Math.floor(now())
     if (ms > lastMs) {
-      lastMs = ms
-      const at = take(5)
-      high = ((pool[at]! & 0x07) << 8) | pool[at + 1]!
-      middle = ((pool[at + 2]! & 0x1f) << 16) | (pool[at + 3]! << 8) | pool[at + 4]!
+      at(ms)
+      const start = take(5)
+      high = ((pool[start]! & 0x07) << 8) | pool[start + 1]!
+      middle = ((pool[start + 2]! & 0x1f) << 16) | (pool[start + 3]! << 8) | pool[start + 4]!
     } else if (++middle > 0x3fffffff) {
       middle = 0
       if (++high > 0xfff) {
         high = 0
-        lastMs += 1
+        at(lastMs + 1)
       }
     }
-    const time = lastMs.toString(16).padStart(12, '0')
     const tail = take(4)
     const front = (0x7000 | high).toString(16)
     const variant = (0x8000 | (middle >>> 16)).toString(16)
     const rest = (middle & 0xffff).toString(16).padStart(4, '0')
-    return `${time.slice(0, 8)}-${time.slice(8)}-${front}-${variant}-${rest}${hex[pool[tail]!]}${hex[pool[tail + 1]!]}${hex[pool[tail + 2]!]}${hex[pool[tail + 3]!]}`
+    return `${time}-${front}-${variant}-${rest}${hex[pool[tail]!]}${hex[pool[tail + 1]!]}${hex[pool[tail + 2]!]}${hex[pool[tail + 3]!]}`
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
-import { encodePayload } from '../letter/payload.ts'
+import { encodePayload, shared } from '../letter/payload.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type {
   Browsed,
@@ -97,7 +97,7 @@ class OpenMailbox implements Mailbox {
     if (replyTo !== undefined) printable('replyTo', replyTo)
     if (contentType !== undefined) printable('a content type', contentType)
     checkHeaders(headers)
-    const { bytes, contentType: written } = encodePayload(body, contentType)
+    const { bytes, contentType: written } = encodePayload(body, contentType, shared)
     if (bytes.byteLength > powers.maxBodyBytes)
       throw new RedriveError(
         'TOO_LARGE',

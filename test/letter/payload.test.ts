@@ -2,7 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodePayload, encodePayload, kindOf, valueType } from '../../src/letter/payload.ts'
+import {
+  decodePayload,
+  encodePayload,
+  kindOf,
+  shared,
+  valueType,
+} from '../../src/letter/payload.ts'
 import { hostileBytes, hostileValues } from './hostile.ts'
 
 const roundTrip = (value: unknown): unknown => decodePayload(encodePayload(value))
@@ -95,6 +101,32 @@ describe('encodePayload', () => {
         contentType: 'application/octet-stream',
         bytes: Uint8Array.of(1, 2),
       })
+  })
+
+  it.each(hostileValues)('writes $name alike, whosever memory it is', ({ make }) => {
+    const [own, other] = [undefined, shared].map((memory) => {
+      const { bytes, ...rest } = encodePayload(make(), undefined, memory)
+      return { ...rest, bytes: [...bytes] }
+    })
+    expect(other).toEqual(own)
+  })
+
+  it('shares memory, and nothing that lies in it', () => {
+    class Liar extends Uint8Array {
+      override get byteLength(): number {
+        return 4000
+      }
+      override get length(): number {
+        return 4000
+      }
+    }
+    const given = new Liar([1, 2, 3])
+    const { bytes } = encodePayload(given, undefined, shared)
+    given[0] = 9
+    expect([...bytes]).toEqual([1, 2, 3])
+    expect(encodePayload('é\ud800', 'text/plain', shared).bytes).toEqual(
+      Buffer.from(new TextEncoder().encode('é\ud800')),
+    )
   })
 
   it('takes nobody for bytes who only says so', () => {

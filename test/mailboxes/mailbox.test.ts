@@ -116,7 +116,7 @@ describe('mailbox', () => {
     const id = await mailbox(aDriver({ send }), options).send(body, { headers })
     body.fill(0)
     headers.a = 'changed'
-    const bytes = new Uint8Array(Buffer.from('as it was'))
+    const bytes = Buffer.from('as it was')
     const contentType = 'application/octet-stream'
     expect(parcels).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
   })

@@ -55,15 +55,15 @@ export function copyOf(stored: Stored, opened: Opened, memory: Memory): Written 
 
 /** A message of anybody. One that is not ours is known by its place. */
 export function openedOf(stored: Stored): Opened {
+  const meta = metaIn(stored)
   const texts = textsIn(stored)
-  const meta = metaIn(texts)
-  texts.delete(ours)
-  if (meta?.same !== undefined) texts.set(ours, meta.same)
+  if (meta?.same !== undefined) texts.push([ours, meta.same])
+  const headers = Object.fromEntries(texts)
   const opened: Opened = {
     id: meta?.id ?? `${stored.topic}:${stored.partition}:${stored.offset}`,
     bytes: stored.value,
-    contentType: meta?.type ?? texts.get('content-type') ?? 'application/octet-stream',
-    headers: Object.fromEntries(texts),
+    contentType: meta?.type ?? headers['content-type'] ?? 'application/octet-stream',
+    headers,
     deliveries: meta?.deliveries ?? 0,
     failures: meta?.failures ?? 0,
     enqueuedMs: meta?.enqueuedMs ?? stored.timestampMs,
@@ -96,19 +96,24 @@ export function deliveryOf(
   return delivery
 }
 
-function textsIn({ headers }: Stored): Map<string, string> {
+/** All but ours. Mostly there are none. */
+function textsIn({ headers }: Stored): [name: string, value: string][] {
+  const others = headers.filter(([name]) => !oursBytes.equals(name))
+  if (others.length === 0) return []
   const texts = new Map<string, string>()
-  for (const [name, value] of headers) {
+  for (const [name, value] of others) {
     const key = name.toString()
     const before = texts.get(key)
     texts.set(key, before === undefined ? value.toString() : `${before}, ${value.toString()}`)
   }
-  return texts
+  return [...texts]
 }
 
-function metaIn(texts: ReadonlyMap<string, string>): Meta | undefined {
+function metaIn({ headers }: Stored): Meta | undefined {
+  const [own, ...more] = headers.filter(([name]) => oursBytes.equals(name))
+  if (!own || more.length > 0) return undefined
   try {
-    const meta: unknown = JSON.parse(texts.get(ours) ?? '')
+    const meta: unknown = JSON.parse(own[1].toString())
     return isMeta(meta) ? meta : undefined
   } catch {
     return undefined

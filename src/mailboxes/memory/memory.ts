@@ -257,7 +257,7 @@ class MemoryMailbox implements MailboxDriver {
     const { parcel, deliveries, failures, enqueuedMs, firstReceivedMs } = kept
     return {
       ...parcel,
-      bytes: parcel.bytes.slice(),
+      bytes: new Uint8Array(parcel.bytes),
       headers: { ...parcel.headers },
       receipt,
       deliveries,
