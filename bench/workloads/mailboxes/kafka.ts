@@ -2,7 +2,7 @@ import { Admin, Consumer, Producer } from '@platformatic/kafka'
 import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
 import { kafkaPlace } from '../../../test/servers/broker-places.ts'
 import { backend } from '../../../test/servers/servers.ts'
-import { body, inBatches, type Pair, type Raw } from './pair.ts'
+import { body, crew, inBatches, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const { url } = backend('kafka')
@@ -21,7 +21,7 @@ export async function open(): Promise<Pair> {
     const admin = new Admin(settings)
     await admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 })
     await admin.close()
-    return { mailbox, raw: await rawOn(producer, consumer, topic), close }
+    return { mailbox, ...(await rawOn(producer, consumer, topic)), close }
   } catch (error) {
     await close()
     throw error
@@ -29,11 +29,15 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A topic of one partition. As many messages as are in hand are written by one request that all replicas answer to, read by a group of
- * one, and the last one's offset is committed. That is less than a mailbox does, which also commits that messages are out before
- * anybody has them: four requests for a batch, and here three.
+ * A topic of one partition. Messages are written by a request that all replicas answer to, read by a group of one, and committed: each, or
+ * the last one of a batch. That is less than a mailbox does, which also commits that messages are out before anybody has them: four requests for a
+ * batch, and here three.
  */
-async function rawOn(producer: Producer, consumer: Consumer, topic: string): Promise<Raw> {
+async function rawOn(
+  producer: Producer,
+  consumer: Consumer,
+  topic: string,
+): Promise<{ raw: Raw; batched: Raw }> {
   const stream = await consumer.consume({
     topics: [topic],
     mode: 'committed',
@@ -41,13 +45,16 @@ async function rawOn(producer: Producer, consumer: Consumer, topic: string): Pro
     autocommit: false,
   })
   const arriving = stream[Symbol.asyncIterator]()
-  return (messages, together) =>
-    inBatches(messages, together, async (count) => {
-      const written = Array.from({ length: count }, () => ({ topic, value: body() }))
-      await producer.send({ messages: written, acks: -1 })
-      for (let n = 1; n <= count; n++) {
-        const { value: message } = await arriving.next()
-        if (n === count) await message?.commit()
-      }
-    })
+  const trip = async (count: number): Promise<void> => {
+    const written = Array.from({ length: count }, () => ({ topic, value: body() }))
+    await producer.send({ messages: written, acks: -1 })
+    for (let n = 1; n <= count; n++) {
+      const { value: message } = await arriving.next()
+      if (n === count) await message?.commit()
+    }
+  }
+  return {
+    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    batched: (messages, together) => inBatches(messages, together, trip),
+  }
 }

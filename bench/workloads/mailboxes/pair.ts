@@ -4,8 +4,10 @@ import type { Mailbox } from '../../../src/mailbox.ts'
 /** A mailbox, and what the client of its broker gives alone, both open on the same server or disk. */
 export interface Pair {
   mailbox: Mailbox
-  /** Memory has none: there is nothing beneath it. */
+  /** Each call by itself, as a mailbox is called. Memory has none: there is nothing beneath it. */
   raw?: Raw
+  /** All that is in hand gathered into batches by hand, where the broker takes such. */
+  batched?: Raw
   /** Closes both, and leaves nothing behind. */
   close(): Promise<void>
 }

@@ -18,7 +18,7 @@ export async function open(): Promise<Pair> {
   }
   try {
     await mailbox.open()
-    return { mailbox, raw: await rawOn(pool, rawPlace.name), close }
+    return { mailbox, ...(await rawOn(pool, rawPlace.name)), close }
   } catch (error) {
     await close()
     throw error
@@ -26,12 +26,12 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A table with an index of what is visible, and a pool of as many connections as the mailbox has. What is in hand is shared out to the connections; each inserts its
- * messages by one statement, claims as many past the locks of others by a second, and deletes them by a third, and each statement is
- * a commit. It does less than a mailbox must: no id that is known when it is sent twice, no retention, no notice to others, and a delete
+ * A table with an index of what is visible, and a pool of as many connections as the mailbox has. Messages are inserted
+ * by one statement, as many claimed past the locks of others by a second, and deleted by a third, and each statement is a commit. In batches, what is in hand
+ * is shared out to the connections. It does less than a mailbox must: no id that is known when it is sent twice, no retention, no notice to others, and a delete
  * that an old receipt would do too.
  */
-async function rawOn(pool: Pool, schema: string): Promise<Raw> {
+async function rawOn(pool: Pool, schema: string): Promise<{ raw: Raw; batched: Raw }> {
   await pool.query(`CREATE SCHEMA ${schema}`)
   await pool.query(
     `CREATE TABLE ${schema}.mail (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -58,9 +58,11 @@ async function rawOn(pool: Pool, schema: string): Promise<Raw> {
       left -= rows.length
     }
   }
-  return (messages, together) => {
-    const lanes = Math.min(poolSize, together)
-    const count = together / lanes
-    return crew(Math.ceil(messages / count), lanes, () => trip(count))
+  return {
+    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    batched: (messages, together) => {
+      const count = together / poolSize
+      return crew(Math.ceil(messages / count), poolSize, () => trip(count))
+    },
   }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
-import { body, inBatches, type Pair, type Raw } from './pair.ts'
+import { body, crew, inBatches, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const folder = await mkdtemp(join(tmpdir(), 'redrive-bench-'))
@@ -12,7 +12,7 @@ export async function open(): Promise<Pair> {
   const db = new DatabaseSync(join(folder, 'raw.db'))
   return {
     mailbox,
-    raw: rawOn(db),
+    ...rawOn(db),
     close: async () => {
       await mailbox.close()
       db.close()
@@ -22,11 +22,11 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A table with an index of what is visible, in WAL with synchronous=FULL, in this thread. As many messages as are in hand are inserted in one transaction, the oldest
+ * A table with an index of what is visible, in WAL with synchronous=FULL, in this thread. Messages are inserted in one transaction, the oldest
  * visible ones are hidden and read in a second, and deleted in a third. It does less than a mailbox must: each flush stops the event loop, and
  * there is no id that is known when it is sent twice, no retention, and no fence against an old receipt.
  */
-function rawOn(db: DatabaseSync): Raw {
+function rawOn(db: DatabaseSync): { raw: Raw; batched: Raw } {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   db.exec(
     'CREATE TABLE mail (seq INTEGER PRIMARY KEY, visible_ms INTEGER NOT NULL, deliveries INTEGER NOT NULL, body BLOB NOT NULL)',
@@ -46,15 +46,18 @@ function rawOn(db: DatabaseSync): Raw {
     commit.run()
     return value
   }
-  return (messages, together) =>
-    inBatches(messages, together, (count) => {
-      const nowMs = Date.now()
-      transaction(() => {
-        for (let n = 0; n < count; n++) insert.run(nowMs, body())
-      })
-      const claimed = transaction(() => claim.all(nowMs + 30_000, nowMs, count))
-      transaction(() => {
-        for (const { seq } of claimed) remove.run(seq!)
-      })
+  const trip = (count: number): void => {
+    const nowMs = Date.now()
+    transaction(() => {
+      for (let n = 0; n < count; n++) insert.run(nowMs, body())
     })
+    const claimed = transaction(() => claim.all(nowMs + 30_000, nowMs, count))
+    transaction(() => {
+      for (const { seq } of claimed) remove.run(seq!)
+    })
+  }
+  return {
+    raw: (messages, together) => crew(messages, together, async () => trip(1)),
+    batched: (messages, together) => inBatches(messages, together, trip),
+  }
 }

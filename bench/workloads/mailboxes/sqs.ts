@@ -33,15 +33,15 @@ export async function open(): Promise<Pair> {
   }
   try {
     await mailbox.open()
-    return { mailbox, raw: await rawOn(client), close }
+    return { mailbox, ...(await rawOn(client)), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-/** Batches of up to ten, as many at once as it takes for what is in hand: sent, received and deleted by one call each. */
-async function rawOn(client: SQSClient): Promise<Raw> {
+/** Messages are sent, received and deleted by one call each. Batches have up to ten, as many at once as it takes for what is in hand. */
+async function rawOn(client: SQSClient): Promise<{ raw: Raw; batched: Raw }> {
   const { QueueUrl } = await client.send(new CreateQueueCommand({ QueueName: 'raw' }))
   const trip = async (count: number): Promise<void> => {
     const bodies = Array.from({ length: count }, (_, n) => ({
@@ -57,8 +57,9 @@ async function rawOn(client: SQSClient): Promise<Raw> {
       left -= Messages.length
     }
   }
-  return (messages, together) => {
-    const count = Math.min(together, maxBatch)
-    return crew(Math.ceil(messages / count), Math.ceil(together / count), () => trip(count))
+  return {
+    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    batched: (messages, together) =>
+      crew(Math.ceil(messages / maxBatch), Math.ceil(together / maxBatch), () => trip(maxBatch)),
   }
 }
