@@ -104,11 +104,12 @@ describe('encodePayload', () => {
   })
 
   it.each(hostileValues)('writes $name alike, whosever memory it is', ({ make }) => {
-    const [own, other] = [undefined, shared].map((memory) => {
-      const { bytes, ...rest } = encodePayload(make(), undefined, memory)
-      return { ...rest, bytes: [...bytes] }
-    })
-    expect(other).toEqual(own)
+    const [own, other] = [undefined, shared].map((memory) =>
+      encodePayload(make(), undefined, memory),
+    )
+    expect({ ...other, bytes: '' }).toEqual({ ...own, bytes: '' })
+    // Some are large: to compare them number by number would take minutes.
+    expect(Buffer.compare(own!.bytes, other!.bytes)).toBe(0)
   })
 
   it('shares memory, and nothing that lies in it', () => {
