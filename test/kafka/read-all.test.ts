@@ -1,28 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Cluster } from '../../src/kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../../src/kafka/fetcher.ts'
-import { readAll } from '../../src/kafka/read-all.ts'
 import { pipelineBench, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { backend } from '../servers/servers.ts'
+import { textsIn } from './texts-in.ts'
 
 const { url, missing } = backend('kafka')
 
 describe.skipIf(missing)('readAll', { timeout: 60_000 }, () => {
   let bench: PipelineBench
-  let fetcher: Fetcher
   let topic: string
   const closing: (() => Promise<void>)[] = []
 
   beforeEach(async () => {
     bench = pipelineBench(url)
-    fetcher = readerOf(bench.cluster)
     topic = await bench.topic('read')
   })
 
   afterEach(async () => {
     for (const close of closing.splice(0)) await close()
-    await fetcher.close()
     await bench.close()
   })
 
@@ -37,15 +33,7 @@ describe.skipIf(missing)('readAll', { timeout: 60_000 }, () => {
     return { commit: () => transaction.commit() }
   }
 
-  const read = async (cluster: Cluster): Promise<string[]> => {
-    const place = { topic, partition: 0 }
-    const [bounds] = await fetcher.bounds([place])
-    const { first, next } = bounds!
-    const found: string[] = []
-    for await (const { records } of readAll(cluster, fetcher, place, first, next))
-      found.push(...records.map(({ value }) => value.toString()))
-    return found
-  }
+  const read = (cluster: Cluster): Promise<string[]> => textsIn(cluster, { topic, partition: 0 })
 
   it('waits for the end of a transaction, and reads what lies behind it', async () => {
     const { commit } = await opened()

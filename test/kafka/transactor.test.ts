@@ -2,9 +2,7 @@ import { Admin, type listTransactionsV1 } from '@platformatic/kafka'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
-import { readerOf } from '../../src/kafka/fetcher.ts'
 import { Group, type Position } from '../../src/kafka/group.ts'
-import { readAll } from '../../src/kafka/read-all.ts'
 import type { Outgoing } from '../../src/kafka/sender.ts'
 import { Transactor, type Offsets } from '../../src/kafka/transactor.ts'
 import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
@@ -13,6 +11,7 @@ import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateKafka } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 import { asks, lossyWay, type Lossy } from './lossy.ts'
+import { textsIn } from './texts-in.ts'
 
 const { url, missing } = backend('kafka')
 const ignore = (): void => {}
@@ -48,20 +47,8 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
   }
 
   /** What a reader sees that waits for the end of transactions, which the broker marks a moment after it has answered. */
-  const seen = async (topic: string, partition = 0): Promise<string[]> => {
-    const cluster = clusterAt(url)
-    const fetcher = readerOf(cluster)
-    const at = { topic, partition }
-    try {
-      const [bounds] = await fetcher.bounds([at])
-      const texts: string[] = []
-      for await (const { records } of readAll(cluster, fetcher, at, bounds!.first, bounds!.next))
-        texts.push(...records.map(({ value }) => value.toString()))
-      return texts
-    } finally {
-      await fetcher.close()
-    }
-  }
+  const seen = (topic: string, partition = 0): Promise<string[]> =>
+    textsIn(clusterAt(url), { topic, partition })
 
   beforeEach(async () => {
     place = kafkaPlace(url)

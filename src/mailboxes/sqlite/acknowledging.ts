@@ -1,5 +1,6 @@
 import type { Books } from './books.ts'
 import type { CallFor, Held } from './protocol.ts'
+import { runsOf } from './runs.ts'
 
 const holding = 'held = 1 AND deliveries = ? AND hidden_until > ?'
 /** Of a receipt that holds. */
@@ -12,9 +13,7 @@ export function acknowledge(books: Books, calls: readonly CallFor<'acknowledge'>
   const sorted = calls
     .map(([, , held], at) => [at, held] as const)
     .toSorted(([, a], [, b]) => a[1] - b[1])
-  for (let from = 0, end = 0; from < sorted.length; from = end) {
-    while (end < sorted.length && isBehind(sorted[from]![1], sorted[end]![1], end - from)) end += 1
-    const row = sorted.slice(from, end)
+  for (const row of runsOf(sorted, ([, first], [, other], by) => isBehind(first, other, by))) {
     const areGone = row.length > 1 && removeRow(books, row[0]![1], row.length)
     for (const [at, held] of row) answers[at] = areGone || remove(books, held)
   }

@@ -3,8 +3,9 @@ import { RedriveError } from '../../errors.ts'
 import type { Database } from '../../sqlite/database.ts'
 import { breaksConnection, troubleOf, type Tenant } from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
-import type { Call, Report, Verb } from './protocol.ts'
 import { sweep } from './expiring.ts'
+import type { Call, Report, Verb } from './protocol.ts'
+import { runsOf } from './runs.ts'
 import { hasNothing, reads, writes } from './verbs.ts'
 
 /** A wait for the lock that is longer than this is added to the caller's time. */
@@ -96,7 +97,7 @@ export class Clerk {
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
       sweep(books, calls)
-      for (const run of runsOf(calls)) {
+      for (const run of runsOf(calls, isLike)) {
         const values = writes[run[0]![1]]?.(books, run as never) ?? []
         for (const [at, value] of values.entries()) answers.push(run[at]![0], value)
       }
@@ -127,14 +128,6 @@ export class Clerk {
   }
 }
 
-/** Calls of one verb that stand one behind the other. */
-function* runsOf(calls: Call[]): Generator<Call[]> {
-  for (let from = 0, end = 0; from < calls.length; from = end) {
-    while (end < calls.length && calls[end]![1] === calls[from]![1]) end += 1
-    yield calls.slice(from, end)
-  }
-}
-
 /** All or nothing. */
 function transaction(db: Database, work: () => void): void {
   db.begin('write')
@@ -152,5 +145,7 @@ function transaction(db: Database, work: () => void): void {
  * about to settle it as well: it comes again, as it may after any crash. It is put on disk soon all the same.
  */
 const ofDeliveries: ReadonlySet<Verb> = new Set(['take', 'extend', 'nack', 'acknowledge'])
+
+const isLike = ([, one]: Call, [, other]: Call): boolean => one === other
 
 const isRead = ([, verb]: Call): boolean => verb in reads && !(verb in writes)

@@ -5,7 +5,7 @@ import type { CallFor } from './protocol.ts'
 
 type Send = CallFor<'send'>
 
-/** So many are written by one statement: half of the work of a short one is to call it. */
+/** So many are written by one statement: a fifth to a third of the work of a short one is to call it. */
 const together = 8
 
 const rows = (count: number, row: string): string => Array.from({ length: count }, () => row).join()

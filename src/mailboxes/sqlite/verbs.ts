@@ -2,7 +2,7 @@ import type { MailboxHealth } from '../../mailbox.ts'
 import { maxSlots } from '../receiving.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
-import { hasOverdue } from './expiring.ts'
+import { hasOverdue, isThere } from './expiring.ts'
 import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
 import { send } from './sending.ts'
 
@@ -118,8 +118,6 @@ const columns =
   'm.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at'
 const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 
-/** A message that somebody works on is his until his receipt lapses, however old it is. */
-const isThere = `(${fresh} OR (held = 1 AND hidden_until > ?))`
 const countOf = `SELECT count(*) FROM messages WHERE mailbox = ? AND ${isThere}`
 const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ? AND ${isThere} ORDER BY m.seq LIMIT ?`
 // As they will be delivered, without large bodies. SQLite would prepare a statement with a bare value for its limit anew each time.
