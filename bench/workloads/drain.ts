@@ -5,6 +5,13 @@ import { failure, operation } from '../sample.ts'
 /** Handlers that run at the same time. */
 export const drainConcurrency = 64
 
+/** As many as there may be, also when all of them fail: it is the work that is measured, not how far it is slowed down. */
+export const unbraked = {
+  maxConcurrent: drainConcurrency,
+  breaker: false,
+  concurrency: false,
+} as const
+
 /** Puts letters there that are due at once. */
 export async function addDue(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
   const failures = Array.from({ length: count }, (_, n) => ({
@@ -73,8 +80,7 @@ export async function failAll(queue: DeadLetterQueue, count: number, type: strin
 
 /** Runs a second that fail and are put off by a backoff, which is so short that the same letters come again. */
 export async function failRate(bench: Bench, count: number): Promise<number> {
-  const options = { maxConcurrent: drainConcurrency, maxRetries: 1000, breaker: false as const }
-  const queue = await bench.open('fail', options)
+  const queue = await bench.open('fail', { ...unbraked, maxRetries: 1000 })
   const failures = Array.from({ length: Math.ceil(count / 4) }, (_, n) => ({
     operation: operation(n),
     error: failure(n),

@@ -162,6 +162,8 @@ export class Redelivery {
   }
 
   async #pumpUntilIdle(): Promise<void> {
+    // Of runs that end together the first one asks. What it asks for should be enough for all of them.
+    await Promise.resolve()
     while (this.#pumpAgain && this.#started) {
       this.#pumpAgain = false
       try {

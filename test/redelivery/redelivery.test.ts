@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { exponential, fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { resolve } from '../../src/letter/moves.ts'
+import type { ClaimRequest } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, deferred, forbidden, refused } from '../a-queue.ts'
 
@@ -25,6 +26,29 @@ describe('Redelivery', () => {
     expect(heard('started')).toEqual([])
     await clock.advance(1)
     expect(heard('resolved')).toHaveLength(1)
+    await dlq.close()
+  })
+
+  it('follows runs that end together with one claim for all of them', async () => {
+    const limits: number[] = []
+    const { dlq, clock } = await aQueue({ backoff: immediate(), maxConcurrent: 8 }, (fake) => {
+      const store = memoryStore({ clock: fake })
+      const claim = store.claim.bind(store)
+      return Object.assign(store, {
+        claim: (request: ClaimRequest) => {
+          limits.push(request.limit)
+          return claim(request)
+        },
+      })
+    })
+    await dlq.enqueueAll(
+      Array.from({ length: 24 }, () => ({ operation: { type: 'a' }, error: refused() })),
+    )
+    dlq.handle('a', async () => {})
+    dlq.start()
+    await clock.advance(0)
+    expect(await dlq.stats()).toMatchObject({ states: { resolved: 24 } })
+    expect(limits.slice(0, 3)).toEqual([8, 8, 8])
     await dlq.close()
   })
 
