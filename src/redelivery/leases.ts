@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { nextTurn, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { Roll, type OnRoll } from '../passing/roll.ts'
 import type { LeaseRef, Store } from '../store.ts'
@@ -25,7 +25,7 @@ interface LeaseOptions {
 export class LeaseKeeper {
   readonly #held = new Roll<Held>()
   readonly #options: LeaseOptions
-  /** There is one chain of ticks at a time: a timer that waits, or a renewal that is under way. */
+  /** There is one timer and one renewal at a time. */
   #cancelTick: (() => void) | undefined
   #renewing = false
 
@@ -46,16 +46,24 @@ export class LeaseKeeper {
   }
 
   #tickLater(): void {
-    if (this.#cancelTick || this.#renewing || this.#held.size === 0) return
-    this.#cancelTick = this.#options.clock.timer(this.#options.leaseMs / 3, () => void this.#tick())
+    if (this.#cancelTick || this.#held.size === 0) return
+    this.#cancelTick = this.#options.clock.timer(this.#options.leaseMs / 3, () => {
+      this.#cancelTick = undefined
+      this.#tickLater()
+      void this.#tick()
+    })
   }
 
   async #tick(): Promise<void> {
-    this.#cancelTick = undefined
+    if (this.#renewing) {
+      // When it was this process that stood still, the answer may be there and only has to be read.
+      await nextTurn()
+      if (this.#renewing) this.#loseOverdue(this.#held.list())
+      return
+    }
     this.#renewing = true
     await this.#renew(this.#held.list())
     this.#renewing = false
-    this.#tickLater()
   }
 
   async #renew(held: Held[]): Promise<void> {
@@ -70,10 +78,15 @@ export class LeaseKeeper {
       }
     } catch (error) {
       trouble(error)
-      for (const one of held)
-        if (clock.mono() + leaseMs / 3 >= one.leaseEndsMs)
-          lose(one, 'the lease could not be renewed in time')
+      this.#loseOverdue(held)
     }
+  }
+
+  #loseOverdue(held: Held[]): void {
+    const { clock, leaseMs } = this.#options
+    for (const one of held)
+      if (clock.mono() + leaseMs / 3 >= one.leaseEndsMs)
+        lose(one, 'the lease could not be renewed in time')
   }
 }
 

@@ -107,6 +107,8 @@ export class Redelivery {
   }
 
   handle(queue: string, handler: Handler): void {
+    if (typeof handler !== 'function')
+      throw new RedriveError('INVALID_INPUT', `the handler of ${queue} must be a function`)
     this.#handlers.set(queue, handler)
     this.#pump()
   }
@@ -137,8 +139,9 @@ export class Redelivery {
 
   async #windDown(drainMs: number): Promise<void> {
     this.#unwatch?.()
-    this.#alarm.off()
     await this.#pumping
+    // Not before: a claim that is under way asks to be woken when it has ended.
+    this.#alarm.off()
     if (!(await this.#emptyWithin(drainMs))) {
       for (const { held } of this.#running.list()) held.controller.abort(this.#stopReason)
       if (!(await this.#emptyWithin(Math.min(this.#options.graceMs, drainMs))))

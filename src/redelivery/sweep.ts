@@ -5,6 +5,7 @@ import { archive, park, wake, withChange, type Change, type Mover } from '../let
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
+import { isOrphan, waitsForItself } from './hopeless.ts'
 import { Roster } from './roster.ts'
 import { announce } from './settle.ts'
 
@@ -25,8 +26,12 @@ export interface SweepOptions {
   retentionFor: (queue: string) => Retention | undefined
 }
 
-/** Letters that one sweep moves at the most, per kind of work; the rest waits for the next. */
+/** Letters that one sweep moves at the most, per kind of work; the rest waits for the next, which then comes soon. */
 const sweepLimit = 500
+/** Long enough for others to have their turn, and short enough that more can go than come. */
+const catchUpMs = 100
+/** Letters that are looked at to see whether some wait for each other: a longer circle is not noticed. */
+const maxAhead = 2000
 /** Whole letters that are in memory together. */
 const wholePage = 20
 /** Edits are as large as payloads, and seldom those of a letter that is gone: they are looked at less often than the rest. */
@@ -46,10 +51,13 @@ export class Sweeper {
   #cancel: (() => void) | undefined
   #sweeping: Promise<void> | undefined
   #stopped = true
+  #leaving = Promise.resolve()
+  /** Whether the last sweep moved as many as it may, so that there are probably more. */
+  #behind = false
   /** What each living worker can run, as of the last sweep. */
   #living: ReadonlySet<string>[] = []
-  /** Where the next look for orphans goes on. */
-  #orphansFrom: string | undefined
+  /** Where the next look at those that wait for others goes on. */
+  #waitingFrom: string | undefined
   /** Where the next look for edits of letters that are gone goes on. */
   #editsFrom: string | undefined
   #editsLookedMs = -Infinity
@@ -65,13 +73,20 @@ export class Sweeper {
     if (!this.#sweeping) this.#run()
   }
 
-  /** Waits for the sweep under way. Safe twice. */
-  async stop(): Promise<void> {
-    if (this.#stopped) return this.#sweeping
+  /** Waits for the sweep under way, and takes this worker off the roster. Safe twice: all calls wait for the same end. */
+  stop(): Promise<void> {
+    if (this.#stopped) return this.#leaving
     this.#stopped = true
     this.#cancel?.()
+    this.#leaving = this.#leave()
+    return this.#leaving
+  }
+
+  async #leave(): Promise<void> {
+    const { store, worker } = this.#options
     await this.#sweeping
-    await this.#options.store.records.remove('worker', this.#options.worker).catch(() => false)
+    // It may have been started again meanwhile.
+    if (this.#stopped) await store.records.remove('worker', worker).catch(() => false)
   }
 
   /** How many living workers run any of these queues. At least this one, which may not have swept yet. */
@@ -88,18 +103,21 @@ export class Sweeper {
       .finally(() => {
         this.#sweeping = undefined
         if (this.#stopped) return
-        this.#cancel = this.#options.clock.timer(this.#options.sweepMs, () => this.#run())
+        const { clock, sweepMs } = this.#options
+        const pauseMs = this.#behind ? Math.min(catchUpMs, sweepMs) : sweepMs
+        this.#cancel = clock.timer(pauseMs, () => this.#run())
       })
   }
 
   /** One round of housekeeping. */
   async sweep(): Promise<void> {
     const nowMs = this.#options.clock.now()
+    this.#behind = false
     const handled = await this.#checkIn(nowMs)
     const { archived, removed } = await this.#retain(nowMs)
     let parked = await this.#expire(nowMs)
     parked += await this.#parkUnhandled(handled, nowMs)
-    parked += await this.#parkOrphans(nowMs)
+    parked += await this.#parkHopeless(nowMs)
     await this.#wakeHandled(nowMs)
     await this.#forgetEdits()
     if (archived + removed + parked > 0)
@@ -191,32 +209,46 @@ export class Sweeper {
   }
 
   /**
-   * A letter that waits for one that was put away or removed before it was resolved would wait for ever. One that is
-   * gone may have been resolved before; so as long as another is still on its way, that one is waited for. Who still waits is
-   * asked once more at the end, since a dependency may be resolved and go while we look. Each sweep looks at the next of those
-   * that wait, and begins anew after the last.
+   * A letter that waits for one that was put away or removed before it was resolved would wait for ever, and so would letters that wait for each other.
+   * Who still waits is asked once more at the end, since a dependency may be resolved and go while we look. Each sweep looks at
+   * the next of those that wait, and begins anew after the last.
    */
-  async #parkOrphans(nowMs: number): Promise<number> {
+  async #parkHopeless(nowMs: number): Promise<number> {
     const { store } = this.#options
     const waiting = { state: 'pending', dependent: true, limit: sweepLimit } as const
-    const from = this.#orphansFrom
+    const from = this.#waitingFrom
     const { items, cursor } = await store.find(from ? { ...waiting, cursor: from } : waiting)
-    const there = await this.#summaries(items.flatMap((letter) => letter.dependsOn ?? []))
-    const hopeless = items.filter(({ dependsOn = [] }) => {
-      const known = dependsOn.map((id) => there.get(id)).filter((letter) => letter !== undefined)
-      const unresolved = known.filter(({ state }) => state !== 'resolved')
-      const shelved = unresolved.filter(({ state }) => state === 'archived')
-      return (
-        shelved.some(({ archivedFrom }) => archivedFrom !== 'resolved') ||
-        unresolved.length === shelved.length
-      )
-    })
-    const ids = hopeless.map((letter) => letter.id)
-    const orphans = ids.length > 0 ? (await store.find({ ...waiting, ids })).items : []
-    const by = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
-    const parked = await this.#park(orphans, by, 'dependency-failed')
-    this.#orphansFrom = cursor
+    const there = await this.#ahead(items)
+    const still = async (hopeless: LetterSummary[]): Promise<LetterSummary[]> => {
+      const ids = hopeless.map(({ id }) => id)
+      return ids.length > 0 ? (await store.find({ ...waiting, ids })).items : []
+    }
+    const circle = await still(items.filter((letter) => waitsForItself(letter, there)))
+    const orphans = await still(items.filter((letter) => isOrphan(letter, there)))
+    const goneBy = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
+    const roundBy = this.#mover(
+      nowMs,
+      'letters that depend on each other wait for ever: resolve one',
+    )
+    const parked =
+      (await this.#park(orphans, goneBy, 'dependency-failed')) +
+      (await this.#park(circle, roundBy, 'dependency-failed'))
+    this.#waitingFrom = cursor
     return parked
+  }
+
+  /** Those that letters wait for, and those that these wait for in their turn. */
+  async #ahead(letters: readonly LetterSummary[]): Promise<Map<string, LetterSummary>> {
+    const there = new Map(letters.map((letter) => [letter.id, letter]))
+    const asked = new Set<string>()
+    for (let next = letters; next.length > 0 && asked.size < maxAhead;) {
+      const wanted = next.flatMap(({ dependsOn = [] }) => dependsOn)
+      const left = new Set(wanted.filter((id) => !there.has(id) && !asked.has(id)))
+      for (const id of left) asked.add(id)
+      next = await this.#summaries([...left])
+      for (const letter of next) there.set(letter.id, letter)
+    }
+    return there
   }
 
   async #forgetEdits(): Promise<void> {
@@ -226,14 +258,12 @@ export class Sweeper {
     this.#editsLookedMs = clock.mono()
   }
 
-  /** The letters that are there, without their payloads. */
-  async #summaries(wanted: readonly string[]): Promise<Map<string, LetterSummary>> {
-    const left = [...new Set(wanted)]
-    const found = new Map<string, LetterSummary>()
-    while (left.length > 0) {
-      const ids = left.splice(-sweepLimit)
-      const { items } = await this.#options.store.find({ ids, limit: sweepLimit })
-      for (const letter of items) found.set(letter.id, letter)
+  /** Of these letters those that are there, without their payloads. */
+  async #summaries(ids: readonly string[]): Promise<LetterSummary[]> {
+    const found: LetterSummary[] = []
+    for (let start = 0; start < ids.length; start += sweepLimit) {
+      const some = ids.slice(start, start + sweepLimit)
+      found.push(...(await this.#options.store.find({ ids: some, limit: sweepLimit })).items)
     }
     return found
   }
@@ -258,11 +288,19 @@ export class Sweeper {
         if (letter) announce(withChange(letter, change), change, hub)
       }
     }
+    this.#count(listed.length, parked)
     return parked
   }
 
   async #write(changes: Change[]): Promise<number> {
-    return (await this.#written(changes)).length
+    const { length } = await this.#written(changes)
+    this.#count(changes.length, length)
+    return length
+  }
+
+  /** Where nothing was written, others were first, or a search is behind: to hurry would not help. */
+  #count(listed: number, written: number): void {
+    if (listed >= sweepLimit && written > 0) this.#behind = true
   }
 
   /** Those that were written: the others came too late. */

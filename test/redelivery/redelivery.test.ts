@@ -52,6 +52,29 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
+  it('leaves no timer behind that keeps the process alive when it stops during a claim', async () => {
+    const asked = deferred()
+    const answer = deferred()
+    const { dlq, clock } = await aQueue({ pollMs: 3_600_000, alerts: false }, (fake) => {
+      const store = memoryStore({ clock: fake })
+      const claim = store.claim.bind(store)
+      return Object.assign(store, {
+        claim: async (request: ClaimRequest) => {
+          asked.resolve()
+          await answer.promise
+          return claim(request)
+        },
+      })
+    })
+    dlq.handle('a', () => {})
+    dlq.start()
+    await asked.promise
+    const closed = dlq.close()
+    answer.resolve()
+    await closed
+    expect(clock.pending()).toBe(0)
+  })
+
   it('gives the handler the input, the attempt, a signal, an idempotency key and the epoch', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const seen: unknown[] = []
@@ -206,6 +229,26 @@ describe('Redelivery', () => {
     expect(heard('lease-lost')).toHaveLength(1)
     expect(heard('resolved')).toEqual([])
     expect((await dlq.get(id))!.history.at(-1)!.actor).toBe('mia')
+    await dlq.close()
+  })
+
+  it('tells a handler to stop before its lease ends when the store does not answer at all', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: immediate(), leaseMs: 3000 })
+    const answer = deferred<boolean[]>()
+    store.renew = () => answer.promise
+    const end = deferred()
+    const reasons: unknown[] = []
+    dlq.handle('a', async ({ signal }) => {
+      signal.addEventListener('abort', () => reasons.push(signal.reason))
+      await end.promise
+    })
+    dlq.start()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(0)
+    await clock.advance(2999)
+    expect(reasons).toMatchObject([{ code: 'LEASE_LOST' }])
+    end.resolve()
+    answer.resolve([false])
     await dlq.close()
   })
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
+import { nextTurn, type Clock } from '../../src/clock.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import type { FakeClock } from '../../src/testing/fake-clock.ts'
-import { aQueue, forbidden, refused } from '../a-queue.ts'
+import { aQueue, deferred, forbidden, refused } from '../a-queue.ts'
 
 describe('Sweeper', () => {
   it('archives what is past its retention, and removes what was archived long enough', async () => {
@@ -23,6 +23,24 @@ describe('Sweeper', () => {
     await clock.advance(130_000)
     expect(await dlq.get(gone.id)).toBeUndefined()
     expect(await dlq.get(kept.id)).toBeDefined()
+    await dlq.close()
+  })
+
+  it('goes on soon when one sweep was not enough, so that letters cannot pile up', async () => {
+    const { dlq, clock } = await aQueue({
+      sweepMs: 3_600_000,
+      backoff: immediate(),
+      retention: { archiveAfterMs: 0 },
+    })
+    const failures = Array.from({ length: 1700 }, () => ({
+      operation: { type: 'a' },
+      error: refused(),
+    }))
+    for (const id of await dlq.enqueueAll(failures)) await dlq.resolve(id)
+    await clock.advance(1)
+    dlq.start()
+    await clock.advance(10_000)
+    expect((await dlq.stats()).states).toMatchObject({ resolved: 0, archived: 1700 })
     await dlq.close()
   })
 
@@ -48,6 +66,51 @@ describe('Sweeper', () => {
     await clock.advance(10_000)
     expect(heard('resolved')).toHaveLength(1)
     await dlq.close()
+  })
+
+  it('stays on the roster when it is started again while it stops', async () => {
+    const listed = deferred()
+    const asked = deferred()
+    const { dlq, clock, store } = await aQueue()
+    const list = store.records.list.bind(store.records)
+    store.records.list = async (...args) => {
+      asked.resolve()
+      await listed.promise
+      return list(...args)
+    }
+    dlq.handle('a', () => {})
+    dlq.start()
+    await asked.promise
+    const stopped = dlq.stop()
+    dlq.start()
+    listed.resolve()
+    await stopped
+    expect(await store.records.get('worker', 'worker-1')).toBeDefined()
+    await clock.advance(10_000)
+    await dlq.stop()
+    expect(await store.records.get('worker', 'worker-1')).toBeUndefined()
+    await dlq.close()
+  })
+
+  it('leaves the roster before the store is closed, though a stop was under way already', async () => {
+    const { dlq, clock, store } = await aQueue()
+    const order: string[] = []
+    const remove = store.records.remove.bind(store.records)
+    const close = store.close.bind(store)
+    store.records.remove = async (...args) => {
+      await nextTurn()
+      order.push('left')
+      return remove(...args)
+    }
+    store.close = async () => {
+      order.push('closed')
+      await close()
+    }
+    dlq.start()
+    await clock.advance(0)
+    void dlq.stop()
+    await dlq.close()
+    expect(order).toEqual(['left', 'closed'])
   })
 
   it('leaves alone what another living worker can run', async () => {
@@ -173,6 +236,29 @@ describe('Sweeper', () => {
     dlq.start()
     await clock.advance(10)
     expect(await dlq.get(second.id)).toMatchObject({ state: 'parked', reason: 'dependency-failed' })
+    await dlq.close()
+  })
+
+  it('parks letters that wait for each other, and what only waits for them goes on waiting', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: immediate() })
+    dlq.handle('a', () => {})
+    const [one, two, three, behind] = Array.from({ length: 4 }, () => aLetter({ queue: 'a' }))
+    await store.add([
+      { ...one!, dependsOn: [two!.id] },
+      { ...two!, dependsOn: [three!.id] },
+      { ...three!, dependsOn: [one!.id] },
+      { ...behind!, dependsOn: [one!.id] },
+    ])
+    dlq.start()
+    await clock.advance(10)
+    for (const { id } of [one!, two!, three!])
+      expect(await dlq.get(id)).toMatchObject({ state: 'parked', reason: 'dependency-failed' })
+    expect(await dlq.get(behind!.id)).toMatchObject({ state: 'pending' })
+    await dlq.resolve(two!.id)
+    await dlq.retry(one!.id)
+    await clock.advance(10)
+    expect(await dlq.get(one!.id)).toMatchObject({ state: 'resolved' })
+    expect(await dlq.get(behind!.id)).toMatchObject({ state: 'resolved' })
     await dlq.close()
   })
 
