@@ -1,6 +1,6 @@
 import { checkContext, checkSize, jsonOf, metadataOf } from './capture/context.ts'
 import type { Clock } from './clock.ts'
-import { dropEdit, forgetEdits, keepEdit, newestEdit } from './edits.ts'
+import { dropEdit, dropUnmade, forgetEdits, keepEdit, newestEdit } from './edits.ts'
 import { RedriveError } from './errors.ts'
 import type { DeadLetter, Json, Priority } from './letter/letter.ts'
 import * as moves from './letter/moves.ts'
@@ -10,7 +10,7 @@ import { toTimestamp } from './letter/time.ts'
 import type { ObserverHub } from './observer.ts'
 import type { Rule } from './policy/classify.ts'
 import { decideAfterRun } from './policy/decide.ts'
-import { judge } from './policy/judge.ts'
+import { understand } from './policy/judge.ts'
 import type { Store } from './store.ts'
 
 export interface AdminOptions {
@@ -121,6 +121,7 @@ export class Admin {
         return moves.edit(letter, mover, values)
       },
       input.reason,
+      (letter) => dropUnmade(this.#options.store, letter),
     )
   }
 
@@ -142,6 +143,7 @@ export class Admin {
 
   async remove(id: string, by: string): Promise<DeadLetter> {
     const { store, hub } = this.#options
+    mustBeSaid(by)
     const letter = await this.#look(id)
     this.#mustBeLegal('remove', letter)
     if ((await store.remove({ ids: [id] })) === 0)
@@ -182,8 +184,16 @@ export class Admin {
   }
 
   #failed(letter: DeadLetter, mover: moves.Mover, error: unknown): moves.Change {
-    const { clock, classifierRules, backoffs, unknownRetries } = this.#options
-    const judged = judge(error, letter.queue, mover.at, classifierRules)
+    const { clock, hub, classifierRules, backoffs, unknownRetries } = this.#options
+    const report = (during: string, problem: string): void =>
+      hub.emit({ type: 'trouble', during: `${during} ${letter.queue}`, error: problem })
+    const { judged, template } = understand(
+      error,
+      letter.queue,
+      mover.at,
+      classifierRules,
+      (problem) => report('classifying', problem),
+    )
     const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries
     const next = decideAfterRun({
       letter: { ...letter, retries },
@@ -191,7 +201,9 @@ export class Admin {
       unknownRetries,
       random: () => clock.random(),
       customs: backoffs,
+      ...(template?.backoff ? { policyOverride: template.backoff } : {}),
     })
+    if ('problem' in next && next.problem) report('backoff of', next.problem)
     if (next.move === 'exhaust') return moves.exhaust(letter, mover, { judged, retries })
     if (next.move === 'park')
       return moves.park(letter, mover, { judged, retries, reason: next.reason })
@@ -206,8 +218,10 @@ export class Admin {
     actor: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
     note?: string,
+    tooLate?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
     const { store, clock, announce } = this.#options
+    mustBeSaid(actor, note)
     for (let tries = 0; tries < maxTries; tries++) {
       const letter = await this.#look(id)
       this.#mustBeLegal(move, letter)
@@ -224,6 +238,7 @@ export class Admin {
         announce(now, change)
         return now
       }
+      await tooLate?.(letter)
     }
     throw new RedriveError(
       'VERSION_CONFLICT',
@@ -245,6 +260,14 @@ export class Admin {
       `letter ${letter.id} is ${letter.state}: ${move} is possible when it is ${from}`,
     )
   }
+}
+
+/** The history tells who did what. */
+function mustBeSaid(by: unknown, note: unknown = ''): void {
+  if (typeof by === 'string' && by !== '' && typeof note === 'string') return
+  const what =
+    typeof note === 'string' ? '`by` must be a text that is not empty' : '`note` must be a text'
+  throw new RedriveError('INVALID_INPUT', what)
 }
 
 /** What an edit says, checked as it is at the door, and of its own. */

@@ -1,5 +1,6 @@
 // What letters were before they were edited, so that an edit can be undone: records of the store.
-import type { DeadLetter, Json } from './letter/letter.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { DeadLetter, HistoryEntry, Json } from './letter/letter.ts'
 import type { DocumentRecord, Store } from './store.ts'
 
 const kind = 'edit'
@@ -16,7 +17,7 @@ export async function keepEdit(
   letter: DeadLetter,
   before: { [key: string]: Json },
 ): Promise<void> {
-  const id = `${letter.id}:${String(letter.version).padStart(versionDigits, '0')}`
+  const id = idOf(letter)
   for (let written = false; !written;) {
     const there = await store.records.get(kind, id)
     const value = { ...(there?.value as typeof before | undefined), ...before }
@@ -28,6 +29,19 @@ export async function newestEdit(store: Store, id: string): Promise<DocumentReco
   let newest: DocumentRecord | undefined
   for await (const edit of editsOf(store, id)) newest = edit
   return newest
+}
+
+/**
+ * The letter of this version was not edited after all: something else was done to it first. If that was an edit, the record is that of
+ * whoever made it.
+ */
+export async function dropUnmade(store: Store, letter: DeadLetter): Promise<void> {
+  const [now] = await store.get([letter.id])
+  if (now && isDeepStrictEqual(editsIn(now), editsIn(letter))) await dropEdit(store, idOf(letter))
+}
+
+function editsIn({ history }: DeadLetter): HistoryEntry[] {
+  return history.filter(({ action }) => action === 'edit')
 }
 
 /** It was undone. */
@@ -69,6 +83,10 @@ async function* editsOf(store: Store, id: string): AsyncGenerator<DocumentRecord
     if (edits.length < pageSize) return
     after = edits.at(-1)?.id
   }
+}
+
+function idOf({ id, version }: DeadLetter): string {
+  return `${id}:${String(version).padStart(versionDigits, '0')}`
 }
 
 function letterOf({ id }: DocumentRecord): string {

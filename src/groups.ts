@@ -17,7 +17,7 @@ export interface Group {
 }
 
 export interface GroupQuery extends Pick<LetterFilter, 'queue' | 'state'> {
-  /** 20 unless said, 100 at most. */
+  /** 20 unless said, 100 at most; 0 gives none. */
   limit?: number
   cursor?: string
 }
@@ -28,7 +28,7 @@ const maxGroups = 100
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
   const { limit = 20, cursor, ...filter } = query
   const from = cursor === undefined ? 0 : Number.parseInt(cursor, 10) || 0
-  const size = Math.min(limit, maxGroups)
+  const size = Math.max(0, Math.min(Math.trunc(limit) || 0, maxGroups))
   const counts = [...(await store.tally('group', filter))].sort(
     (a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1),
   )
@@ -37,7 +37,9 @@ export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Gr
     wanted.map(([fingerprint, count]) => groupOf(store, filter, fingerprint, count)),
   )
   const items = groups.filter((group) => group !== undefined)
-  return from + size < counts.length ? { items, cursor: String(from + size) } : { items }
+  return size > 0 && from + size < counts.length
+    ? { items, cursor: String(from + size) }
+    : { items }
 }
 
 async function groupOf(

@@ -1,6 +1,12 @@
 import { z } from 'zod'
 import { alertRulesSchema } from './alerts/schema.ts'
-import { priorities, type RetryPolicy } from './letter/letter.ts'
+import {
+  categories,
+  priorities,
+  recoverabilities,
+  severities,
+  type RetryPolicy,
+} from './letter/letter.ts'
 import { longestMs, parsePolicy } from './policy/backoff.ts'
 
 /** A length of time that may be none. */
@@ -110,9 +116,37 @@ const retention = z.strictObject({
     .describe('How long an archived letter stays. For ever unless said.'),
 })
 
+const lookedAt = 'must say what the rule looks at: errorName, code, status or message'
+
+/** A key that nobody knows would be passed over, and a rule that looks at nothing matches every failure. */
+const ruleMatch = z
+  .strictObject({
+    errorName: z.string().min(1).optional(),
+    code: z.string().min(1).optional(),
+    status: z.int().optional(),
+    message: z.union([z.string().min(1), z.instanceof(RegExp)]).optional(),
+  })
+  .refine((when) => Object.values(when).some((value) => value !== undefined), lookedAt)
+
+const maxRetries = z.int().min(0).max(1000).optional()
+
+/** What a rule says goes into letters, so it must be something that letters can have. */
+const rule = z.strictObject({
+  name: z.string().min(1),
+  when: z.union([aFunction, ruleMatch, z.array(ruleMatch).min(1)], `${lookedAt}, or be a function`),
+  category: z.enum(categories),
+  severity: z.enum(severities).optional(),
+  recoverability: z.enum(recoverabilities).optional(),
+  detail: z.string().optional(),
+  hint: z.string().optional(),
+  backoff: retryPolicy.optional(),
+  maxRetries,
+  priority: z.enum(priorities).optional(),
+})
+
 /** What can be set per queue. */
 export const policyShape = {
-  maxRetries: z.int().min(0).max(1000).optional().describe('Runs after the first one.'),
+  maxRetries: maxRetries.describe('Runs after the first one.'),
   backoff: retryPolicy
     .optional()
     .describe(
@@ -218,12 +252,9 @@ export const optionsShape = {
     .min(0)
     .optional()
     .describe('Retries of a failure that no rule knows, before a person is asked.'),
-  rules: z
-    .array(anObject)
-    .optional()
-    .describe('Classifier rules that go before the built-in ones.'),
+  rules: z.array(rule).optional().describe('Classifier rules that go before the built-in ones.'),
   templates: z
-    .array(z.union([z.string().min(1), anObject]))
+    .array(z.union([z.string().min(1), rule]))
     .optional()
     .describe(
       'Rules for common failure patterns, after rules: the names of built-in ones, or your own.',

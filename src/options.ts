@@ -135,8 +135,23 @@ export const defaults = {
 export function readOptions(options: QueueOptions): Settings {
   check(optionsSchema, options, 'option')
   const { clock: _clock, worker: _worker, ...given } = options
-  const settings = { ...defaults, ...withoutUndefined(given) }
-  return { ...settings, rules: [...settings.rules, ...rulesOf(settings.templates)] }
+  const settings = { ...defaults, ...said(given) }
+  return {
+    ...settings,
+    queues: saidOfEach(settings.queues),
+    dependencies: saidOfEach(settings.dependencies),
+    rules: [...settings.rules, ...rulesOf(settings.templates)],
+  }
+}
+
+/** What is left undefined, in a breaker too, must not take the place of a default. */
+function said<T extends BrakeSettings>(policy: T): T {
+  const { breaker } = policy
+  return withoutUndefined(breaker ? { ...policy, breaker: withoutUndefined(breaker) } : policy)
+}
+
+function saidOfEach<T extends BrakeSettings>(policies: Record<string, T>): Record<string, T> {
+  return Object.fromEntries(Object.entries(policies).map(([name, policy]) => [name, said(policy)]))
 }
 
 function rulesOf(templates: Settings['templates']): Rule[] {
@@ -151,20 +166,17 @@ function rulesOf(templates: Settings['templates']): Rule[] {
 /** Checks the policy of one queue. */
 export function readPolicy(policy: QueuePolicy): QueuePolicy {
   check(policySchema, policy, 'queue option')
-  return withoutUndefined(policy)
+  return said(policy)
 }
 
 function check(schema: z.ZodObject, value: object, what: string): void {
   const result = schema.safeParse(withoutUndefined(value))
   if (result.success) return
-  const issue = result.error.issues[0]!
+  const issue = closest(result.error.issues[0]!)
   const path = issue.path.join('.')
   if (issue.code === 'unrecognized_keys') {
     const key = issue.keys[0]!
-    const known =
-      path.startsWith('queues.') || what !== 'option'
-        ? Object.keys(policyShape)
-        : Object.keys(schema.shape)
+    const known = keysAt(schema, issue.path)
     const near = nearest(key, known)
     const hint = near ? `did you mean "${near}"?` : `known: ${known.join(', ')}`
     throw new RedriveError(
@@ -176,6 +188,34 @@ function check(schema: z.ZodObject, value: object, what: string): void {
     'INVALID_CONFIG',
     `${what} "${path}": ${issue.message} (got ${shown(at(value, issue.path))})`,
   )
+}
+
+type Issue = z.core.$ZodIssue
+
+/** Of the forms that an option may have, what is wrong with the one that was meant: where the most of it is right. */
+function closest(issue: Issue): Issue {
+  if (issue.code !== 'invalid_union') return issue
+  const depth = ({ code, path }: Issue): number =>
+    path.length + (code === 'unrecognized_keys' ? 1 : 0)
+  const inner = issue.errors.flat().map(closest)
+  const deepest = inner.sort((a, b) => depth(b) - depth(a))[0]
+  if (!deepest || depth(deepest) === 0) return issue
+  return { ...deepest, path: [...issue.path, ...deepest.path] }
+}
+
+/** The keys that an option may have, wherever in the others it stands. */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+  if (schema instanceof z.ZodOptional) return keysAt(schema.unwrap(), path)
+  if (schema instanceof z.ZodUnion)
+    return schema.options.flatMap((option: z.core.$ZodType) => keysAt(option, path))
+  const [first, ...rest] = path
+  if (schema instanceof z.ZodObject) {
+    const shape = schema.shape as Record<PropertyKey, z.core.$ZodType>
+    return first === undefined ? Object.keys(shape) : keysAt(shape[first]!, rest)
+  }
+  if (first === undefined) return []
+  if (schema instanceof z.ZodRecord) return keysAt(schema.valueType, rest)
+  return schema instanceof z.ZodArray ? keysAt(schema.element, rest) : []
 }
 
 function at(value: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../src/errors.ts'
-import { decodePayload } from '../src/letter/payload.ts'
-import { immediate } from '../src/policy/backoff.ts'
+import { release, type Change } from '../src/letter/moves.ts'
+import { decodePayload, encodePayload } from '../src/letter/payload.ts'
+import { custom, fixed, immediate } from '../src/policy/backoff.ts'
+import type { DeadLetterQueue } from '../src/queue.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from './a-queue.ts'
 
 describe('Admin', () => {
@@ -28,6 +31,41 @@ describe('Admin', () => {
     expect(await dlq.fail(id, refused())).toMatchObject({ state: 'pending', retries: 1 })
     expect(await dlq.fail(id, refused())).toMatchObject({ state: 'exhausted', retries: 2 })
     await expect(dlq.fail(id, refused())).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
+  })
+
+  it('fail waits as the rule for the failure says, like any other run that failed', async () => {
+    const slow = { name: 'slow', when: { code: 'ECONNREFUSED' }, backoff: fixed(12_345) }
+    const { dlq, clock } = await aQueue({ rules: [{ ...slow, category: 'network' }] })
+    const { id } = await dlq.enqueue({ type: 'a' }, new Error('odd'), { policy: fixed(1000) })
+    const letter = await dlq.fail(id, refused())
+    expect(Date.parse(letter.retryAt!) - clock.now()).toBe(12_345)
+  })
+
+  it('fail tells of a backoff that could not be used, like any other run that failed', async () => {
+    const { dlq, heard } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
+    await dlq.fail(id, refused())
+    expect(heard('trouble')).toEqual([])
+    const { id: odd } = await dlq.enqueue({ type: 'a' }, refused(), { policy: custom('none') })
+    await dlq.fail(odd, refused())
+    const told = heard('trouble').map(({ during, error }) => `${during}: ${String(error)}`)
+    expect(told.at(-1)).toBe('backoff of a: custom backoff "none" is not registered')
+  })
+
+  it.each<[string, (dlq: DeadLetterQueue, id: string) => Promise<unknown>]>([
+    ['review by nobody', (dlq, id) => dlq.review(id, { decision: 'resolve' } as never)],
+    ['retry by nobody', (dlq, id) => dlq.retry(id, '')],
+    ['resolve by a number', (dlq, id) => dlq.resolve(id, 5 as never)],
+    ['archive by null', (dlq, id) => dlq.archive(id, null as never)],
+    ['remove by a number', (dlq, id) => dlq.remove(id, 5n as never)],
+    ['park with a note that is no text', (dlq, id) => dlq.park(id, {} as never)],
+  ])('refuses %s, and changes nothing', async (_name, act) => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 1 })
+    await dlq.fail(id, refused())
+    const before = await dlq.get(id)
+    await expect(act(dlq, id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    expect(await dlq.get(id)).toEqual(before)
   })
 
   it('park asks for a review, and review records who decided what', async () => {
@@ -102,6 +140,70 @@ describe('Admin', () => {
     const letter = await dlq.undoEdit(id, 'mia')
     expect(decodePayload(letter.payload)).toBe('first')
     expect(letter.tags).toEqual(['red'])
+  })
+
+  it('edits that come at the same time, and look the same, can all be undone', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: 0 }, refused())
+    for (const payload of [1, 2])
+      await Promise.all([
+        dlq.edit(id, { payload, reason: 'r', by: 'mia' }),
+        dlq.edit(id, { payload, reason: 'r', by: 'mia' }),
+      ])
+    const undone: unknown[] = []
+    for (let nth = 0; nth < 4; nth++)
+      undone.push(decodePayload((await dlq.undoEdit(id, 'mia')).payload))
+    expect(undone).toEqual([2, 1, 1, 0])
+    await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('an edit that came too late leaves nothing to undo', async () => {
+    let claimed = false
+    const { dlq, store } = await aQueue({}, (clock) => {
+      const inner = memoryStore({ clock })
+      const apply = inner.apply.bind(inner)
+      return Object.assign(inner, {
+        apply: async (changes: readonly Change[]) => {
+          if (changes[0]?.action === 'edit' && !claimed) {
+            claimed = true
+            await inner.claim({ worker: 'w', limit: 1, leaseMs: 1000 })
+          }
+          return apply(changes)
+        },
+      })
+    })
+    const { id } = await dlq.enqueue({ type: 'a', payload: [1, 2] }, refused(), {
+      policy: immediate(),
+    })
+    const edit = dlq.edit(id, { payload: 'other', reason: 'r', by: 'mia' })
+    await expect(edit).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
+    const [running] = await store.get([id])
+    const by = { at: running!.updatedAt, actor: 'w', guard: 'epoch' } as const
+    const left = { ...encodePayload([2]), version: 2 }
+    expect(await store.apply([release(running!, by, { payload: left })])).toEqual(['written'])
+    await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    expect(decodePayload((await dlq.get(id))!.payload)).toEqual([2])
+  })
+
+  it('an edit that had to be tried again is undone by one undo', async () => {
+    let occurred = false
+    const { dlq } = await aQueue({}, (clock) => {
+      const inner = memoryStore({ clock })
+      const apply = inner.apply.bind(inner)
+      return Object.assign(inner, {
+        apply: async (changes: readonly Change[]) => {
+          if (changes[0]?.action === 'edit' && !occurred) {
+            occurred = true
+            await dlq.enqueue({ type: 'a' }, refused(), { dedupeKey: 'k' })
+          }
+          return apply(changes)
+        },
+      })
+    })
+    const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { dedupeKey: 'k' })
+    await dlq.edit(id, { payload: 2, reason: 'r', by: 'mia' })
+    expect(decodePayload((await dlq.undoEdit(id)).payload)).toBe(1)
+    await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
   it('edit keeps metadata as the door does, whatever it holds, and apart from what was given', async () => {

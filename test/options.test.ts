@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { readOptions, readPolicy } from '../src/options.ts'
 import { fixed } from '../src/policy/backoff.ts'
+import type { Rule } from '../src/policy/classify.ts'
+import { templates } from '../src/policy/templates.ts'
 
 describe('readOptions', () => {
   it('fills in the defaults', () => {
@@ -22,6 +24,52 @@ describe('readOptions', () => {
     })
   })
 
+  it('takes undefined for not given inside of queues, dependencies and breakers too', () => {
+    const unsaid = { maxRetries: undefined, breaker: { failures: undefined, openMs: 5 } }
+    const breaker = { openMs: 5 }
+    const read = readOptions({
+      ...unsaid,
+      queues: { mail: unsaid },
+      dependencies: { smtp: { breaker: unsaid.breaker, budget: undefined } },
+    } as never)
+    expect(read).toMatchObject({ maxRetries: 3 })
+    expect(read.breaker).toStrictEqual(breaker)
+    expect(read.queues).toStrictEqual({ mail: { breaker } })
+    expect(read.dependencies).toStrictEqual({ smtp: { breaker } })
+    expect(readPolicy(unsaid as never)).toStrictEqual({ breaker })
+  })
+
+  it('takes rules as they are written', () => {
+    const rules: Rule[] = [
+      { name: 'a', when: { code: 'X' }, category: 'network' },
+      { name: 'b', when: [{ status: 402 }, { message: /x/i }], category: 'permanent' },
+      { name: 'c', when: () => true, category: 'unknown', maxRetries: 1000, backoff: fixed(1) },
+    ]
+    expect(readOptions({ rules, templates: ['disk-full', ...rules] }).rules).toHaveLength(7)
+    expect(() => readOptions({ templates: [...templates] })).not.toThrow()
+  })
+
+  it.each<[object, string]>([
+    [{ category: 'netwrok' }, '"rules.0.category"'],
+    [{ severity: 'bad' }, '"rules.0.severity"'],
+    [{ priority: 'urgent' }, '"rules.0.priority"'],
+    [{ maxRetries: Number.NaN }, '"rules.0.maxRetries"'],
+    [{ maxRetries: -1 }, '"rules.0.maxRetries"'],
+    [{ backoff: { kind: 'sometimes' } }, '"rules.0.backoff"'],
+    [{ name: '' }, '"rules.0.name"'],
+    [{ hint: 5 }, '"rules.0.hint"'],
+    [{ retries: 5 }, 'unknown option "rules.0.retries"'],
+    [{ when: undefined }, '"rules.0.when"'],
+    [{ when: 'ECONNREFUSED' }, '"rules.0.when"'],
+    [{ when: {} }, 'must say what the rule looks at'],
+    [{ when: [{ code: 'X' }, {}] }, '"rules.0.when'],
+    [{ when: { codes: 'X' } }, 'unknown option "rules.0.when.codes": did you mean "code"?'],
+  ])('refuses a rule with %j, which would match all or break letters', (part, message) => {
+    const rule = { name: 'a', when: { code: 'X' }, category: 'network', ...part }
+    expect(() => readOptions({ rules: [rule] } as never)).toThrow(message)
+    expect(() => readOptions({ templates: [rule] } as never)).toThrow('option "templates.0')
+  })
+
   it.each<[object, string]>([
     [{ maxRetires: 1 }, 'unknown option "maxRetires": did you mean "maxRetries"?'],
     [{ colour: 'red' }, 'unknown option "colour": known: '],
@@ -41,6 +89,11 @@ describe('readOptions', () => {
     [{ backoff: { kind: 'sometimes' } }, '"backoff"'],
     [{ retention: { archiveAfterMs: '3 days' } }, '"retention.archiveAfterMs"'],
     [{ breaker: { failures: 0 } }, '"breaker'],
+    [{ breaker: { failure: 1 } }, 'unknown option "breaker.failure": did you mean "failures"?'],
+    [
+      { queues: { mail: { retention: { days: 1 } } } },
+      'unknown option "queues.mail.retention.days": known: archiveAfterMs, removeAfterMs',
+    ],
     [{ rules: 'none' }, '"rules"'],
     [{ observers: [1] }, '"observers.0"'],
     [{ worker: '' }, '"worker"'],

@@ -58,6 +58,21 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(Buffer.from((await dlq.get(id))!.payload.bytes).toString()).toBe('1')
   })
 
+  it('keeps a failure of its own when the letter that it counted for is removed in between', async () => {
+    const { dlq, store } = await aQueue()
+    const first = await dlq.enqueue({ type: 'a' }, refused(), { dedupeKey: 'k' })
+    const get = store.get.bind(store)
+    store.get = async (ids) => {
+      store.get = get
+      await store.remove({ ids: [first.id] })
+      return get(ids)
+    }
+    const again = await dlq.enqueue({ type: 'a' }, refused(), { dedupeKey: 'k' })
+    expect(again.id).not.toBe(first.id)
+    expect(await dlq.get(again.id)).toMatchObject({ state: 'pending', occurrences: 1 })
+    await dlq.close()
+  })
+
   it('adds an occurrence to the open letter with the same dedupe key', async () => {
     const { dlq, heard } = await aQueue()
     const first = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { dedupeKey: 'k' })
@@ -101,6 +116,11 @@ describe('DeadLetterQueue.enqueue', () => {
     ['an id that is no UUID', { type: 'a' }, { id: '../../etc' }],
     ['a negative maxRetries', { type: 'a' }, { maxRetries: -1 }],
     ['a moment that is none', { type: 'a' }, { expiresAt: 'tomorrow' }],
+    ['a number in place of a moment', { type: 'a' }, { expiresAt: 60_000 as never }],
+    ['words that a date can be read into', { type: 'a' }, { expiresAt: 'in 5' }],
+    ['another form of a moment', { type: 'a' }, { failedAt: '1/2/2026' }],
+    ['no operation', null as never, {}],
+    ['holes in the tags', { type: 'a' }, { tags: Array<string>(2) }],
     ['an empty dedupe key', { type: 'a' }, { dedupeKey: '' }],
   ])('refuses %s with INVALID_INPUT', async (_what, operation, context) => {
     const { dlq } = await aQueue()
@@ -131,6 +151,12 @@ describe('DeadLetterQueue.enqueue', () => {
 })
 
 describe('DeadLetterQueue.enqueueAll', () => {
+  it('refuses what is no list, since it would keep nothing of it', async () => {
+    const { dlq } = await aQueue()
+    const failures = new Set([{ operation: { type: 'a' }, error: refused() }])
+    await expect(dlq.enqueueAll(failures as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
   it('keeps many in the order given', async () => {
     const { dlq } = await aQueue()
     const failures = Array.from({ length: 1200 }, (_, n) => ({
@@ -279,6 +305,22 @@ describe('DeadLetterQueue.groups', () => {
     })
     const page = await dlq.groups({ limit: 1 })
     expect((await dlq.groups({ limit: 1, cursor: page.cursor! })).items[0]!.count).toBe(1)
+  })
+
+  it.each([0, -1, NaN])('gives none for a limit of %s, and no next page', async (limit) => {
+    const { dlq } = await aQueue()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await dlq.enqueue({ type: 'a' }, forbidden())
+    expect(await dlq.groups({ limit })).toEqual({ items: [] })
+  })
+})
+
+describe('DeadLetterQueue.handle', () => {
+  it('refuses a handler that is no function, since letters would spend their retries on it', async () => {
+    const { dlq } = await aQueue()
+    expect(() => dlq.handle('a', undefined as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_INPUT' }) as Error,
+    )
   })
 })
 

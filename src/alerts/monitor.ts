@@ -46,20 +46,20 @@ export class AlertMonitor {
   /** Versions of raised records that nobody here vouches for, and for how many looks each has been the same. */
   #strange = new Map<string, { version: number; looks: number }>()
   #raised: Alert[] = []
-  #unlisten: (() => void) | undefined
   #cancel: (() => void) | undefined
   #looking: Promise<void> | undefined
   #stopped = true
 
   constructor(options: AlertMonitorOptions) {
     this.#options = options
+    // Breakers turn while nobody looks, too: when runs end after a stop, and in executors before the start.
+    options.hub.on('breaker', (event) => this.#hear(event))
   }
 
   /** Looks at once, and from then on every `everyMs`. Safe twice. */
   start(): void {
     if (!this.#stopped) return
     this.#stopped = false
-    this.#unlisten = this.#options.hub.on('breaker', (event) => this.#hear(event))
     if (!this.#looking) this.#run()
   }
 
@@ -68,7 +68,6 @@ export class AlertMonitor {
     if (!this.#stopped) {
       this.#stopped = true
       this.#cancel?.()
-      this.#unlisten?.()
     }
     await this.#looking
   }

@@ -79,6 +79,9 @@ export class Door {
    * cannot be kept it stops, waits for what is on its way, and says how many are kept.
    */
   async captureAll<T>(failures: readonly T[], read: (failure: T) => Captured): Promise<string[]> {
+    // A set has no length, and nothing of it would be kept.
+    if (!Array.isArray(failures))
+      throw new RedriveError('INVALID_INPUT', 'many failures at once must be a list of them')
     const kept: string[] = []
     const onTheirWay: Promise<string[]>[] = []
     const land = async (chunk: Promise<string[]>): Promise<unknown> => kept.push(...(await chunk))
@@ -195,7 +198,12 @@ export class Door {
     this.#options.hub.emit({ type: 'trouble', during: `capture of ${queue}`, error: problem })
   }
 
-  async #told(letter: DeadLetter, result: AddResult, uncommitted = false): Promise<DeadLetter> {
+  async #told(
+    letter: DeadLetter,
+    result: AddResult,
+    uncommitted = false,
+    tries = 1,
+  ): Promise<DeadLetter> {
     const { hub, store, capacity } = this.#options
     if (result.kind === 'added') {
       if (result.evicted) hub.emit({ type: 'evicted', count: result.evicted })
@@ -215,11 +223,16 @@ export class Door {
     // What came earlier in the same transaction cannot be seen from outside of it.
     if (!kept && uncommitted) return { ...letter, id: result.of, occurrences: result.occurrences }
     const first = result.by === 'id' ? await store.original(result.of) : kept?.payload
-    if (!kept || !first)
-      throw new RedriveError(
-        'VERSION_CONFLICT',
-        `letter ${result.of} was removed while it was captured again: capture it once more`,
-      )
+    if (!kept || !first) {
+      if (uncommitted || tries === maxTries)
+        throw new RedriveError(
+          'VERSION_CONFLICT',
+          `letter ${result.of} was removed while it was captured again: capture it once more`,
+        )
+      // The letter that it counted for was removed in between, and it with that letter.
+      const [again] = await store.add([letter], capacity)
+      return this.#told(letter, again!, false, tries + 1)
+    }
     if (result.by === 'id' && !sameBytes(first, letter.payload))
       throw new RedriveError(
         'ID_CONFLICT',
@@ -236,6 +249,8 @@ function alone(captured: Captured): Captured {
   throw new RedriveError('INVALID_INPUT', 'client works with enqueue, one failure at a time')
 }
 
+/** How often a letter is captured whose like is removed in the same moment. */
+const maxTries = 5
 /** Small enough that making one does not hold up the event loop. */
 const chunkSize = 64
 const chunksAhead = 2

@@ -72,7 +72,7 @@ export function checkContext(context: CaptureContext): void {
   if (context.attempts !== undefined && !isCount(context.attempts))
     bad(`attempts must be a whole number from 0 on, got ${context.attempts}`)
   for (const key of ['failedAt', 'expiresAt'] as const)
-    if (context[key] !== undefined && Number.isNaN(toMs(context[key])))
+    if (context[key] !== undefined && !isMoment(context[key]))
       bad(`${key} must be an ISO-8601 moment, got ${String(context[key]).slice(0, 80)}`)
   if (context.priority !== undefined && !priorities.includes(context.priority))
     bad(`priority must be ${priorities.join(', ')}, got ${String(context.priority).slice(0, 80)}`)
@@ -85,7 +85,7 @@ export function checkContext(context: CaptureContext): void {
   for (const [name, value] of Object.entries(headers))
     if (typeof value !== 'string') bad(`header ${name.slice(0, 80)} must be a text`)
   const tags: unknown = context.tags ?? []
-  if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string'))
+  if (!Array.isArray(tags) || [...(tags as unknown[])].some((tag) => typeof tag !== 'string'))
     bad('tags must be a list of texts')
   if (!isTask(context.task ?? undefined))
     bad('task must have an id, a description and a source, all of them texts')
@@ -102,6 +102,14 @@ export function checkContext(context: CaptureContext): void {
   for (const key of ['dedupeKey', 'lane', 'tenant', 'tags'] as const)
     if ([context[key] ?? ''].flat().some((name) => !name.isWellFormed()))
       bad(`${key} must be whole text: there is half of a character in it (a lone surrogate)`)
+}
+
+const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
+
+/** The platform reads a date into almost anything that has a number in it: 5 is a day in May 2001. */
+function isMoment(value: unknown): boolean {
+  if (value instanceof Date) return !Number.isNaN(value.getTime())
+  return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
 }
 
 function isCount(value: number): boolean {

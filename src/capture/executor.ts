@@ -7,8 +7,8 @@ import type { BreakerState } from '../policy/breaker.ts'
 import type { Rule } from '../policy/classify.ts'
 import { keepUnlessRetried } from '../redelivering.ts'
 import type { Door } from './capture.ts'
-import { checkContext, checkQueueName, type CaptureContext } from './context.ts'
-import { operationCapture, type OperationInput } from './operation.ts'
+import { checkContext, type CaptureContext } from './context.ts'
+import { checkOperation, operationCapture, type OperationInput } from './operation.ts'
 import type { ExecutorOptions, SettledPolicy } from './resilience.ts'
 import { Chain, type Call } from './resilience-chain.ts'
 import { readPolicies } from './resilience-options.ts'
@@ -69,7 +69,7 @@ export class ResilientExecutor {
     if (context) {
       // A mistake that shows only in a failure would cost the letter.
       checkContext(context)
-      if (context.operation?.type !== undefined) checkQueueName(context.operation.type)
+      if (context.operation !== undefined) checkOperation(context.operation)
     }
     const call: Call = { operation, signal: context?.signal, attempts: 0, last: undefined }
     try {

@@ -25,7 +25,10 @@ export function foreignCapture(
   foreign: ForeignLetter,
   { queue = legalName(foreign.source), context = {}, maxReplays = 3 }: ForeignOptions = {},
 ): Captured {
-  const { source, reason, messageId, headers, deliveries, enqueuedAt, failedAt, death } = foreign
+  const { source, reason, messageId, headers, enqueuedAt, failedAt, death } = foreign
+  // Whoever writes headers may write there what they like.
+  const isCount = Number.isSafeInteger(foreign.deliveries) && foreign.deliveries >= 0
+  const deliveries = isCount ? foreign.deliveries : 1
   const body = payloadOf(foreign)
   const replays = replaysOf(headers)
   const origin = { ...foreign.origin, contentType: foreign.contentType }

@@ -23,9 +23,10 @@ export function operationCapture(
   thrown: unknown,
   context: CaptureContext = {},
 ): Captured {
-  const queue = checkQueueName(operation.type)
+  checkOperation(operation)
   checkContext(context)
   const { type, method, endpoint, payload, context: around } = operation
+  const queue = checkQueueName(type)
   const source: Source = {
     kind: 'operation',
     type,
@@ -35,6 +36,16 @@ export function operationCapture(
   }
   const encoded = encodePayload(payload, context.contentType ?? undefined)
   return { queue, source, payload: encoded, thrown, context }
+}
+
+/** Refuses what no letter can say about an operation. */
+export function checkOperation(operation: Partial<OperationInput>): void {
+  if (typeof operation !== 'object' || operation === null)
+    throw new RedriveError('INVALID_INPUT', 'an operation must be an object')
+  const { type, method, endpoint } = operation
+  if (type !== undefined) checkQueueName(type)
+  if (method !== undefined) textOf('method', method)
+  if (endpoint !== undefined) textOf('endpoint', endpoint)
 }
 
 function textOf(name: string, value: unknown): string {

@@ -134,7 +134,9 @@ export class Chain {
     if (!this.#bulkhead) return this.#retried(call, signal)
     // What waits is started by the call that ends, and must not run in the async context of that one.
     const bound = AsyncLocalStorage.bind(() => this.#retried(call, signal))
-    return this.#bulkhead.execute(bound, signal)
+    const mustWait = this.#bulkhead.executionSlots === 0
+    const admitted = this.#bulkhead.execute(bound, signal)
+    return signal && mustWait ? untilAborted(admitted, signal) : admitted
   }
 
   #retried(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
@@ -245,6 +247,16 @@ export class Chain {
 /** The signal aborts when the time is up, but not when the run ends: what it gave, a stream say, may still be in use. */
 function timeLimit(ms: number): TimeoutPolicy {
   return timeout(ms, { strategy: TimeoutStrategy.Aggressive, abortOnReturn: false })
+}
+
+/** What waits for a place in a bulkhead of cockatiel hears of an abort only when its turn comes. */
+function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', leave, { once: true })
+    const stay = (): void => signal.removeEventListener('abort', leave)
+    void admitted.then(resolve, reject).finally(stay)
+  })
 }
 
 function nameOf(state: CircuitState): BreakerState['kind'] {

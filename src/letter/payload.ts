@@ -24,7 +24,7 @@ const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
 export const shared: Memory = {
   copyOf(bytes) {
     // As long as it is, whatever it says: what else lies in that memory is nobody's business.
-    const copy = Buffer.allocUnsafe(Reflect.get(typedArray, 'byteLength', bytes) as number)
+    const copy = Buffer.allocUnsafe(Reflect.get(typedArray, 'length', bytes) as number)
     copy.set(bytes)
     return copy
   },

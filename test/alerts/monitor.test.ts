@@ -299,6 +299,17 @@ describe('AlertMonitor, of breakers', () => {
     await monitor.stop()
   })
 
+  it('does not miss one that turns while it is stopped', async () => {
+    const clock = fakeClock()
+    const { hub, look, told } = aWatcher(memoryStore({ clock }), clock)
+    hub.emit(turned('open'))
+    await look()
+    expect(told()).toEqual(['+breaker-open:mail'])
+    hub.emit(turned('closed'))
+    await look()
+    expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
+  })
+
   it('does not miss one that closes during a look', async () => {
     const clock = fakeClock()
     const gate = deferred()

@@ -231,6 +231,30 @@ describe('the signal of the caller', () => {
     expect(await letters()).toEqual([])
   })
 
+  it('ends the wait for a place in a bulkhead, and nothing runs afterwards', async () => {
+    const bulkhead = { concurrent: 1, queue: 1 }
+    const { executor, letters } = await anExecutor({ narrow: { bulkhead } })
+    const { promise, resolve } = deferred()
+    const first = executor.execute('narrow', () => promise)
+    const controller = new AbortController()
+    const operation = failing()
+    const call = errorOf(
+      executor.execute('narrow', operation, {
+        signal: controller.signal,
+        operation: { payload: 1 },
+      }),
+    )
+    await vi.advanceTimersByTimeAsync(10)
+    controller.abort('the user left')
+    const others = vi.advanceTimersByTimeAsync(10).then(() => 'still waits')
+    expect(await Promise.race([call, others])).toBe('the user left')
+    resolve()
+    await first
+    await executor.execute('narrow', failing())
+    expect(operation.runs).toBe(0)
+    expect(await letters()).toEqual([])
+  })
+
   it('that is aborted already lets nothing run', async () => {
     const bulkhead = { concurrent: 1 }
     const { executor } = await anExecutor({ narrow: { bulkhead } })

@@ -418,8 +418,15 @@ describe('names and options', () => {
   it('a context that no letter can have is refused before anything runs', async () => {
     const { executor } = await anExecutor()
     const operation = failing()
-    for (const context of [{ maxRetries: -1 }, { operation: { type: '' } }, { id: 'mine' }])
-      expect(await errorOf(executor.execute('llm', operation, context))).toMatchObject({
+    for (const context of [
+      { maxRetries: -1 },
+      { operation: { type: '' } },
+      { operation: { method: 5, payload: 1 } },
+      { operation: { endpoint: {}, payload: 1 } },
+      { operation: null },
+      { id: 'mine' },
+    ])
+      expect(await errorOf(executor.execute('llm', operation, context as never))).toMatchObject({
         code: 'INVALID_INPUT',
       })
     expect(operation.runs).toBe(0)

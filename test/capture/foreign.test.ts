@@ -49,6 +49,16 @@ describe('a dead letter of another broker', () => {
     })
   })
 
+  it.each([Infinity, NaN, 1.5, -1, 2 ** 53])(
+    'counts once what says that it was delivered %d times: a letter has whole numbers',
+    async (deliveries) => {
+      const { dlq, heard } = await aQueue()
+      await dlq.foreignLetters()(aForeignLetter({ deliveries }))
+      const source = { deliveries: 1 }
+      expect(heard('captured')[0]!.letter).toMatchObject({ attempts: 1, source })
+    },
+  )
+
   it('is the same letter when it is read again, also once it is resolved', async () => {
     const { dlq, heard } = await aQueue()
     const keep = dlq.foreignLetters()

@@ -125,6 +125,10 @@ describe('encodePayload', () => {
     const { bytes } = encodePayload(given, undefined, shared)
     given[0] = 9
     expect([...bytes]).toEqual([1, 2, 3])
+    const wide = Object.defineProperty(new Float64Array([1, 2, 3]), Symbol.toStringTag, {
+      value: 'Uint8Array',
+    })
+    expect([...encodePayload(wide, undefined, shared).bytes]).toEqual([1, 2, 3])
     expect(encodePayload('é\ud800', 'text/plain', shared).bytes).toEqual(
       Buffer.from(new TextEncoder().encode('é\ud800')),
     )
