@@ -13,6 +13,8 @@ export interface CommandTarget {
 /** What a program needs to find its way, and what tells it nothing. */
 const harmless = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 const maxStderrBytes = 4096
+/** Linux takes 128 KiB in a variable, and what says more than this says nothing. */
+const maxFactLength = 1000
 /** Between being asked to end and being ended. */
 const killAfterMs = 2000
 /** What a program has left running may hold its stderr open; so long it is listened to. */
@@ -80,9 +82,12 @@ function factsOf({ letter, attempt, idempotencyKey }: Run): Record<string, strin
     REDRIVE_IDEMPOTENCY_KEY: idempotencyKey,
     REDRIVE_CONTENT_TYPE: letter.payload.contentType,
   }
-  // No variable can hold it, and a letter must not be able to keep a program from starting.
+  // No variable can hold all of it, and a letter must not be able to keep a program from starting.
   return Object.fromEntries(
-    Object.entries(facts).map(([name, value]) => [name, value.replaceAll('\0', '')]),
+    Object.entries(facts).map(([name, value]) => [
+      name,
+      value.replaceAll('\0', '').slice(0, maxFactLength),
+    ]),
   )
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { openMailbox } from '../post-office.ts'
 import type { Handler } from '../redelivery/run.ts'
+import { contentTypeOf, traceparentOf } from './post.ts'
 
 /** The mailbox that letters of a queue are sent to. It comes from the configuration alone. */
 export interface MailboxTarget {
@@ -31,12 +32,13 @@ export function mailboxHandler(
     const { bytes, contentType } = letter.payload
     await mailbox.send(bytes, {
       id: idempotencyKey,
-      contentType,
+      // Who made the letter may have said anything. What no wire carries must not keep it from being sent.
+      contentType: contentTypeOf(contentType),
       headers: {
         'redrive-id': letter.id,
         'redrive-queue': letter.queue,
         'redrive-attempt': String(attempt),
-        ...(letter.traceparent === undefined ? {} : { traceparent: letter.traceparent }),
+        ...traceparentOf(letter.traceparent),
       },
     })
   }

@@ -180,7 +180,8 @@ const failure = z.object({
 })
 const envelope = z.object({
   v: z.literal(1),
-  messageId: text.min(1),
+  // Anybody may have sent it, and what was written must be read.
+  messageId: text,
   body: envelopeBody,
   sourceMailbox: text.min(1),
   deliveryCount: count,
@@ -197,7 +198,7 @@ const envelope = z.object({
   history: z.array(z.object({ at: moment, error: text, errorType: text })),
   firstFailedAt: moment,
   replays: count,
-  originalId: text.min(1),
+  originalId: text,
   hopeless: z.boolean().exactOptional(),
   note: text.exactOptional(),
 })

@@ -44,7 +44,10 @@ export interface DLQConsumerOptions extends Receiving, Listening {
   backoffSeconds?: number
   /** How often the handler may fail before the message is parked. 5 unless said. */
   maxAttempts?: number
-  /** Where parked messages are kept. Without it they stay where they are, hidden for as long as the broker can, and are not run again. */
+  /**
+   * Where parked messages are kept. Without it they stay where they are, hidden for as long as the broker can, and are not run again, but for those
+   * that the handler itself wants parked: it is asked anew each time.
+   */
   parked?: Mailbox | Destination
   /** How often at most the depth of the queue is told. A minute unless said. */
   depthEveryMs?: number

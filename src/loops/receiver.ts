@@ -59,10 +59,10 @@ export class Receiver {
       extendEveryMs: 60_000,
       ...options,
     }
-    const { clock, tell, mailbox, concurrency, visibilitySeconds, waitSeconds } = this.#options
+    const { clock, tell, mailbox, concurrency, visibilitySeconds } = this.#options
     whole('concurrency', concurrency, 1000)
-    bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
-    bounded('waitSeconds', waitSeconds, maxVisibilitySeconds)
+    bounded('extendEveryMs', this.#options.extendEveryMs, Infinity)
+    checkTimes(this.#options)
     const trouble = (error: unknown): void =>
       tell({ type: 'trouble', during: `heartbeat of ${mailbox.name}`, error })
     this.heartbeat = new Heartbeat(clock, trouble)
@@ -93,6 +93,8 @@ export class Receiver {
       this.#latched = false
       return Promise.resolve()
     }
+    checkTimes({ ...this.#options, ...options })
+    bounded('maxIterations', options.maxIterations ?? Infinity, Infinity)
     this.#stopping = new AbortController()
     this.#crash = undefined
     this.#leftBehind = false
@@ -238,4 +240,9 @@ export class Receiver {
     waiting.abort()
     return inTime
   }
+}
+
+function checkTimes({ visibilitySeconds, waitSeconds }: Required<Receiving>): void {
+  bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
+  bounded('waitSeconds', waitSeconds, maxVisibilitySeconds)
 }

@@ -49,6 +49,11 @@ export function carried(text: string): string {
   return text.toWellFormed().replaceAll(everyUnfit, (character) => encodeURIComponent(character))
 }
 
+/** A content type of others, where any wire can carry it; else that of bytes. */
+export function carriedType(said: string): string {
+  return isFit(said, maxNameLength) ? said : 'application/octet-stream'
+}
+
 /** By these a replay tells of the past of a message, which may have as many of its own as there can be. */
 const ours = new Set<string>(Object.values(lineage))
 

@@ -144,14 +144,14 @@ class SharedReceiving implements Receiving {
   /** What was taken for somebody who no longer waits is given back: it must not stay hidden. */
   async #share(all: Waiting[], deliveries: Delivery[]): Promise<void> {
     const nowMs = this.#options.clock.mono()
-    // Then those who came last had no slot, and there may be more for them.
-    const full = deliveries.length === maxSlots
+    // A look stops at so many messages and bytes: only one that found nothing says that there is nothing.
+    const nothing = deliveries.length === 0
     const left: string[] = []
     let start = 0
     for (const { ask, over, end, endMs } of all) {
       const found = deliveries.slice(start, (start += ask.max))
       if (over) left.push(...found.map(({ receipt }) => receipt))
-      else if (found.length > 0 || (endMs <= nowMs && !full)) end(found)
+      else if (found.length > 0 || (nothing && endMs <= nowMs)) end(found)
     }
     if (left.length === 0) return
     // Should this fail, they are visible again when their receipts lapse.

@@ -77,6 +77,16 @@ describe('commandHandler', () => {
     expect(told.env).not.toHaveProperty('WANTED')
   })
 
+  it.each([
+    ['nothing holds', 'text/plain;\0a=b', 'text/plain;a=b'],
+    ['is longer than a variable can be', `text/plain;${'a'.repeat(200_000)}`, /^text\/plain;a+$/],
+  ])('starts the program whatever is said of a letter: a type that %s', async (_, said, told) => {
+    const payload = { ...aRun(1).run.letter.payload, contentType: said }
+    const code = 'console.error(process.env.REDRIVE_CONTENT_TYPE); process.exit(1)'
+    const failure = await failureOf(script(code)(aRun(1, { payload }).run))
+    expect(failure.message.split(' (')[0]).toMatch(told)
+  })
+
   it('hands on the environment of the worker, or the variables that are named', async () => {
     const code =
       'process.exit((process.env.WANTED ? 0 : 10) + (process.env.SECRET_OF_THE_WORKER ? 1 : 0))'

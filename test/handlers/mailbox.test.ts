@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { mailboxHandler } from '../../src/handlers/mailbox.ts'
+import { encodePayload } from '../../src/letter/payload.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { openMailbox } from '../../src/post-office.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
+import { aRun } from './a-run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-handler-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -30,6 +32,27 @@ describe('mailboxHandler', () => {
     expect(message!.headers).toMatchObject({ 'redrive-id': id, 'redrive-attempt': '1' })
     await orders.close()
     await dlq.close()
+  })
+
+  it('sends what others said about a letter only as far as any wire can carry it', async () => {
+    const url = `sqlite:${join(folder, 'odd.db')}#orders`
+    const handle = mailboxHandler({ url }, systemClock)
+    const orders = await openMailbox(url)
+    for (const contentType of [
+      '',
+      'text/plain;\ncharset=utf-8',
+      `text/plain; a=${'b'.repeat(200)}`,
+    ]) {
+      const payload = { ...encodePayload('odd', 'text/plain'), contentType }
+      await handle(aRun('odd', { payload, traceparent: 'no\ntrace' }).run)
+      const [message] = await orders.receive()
+      await message!.acknowledge()
+      expect(Buffer.from(message!.body.bytes).toString()).toBe('odd')
+      expect(message!.body.contentType).toBe('application/octet-stream')
+      expect(message!.headers).not.toHaveProperty('traceparent')
+    }
+    await orders.close()
+    await handle.close()
   })
 
   it('fails the run when the mailbox cannot be opened, and tries anew at the next', async () => {

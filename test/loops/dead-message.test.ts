@@ -42,6 +42,11 @@ describe('a dead message in a mailbox', () => {
     expect(await throughMailbox(dead)).toEqual(dead)
   })
 
+  it('comes out as it went in, though its sender gave it an empty id', async () => {
+    const dead = aDeadMessage({ messageId: '', originalId: '' })
+    expect(await throughMailbox(dead)).toMatchObject({ messageId: '', sourceMailbox: 'requests' })
+  })
+
   it('keeps every byte of its body, whatever its type says', async () => {
     const types = ['application/json', 'text/plain; charset=utf-16', 'application/octet-stream']
     await fc.assert(

@@ -92,6 +92,16 @@ describe('DLQConsumer', () => {
     expect(bench.heard('dead-letter-parked').length).toBeGreaterThanOrEqual(4)
   })
 
+  it('without such a place asks its handler again about what it wanted parked', async () => {
+    const bench = aLoop()
+    let runs = 0
+    consuming(bench, { handler: () => ({ action: 'park', why: `${++runs}` }) })
+    await bury(bench)
+    await bench.clock.advance(24 * hourMs)
+    expect(runs).toBe(3)
+    expect(await bench.dlq.approximateCount()).toBe(1)
+  })
+
   it('gives back what could not be parked, and goes on', async () => {
     const bench = aLoop()
     const parked = faulty(memoryMailbox({ name: 'parked', clock: bench.clock }))

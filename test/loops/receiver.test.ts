@@ -47,6 +47,22 @@ describe('Receiver', () => {
     expect(receiver.running).toBe(false)
   })
 
+  it('refuses to run with what no mailbox would take, rather than ask in vain for ever', async () => {
+    const bench = aLoop()
+    const receiver = aReceiver(bench)
+    for (const options of [
+      { visibilitySeconds: Number.NaN },
+      { visibilitySeconds: 43_201 },
+      { waitSeconds: -1 },
+      { maxIterations: Number.NaN },
+    ])
+      expect(() => void receiver.run(options)).toThrow(
+        expect.objectContaining({ code: 'INVALID_INPUT' }),
+      )
+    expect(() => aReceiver(bench, { extendEveryMs: Number.NaN })).toThrow(/extendEveryMs/)
+    expect(receiver.running).toBe(false)
+  })
+
   it('goes on after errors of receive, ever slower, with its heart beating and its problem told', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)

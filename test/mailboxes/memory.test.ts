@@ -21,6 +21,12 @@ describe('memoryMailbox', () => {
       expect(() => memoryMailbox({ name: 'a', maxMessages })).toThrow(/maxMessages/)
   })
 
+  it('refuses a cursor that is none of its own', async () => {
+    const mailbox = memoryMailbox({ name: 'a' })
+    for (const after of ['x', '-1', '1.5', ''])
+      await expect(mailbox.browse!({ after })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
   it('is full with what waits, what is out and what is delayed, and has room again after', async () => {
     const mailbox = memoryMailbox({ name: 'a', clock: fakeClock(), maxMessages: 3 })
     for (const n of [1, 2]) await mailbox.send(n)

@@ -22,13 +22,15 @@ class Broker {
   readonly waiting: string[] = []
   readonly givenBack: string[] = []
   readonly looks: { slots: number; answer: () => void }[] = []
+  /** As a driver does that stops at so many bytes. */
+  most = Infinity
 
   constructor(early = false) {
     this.#early = early
   }
 
   take(slots: number): Promise<Taken> {
-    const found = (): Delivery[] => this.waiting.splice(0, slots).map(delivery)
+    const found = (): Delivery[] => this.waiting.splice(0, Math.min(slots, this.most)).map(delivery)
     const early = this.#early ? found() : undefined
     return new Promise((resolve) => {
       const answer = (): void => resolve({ deliveries: early ?? found() })
@@ -148,6 +150,17 @@ describe('receiving', () => {
     await broker.answer()
     await broker.answer()
     expect([await gone, ...(await Promise.all(all))]).toEqual([[], ['a'], ['b']])
+  })
+
+  it('tells nobody that there is nothing while a look takes less than there is', async () => {
+    const impatient = async (): Promise<string[]> =>
+      (await line.receive({ ...ask(), waitMs: 0 })).map(({ id }) => id)
+    broker.most = 2
+    broker.waiting.push('a', 'b', 'c')
+    const all = [impatient(), impatient(), impatient(), impatient()]
+    await settled()
+    while (broker.looks.length > 0) await broker.answer()
+    expect(await Promise.all(all)).toEqual([['a'], ['b'], ['c'], []])
   })
 
   it('is idle once nobody waits and no look is out', async () => {

@@ -3,7 +3,7 @@ import { RedriveError } from '../../errors.ts'
 import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
 import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
-import { carried } from '../../mailboxes/bounds.ts'
+import { carried, carriedType } from '../../mailboxes/bounds.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 import { teller, type Listening } from '../events.ts'
@@ -48,7 +48,8 @@ export async function replay(dead: DeadMessage, options: ReplayOptions): Promise
     const body = await transform(decodePayload(dead.body), dead)
     return { kind: 'replayed', id: await source.send(body, send) }
   }
-  const { bytes, contentType } = dead.body
+  const { bytes } = dead.body
+  const contentType = carriedType(dead.body.contentType)
   return { kind: 'replayed', id: await source.send(bytes, { ...send, contentType }) }
 }
 

@@ -98,10 +98,12 @@ class Selection {
   async #receive(): Promise<void> {
     const { visibilitySeconds = 300 } = this.#options
     const browsed = this.#dlq.browse !== undefined
+    // SQS asks only some of its servers for those who do not wait, and nothing found would not be the end.
+    const waitSeconds = browsed ? 0 : 1
     const met = new Set<string>()
     for (;;) {
       if (browsed && this.#wanted.size === 0) return
-      const messages = await this.#dlq.receive({ max: 10, visibilitySeconds })
+      const messages = await this.#dlq.receive({ max: 10, visibilitySeconds, waitSeconds })
       if (messages.length === 0) return
       for (const message of messages) {
         const again = met.has(message.id)

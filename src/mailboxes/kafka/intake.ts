@@ -7,6 +7,7 @@ import type { Stored } from '../../kafka/record.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
 import { Roll } from '../../passing/roll.ts'
 import { Alarm } from '../../alarm.ts'
+import { maxVisibilitySeconds } from '../bounds.ts'
 import { Holding, type Entry, type Held, type Part } from './holding.ts'
 import { deliveryOf, openedOf } from './packing.ts'
 import { Waiting, type Waiter } from './waiting.ts'
@@ -26,6 +27,8 @@ export interface IntakeOptions {
 const moveOnReach = 1000
 /** How long those who got messages of a partition may take to settle them when it goes to somebody else. */
 const drainMs = 2000
+/** Nobody can ask for more. What says so was not sent by us, or by a clock that is wrong. */
+const longestDelayMs = maxVisibilitySeconds * 1000
 /** Kafka has no "now": what was sent just before is here a moment later. */
 const momentMs = 100
 /** Who takes nothing for so long leaves its partitions to others. */
@@ -147,7 +150,7 @@ export class Intake {
 
   #delay(entry: Entry, ms: number): void {
     entry.isDelayed = true
-    entry.cancel = this.#options.cluster.clock.timer(ms, () => {
+    entry.cancel = this.#options.cluster.clock.timer(Math.min(ms, longestDelayMs), () => {
       entry.isDelayed = false
       this.#ready.push(entry)
       this.#serveSoon()

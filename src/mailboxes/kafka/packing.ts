@@ -66,7 +66,8 @@ export function openedOf(stored: Stored): Opened {
     headers,
     deliveries: meta?.deliveries ?? 0,
     failures: meta?.failures ?? 0,
-    enqueuedMs: meta?.enqueuedMs ?? stored.timestampMs,
+    // Some count in nanoseconds. A copy that says what is no moment would not be known as ours, and would have forgotten everything.
+    enqueuedMs: meta?.enqueuedMs ?? Math.min(stored.timestampMs, latestMs),
     notBeforeMs: meta?.notBeforeMs ?? 0,
   }
   if (meta?.replyTo !== undefined) opened.replyTo = meta.replyTo
@@ -140,4 +141,5 @@ const isTextIfAny = (value: unknown): boolean => value === undefined || typeof v
 
 /** Moments too: no date is later than this. */
 const isCountIfAny = (value: unknown): boolean =>
-  value === undefined || (typeof value === 'number' && value >= 0 && value <= latestMs)
+  value === undefined ||
+  (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= latestMs)

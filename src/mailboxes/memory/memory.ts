@@ -154,7 +154,9 @@ class MemoryMailbox implements MailboxDriver {
     after: string | undefined,
     limit: number,
   ): Promise<{ found: Delivery[]; after?: string }> {
-    const from = after === undefined ? 0 : Number(after)
+    if (after !== undefined && !/^\d{1,15}$/.test(after))
+      throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
+    const from = Number(after ?? 0)
     const found: Delivery[] = []
     let last = 0
     for (const kept of this.#kept.values()) {

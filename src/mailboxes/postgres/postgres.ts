@@ -119,8 +119,7 @@ class PostgresMailbox implements MailboxDriver {
 
   #begin(link: Link, number: number): Opened {
     const clock = this.#clock
-    const { onExpired = () => {} } = this.#options
-    const sweep = sweeping(link, number, clock, onExpired)
+    const sweep = sweeping(link, number, clock, this.#options.onExpired)
     const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
     const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
@@ -208,11 +207,11 @@ class PostgresMailbox implements MailboxDriver {
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
       throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const [rows] = await link.do([[statements.browse, [number, from, limit + 1]]])
-    const page = rows!.slice(0, limit)
-    const found = page.map((row) => ({ ...deliveryOf(row), receipt: '' }))
-    const last = page.at(-1)
-    return last && rows!.length > limit ? { found, after: String(last[0]) } : { found }
+    const [rows] = await link.do([[statements.browse, [number, from, limit]]])
+    const found = rows!.map((row) => ({ ...deliveryOf(row), receipt: '' }))
+    const last = rows!.at(-1)
+    const isLast = Number(last?.at(-1) ?? 0) === found.length
+    return last && !isLast ? { found, after: String(last[0]) } : { found }
   }
 
   async purge(): Promise<number> {

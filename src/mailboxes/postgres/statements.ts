@@ -6,7 +6,7 @@ const overdue = `expires_at <= ${now} AND NOT (held AND hidden_until > ${now})`
 
 /** Messages that one statement takes out because they were kept too long, or puts back because they lapsed. */
 export const maxSwept = 500
-/** Bodies that go to the receivers in one batch, unless a single one is larger. */
+/** Bodies that go to the receivers in one batch, or are shown on one page, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
 
 /** $1 mailbox, $2 ids. */
@@ -89,9 +89,15 @@ export const expire = `
     SELECT seq FROM @messages WHERE mailbox = $1 AND ${overdue} LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED)
   DELETE FROM @messages AS m USING old WHERE m.mailbox = $1 AND m.seq = old.seq RETURNING 1`
 
-/** $1 mailbox, $2 after, $3 limit. */
-export const browse = `SELECT ${fields} FROM @messages
-  WHERE mailbox = $1 AND seq > $2 AND NOT coalesce(${overdue}, false) ORDER BY seq LIMIT $3`
+/** $1 mailbox, $2 after, $3 limit. Behind the fields of each message, how many there are with one beyond the limit. */
+export const browse = `
+  WITH page AS MATERIALIZED (
+    SELECT seq, octet_length(bytes) AS size FROM @messages
+    WHERE mailbox = $1 AND seq > $2 AND NOT coalesce(${overdue}, false) ORDER BY seq LIMIT $3::integer + 1),
+  shown AS (
+    SELECT seq, sum(size) OVER line - size AS before, count(*) OVER () AS there FROM page WINDOW line AS (ORDER BY seq))
+  SELECT ${ours}, there FROM shown JOIN @messages AS m ON m.mailbox = $1 AND m.seq = shown.seq
+  WHERE before < ${maxTakenBytes} ORDER BY m.seq LIMIT $3::integer`
 
 export const count = `SELECT count(*) FROM @messages WHERE mailbox = $1 AND NOT coalesce(${overdue}, false)`
 

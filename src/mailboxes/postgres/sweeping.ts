@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import { tellExpired } from '../expired.ts'
 import type { Link } from './link.ts'
 import { expire, maxSwept } from './statements.ts'
 
@@ -19,7 +20,7 @@ export function sweeping(
   link: Link,
   mailbox: number,
   clock: Clock,
-  onExpired: (count: number) => void,
+  onExpired: ((count: number) => void) | undefined,
 ): Sweeping {
   let expired = 0
   let lastMs = -Infinity
@@ -27,11 +28,7 @@ export function sweeping(
   const add = (count: number): void => {
     if (count === 0) return
     expired += count
-    try {
-      onExpired(count)
-    } catch {
-      // A listener's own trouble. The messages are gone, and it must not be able to fail what others asked for.
-    }
+    tellExpired(onExpired, count)
   }
   const sweep = async (): Promise<void> => {
     try {

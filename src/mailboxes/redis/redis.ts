@@ -15,6 +15,7 @@ import type {
 import { addressOf, settingsIn } from '../../redis/address.ts'
 import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
 import { wireTo, type Argument, type Wire } from '../../redis/wire.ts'
+import { tellExpired } from '../expired.ts'
 import { mailbox } from '../mailbox.ts'
 import { hintsOn, type Hints } from './hints.ts'
 import { maxStep } from './messages.ts'
@@ -33,7 +34,7 @@ export interface RedisMailboxOptions {
   /** For ids and waiting. When messages lapse and expire goes by the server's clock. */
   clock?: Clock
   resolver?: MailboxResolver
-  /** Hears how many messages went because their time was over. What it throws is its own. */
+  /** Hears how many messages went because their time was over. What it throws or rejects with is its own. */
   onExpired?: (count: number) => void
   /** What all keys begin with, before the name. `redrive` unless said. */
   prefix?: string
@@ -293,12 +294,7 @@ class RedisMailbox implements MailboxDriver {
   }
 
   #tellExpired(count: number): void {
-    if (count === 0) return
-    try {
-      this.#options.onExpired?.(count)
-    } catch {
-      // Its own: it must not be able to fail what has happened.
-    }
+    if (count > 0) tellExpired(this.#options.onExpired, count)
   }
 
   #mustBeOpen(): void {

@@ -1,6 +1,5 @@
 import { systemClock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Database } from '../../sqlite/database.ts'
 import { breaksConnection, troubleOf, type Tenant } from '../../sqlite/trouble.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import { sweep } from './expiring.ts'
@@ -62,17 +61,19 @@ export class Clerk {
   }
 
   #done(nowMs: number, calls: Call[]): Report {
+    let books: Books | undefined
     try {
-      const books = (this.#books ??= openBooks(this.#path))
+      books = this.#books ??= openBooks(this.#path)
       books.nowMs = nowMs
-      const report: Report = this.#carryOut(books, calls)
-      if (books.expired.size > 0) report.expired = [...books.expired]
-      return report
+      return withExpired(books, this.#carryOut(books, calls))
     } catch (error) {
-      if (this.#books) forgetAll(this.#books)
+      if (books) forgetAll(books)
       if (breaksConnection(error)) this.close()
       const trouble = troubleOf(error, this.#path, tenant)
-      return { answers: [], troubles: calls.map(([number]) => [number, trouble]) }
+      return withExpired(books, {
+        answers: [],
+        troubles: calls.map(([number]) => [number, trouble]),
+      })
     }
   }
 
@@ -92,7 +93,7 @@ export class Clerk {
     const askedMs = systemClock.mono()
     const toDisk = calls.some(([, verb]) => verb in writes && !ofDeliveries.has(verb))
     if (toDisk || askedMs >= this.#checkAtMs) this.#checkPlace(books)
-    transaction(books.db, () => {
+    transaction(books, () => {
       const waitedMs = systemClock.mono() - askedMs
       if (waitedMs > longWaitMs) books.nowMs += Math.floor(waitedMs)
       books.n = undefined
@@ -129,15 +130,22 @@ export class Clerk {
 }
 
 /** All or nothing. */
-function transaction(db: Database, work: () => void): void {
+function transaction({ db, expired }: Books, work: () => void): void {
   db.begin('write')
   try {
     work()
     db.commit()
   } catch (error) {
     db.rollback()
+    expired.clear()
     throw error
   }
+}
+
+/** What was committed is gone, also when a flush or a look failed after it. */
+function withExpired(books: Books | undefined, report: Report): Report {
+  if (books && books.expired.size > 0) report.expired = [...books.expired]
+  return report
 }
 
 /**

@@ -46,7 +46,10 @@ export interface Verbs {
   extend: { ask: [...Held, ms: number]; answer: boolean }
   purge: { ask: [mailbox: number]; answer: number }
   count: { ask: [mailbox: number]; answer: number }
-  browse: { ask: [mailbox: number, after: number, limit: number]; answer: Kept[] }
+  browse: {
+    ask: [mailbox: number, after: number, limit: number]
+    answer: { found: Kept[]; more: boolean }
+  }
   health: { ask: [mailbox: number]; answer: MailboxHealth }
 }
 

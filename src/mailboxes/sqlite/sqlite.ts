@@ -10,6 +10,7 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
+import { tellExpired } from '../expired.ts'
 import { mailbox } from '../mailbox.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, parcelOf } from '../kept-parcel.ts'
@@ -115,11 +116,7 @@ class SqliteMailbox implements MailboxDriver {
     const leaveWaiting = file.waiting(number).add(() => line.news())
     const leaveExpired = file.onExpired(number, (count) => {
       this.#expired += count
-      try {
-        this.#options.onExpired?.(count)
-      } catch {
-        // A listener's own trouble. The messages are gone, and it must not be able to fail what others asked for.
-      }
+      tellExpired(this.#options.onExpired, count)
     })
     const leave = (): void => (leaveWaiting(), leaveExpired())
     return { file, number, receiving: line, leave }
@@ -190,11 +187,10 @@ class SqliteMailbox implements MailboxDriver {
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
       throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const rows = await file.call('browse', [number, from, limit + 1])
-    const page = rows.slice(0, limit)
-    const found = page.map((kept) => ({ ...this.#delivery(kept), receipt: '' }))
-    const last = page.at(-1)
-    return last && rows.length > limit ? { found, after: String(last[0]) } : { found }
+    const page = await file.call('browse', [number, from, limit])
+    const found = page.found.map((kept) => ({ ...this.#delivery(kept), receipt: '' }))
+    const last = page.found.at(-1)
+    return last && page.more ? { found, after: String(last[0]) } : { found }
   }
 
   async purge(): Promise<number> {

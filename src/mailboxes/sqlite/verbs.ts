@@ -1,4 +1,5 @@
 import type { MailboxHealth } from '../../mailbox.ts'
+import type { Database } from '../../sqlite/database.ts'
 import { maxSlots } from '../receiving.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
@@ -14,7 +15,7 @@ type Writes = { [V in Verb]?: Writing<V> }
 
 /** Messages that one transaction puts back because they lapsed. */
 const maxBack = 200
-/** Bodies that go to the receivers in one batch, unless a single one is larger. */
+/** Bodies that go to the receivers in one batch, or are shown on one page, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
 /** Larger ones than a whole look has room for are read one by one. */
 const maxSmallBytes = Math.floor(maxTakenBytes / maxSlots)
@@ -93,7 +94,15 @@ export const reads: Works = {
   },
 
   browse({ db, nowMs }, [mailbox, after, limit]) {
-    return db.all(page, mailbox, after, nowMs, nowMs, limit) as Kept[]
+    const rows = db.all(page, mailbox, after, nowMs, nowMs, limit + 1) as Kept[]
+    const found: Kept[] = []
+    let weight = 0
+    for (const kept of rows.slice(0, limit)) {
+      found.push(kept)
+      weight += withBody(db, kept)
+      if (weight >= maxTakenBytes) break
+    }
+    return { found, more: rows.length > found.length }
   },
 
   health(books, ask): MailboxHealth {
@@ -113,15 +122,14 @@ export const reads: Works = {
 
 const waits = `m.mailbox = ? AND m.hidden_until IS NULL AND ${fresh}`
 
-/** The columns of a `Kept`. */
-const columns =
-  'm.seq, m.deliveries, m.id, b.about, b.bytes, m.released, m.failures, m.enqueued_at, m.first_at'
 const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
+const small = `iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL)`
 
 const countOf = `SELECT count(*) FROM messages WHERE mailbox = ? AND ${isThere}`
-const page = `SELECT ${columns} ${whole} WHERE m.mailbox = ? AND m.seq > ? AND ${isThere} ORDER BY m.seq LIMIT ?`
-// As they will be delivered, without large bodies. SQLite would prepare a statement with a bare value for its limit anew each time.
-const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL),
+// Both without large bodies.
+const page = `SELECT m.seq, m.deliveries, m.id, b.about, ${small}, m.released, m.failures, m.enqueued_at, m.first_at ${whole} WHERE m.mailbox = ? AND m.seq > ? AND ${isThere} ORDER BY m.seq LIMIT ?`
+// As they will be delivered. SQLite would prepare a statement with a bare value for its limit anew each time.
+const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, ${small},
   m.released, m.failures, m.enqueued_at, ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
 const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1,
   first_at = ifnull(first_at, ?) WHERE ${waits} AND place BETWEEN ? AND ?`
@@ -139,12 +147,17 @@ function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
   let weight = 0
   for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, most)) {
     const kept = row as Kept
-    kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
     found.push({ place: place as number, kept })
-    weight += kept[4].byteLength
+    weight += withBody(db, kept)
     if (weight >= maxTakenBytes) break
   }
   return found
+}
+
+/** Reads its body if it is a large one, and answers how large it is. */
+function withBody(db: Database, kept: Kept): number {
+  kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
+  return kept[4].byteLength
 }
 
 /** Hides messages that stand one behind the other. */

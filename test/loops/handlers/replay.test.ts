@@ -66,6 +66,19 @@ describe('a replay', () => {
     })
   })
 
+  it('bears a content type of others that no wire would carry', async () => {
+    const { requests } = aLoop()
+    for (const contentType of ['', 'text/plain;\ncharset=utf-8', 'x'.repeat(201)]) {
+      const body = { ...encodePayload('odd', 'text/plain'), contentType }
+      await replay(aDeadMessage({ messageId: `of ${contentType.length}`, body }), {
+        source: requests,
+      })
+      const [message] = await requests.receive()
+      expect(message?.body.contentType).toBe('application/octet-stream')
+      expect(Buffer.from(message!.body.bytes).toString()).toBe('odd')
+    }
+  })
+
   it('takes as many headers along as a message may have', async () => {
     const { requests } = aLoop()
     const all = Array.from({ length: 100 }, (_, n) => [`h${n}`, String(n)])

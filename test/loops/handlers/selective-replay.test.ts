@@ -32,11 +32,14 @@ const options = (bench: LoopBench): SelectiveReplayOptions => ({
   onEvent: bench.onEvent,
 })
 
-/** The same mailbox of a broker that cannot be browsed. */
+/** The same mailbox of a broker that cannot be browsed, and may find nothing for those who do not wait, as SQS. */
 function unbrowsable(mailbox: Mailbox): Mailbox {
+  const receive: Mailbox['receive'] = async ({ waitSeconds = 0, ...asked } = {}) =>
+    waitSeconds > 0 ? mailbox.receive(asked) : []
   return new Proxy(mailbox, {
     get: (target, key) => {
       if (key === 'browse') return undefined
+      if (key === 'receive') return receive
       const value: unknown = Reflect.get(target, key)
       return typeof value === 'function' ? (value.bind(target) as unknown) : value
     },

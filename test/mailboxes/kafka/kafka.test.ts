@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock, type Clock } from '../../../src/clock.ts'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
 import { backend } from '../../servers/servers.ts'
 import { kafkaBench, type KafkaBench } from './kafka-bench.ts'
@@ -90,6 +91,17 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(second).toMatchObject({ id: first!.id, deliveries: 2, failures: 1 })
     expect(second!.enqueuedAt).toBe(first!.enqueuedAt)
     expect(second!.headers).toEqual(first!.headers)
+  })
+
+  it('keeps nothing waiting for longer than a delay can be, whatever a record says', async () => {
+    const longestMs = 43_200_000
+    const timer: Clock['timer'] = (ms, fire) => systemClock.timer(ms === longestMs ? 0 : ms, fire)
+    const mailbox = await bench.open({ clock: { ...systemClock, timer } })
+    const meta = { id: 'far', type: 'text/plain', notBeforeMs: 8e15 }
+    const headers = new Map([[Buffer.from('redrive'), Buffer.from(JSON.stringify(meta))]])
+    const value = Buffer.from('after all')
+    await bench.producer.send({ messages: [{ topic: bench.topic, value, headers }] })
+    expect(values(await take(mailbox, 1))).toEqual(['after all'])
   })
 
   it('refuses the receipts of a member that the group has given up', async () => {

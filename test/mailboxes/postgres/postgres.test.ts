@@ -67,6 +67,25 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
       `UPDATE "${place.name}".messages SET enqueued_at = enqueued_at - ${ms}, expires_at = expires_at - ${ms}`,
     )
 
+  it('carries large messages some at a time, and says that there are more', async () => {
+    const mailbox = await open()
+    const large = Buffer.alloc(12 * 1024 ** 2)
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
+    const pages: string[][] = []
+    let after: string | undefined
+    do {
+      const page = await mailbox.browse!(after === undefined ? {} : { after })
+      pages.push(page.messages.map(({ id }) => id))
+      after = page.after
+    } while (after !== undefined)
+    expect(pages).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e'],
+    ])
+    const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
+    expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
+  })
+
   it('is opened by eight at once when the schema is not there yet', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, (_, n) => open({ name: `m${n % 3}` })))
     await Promise.all(all.map((mailbox) => mailbox.send('hello')))

@@ -138,13 +138,14 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
       expect(await ask(url, 'TTL', `${tag}:${key}`)).toBe(-1)
   })
 
-  it('is not disturbed by a listener that throws', async () => {
-    const mailbox = await open({
-      retentionSeconds: 0.01,
-      onExpired: () => {
-        throw new Error('its own')
-      },
-    })
+  const throws = (): void => {
+    throw new Error('its own')
+  }
+  it.each([
+    ['throws', throws],
+    ['rejects', async () => throws()],
+  ])('is not disturbed by a listener that %s', async (_, onExpired) => {
+    const mailbox = await open({ retentionSeconds: 0.01, onExpired })
     await mailbox.send('goes')
     while ((await mailbox.approximateCount()) > 0);
     await mailbox.send('next')

@@ -139,13 +139,14 @@ describe('sqliteMailbox', () => {
       expect(found.map((message) => message.value())).toEqual(['new'])
     })
 
-    it('bears a listener that throws', async () => {
-      const mailbox = await open({
-        retentionSeconds: 1,
-        onExpired: () => {
-          throw new Error('mine')
-        },
-      })
+    const throws = (): void => {
+      throw new Error('mine')
+    }
+    it.each([
+      ['throws', throws],
+      ['rejects', async () => throws()],
+    ])('bears a listener that %s', async (_, onExpired) => {
+      const mailbox = await open({ retentionSeconds: 1, onExpired })
       await mailbox.send('gone')
       clock.set(clock.now() + 2000)
       await mailbox.send('here')
@@ -271,6 +272,25 @@ describe('sqliteMailbox', () => {
     await mailbox.send('after')
     const found = await mailbox.receive({ max: 10 })
     expect(found.map((message) => message.value())).toEqual(['before', 'after'])
+  })
+
+  it('carries large messages some at a time, and says that there are more', async () => {
+    const mailbox = await open()
+    const large = Buffer.alloc(12 * 1024 ** 2)
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
+    const pages: string[][] = []
+    let after: string | undefined
+    do {
+      const page = await mailbox.browse!(after === undefined ? {} : { after })
+      pages.push(page.messages.map(({ id }) => id))
+      after = page.after
+    } while (after !== undefined)
+    expect(pages).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e'],
+    ])
+    const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
+    expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
   })
 
   it('refuses a cursor that is none of its own', async () => {

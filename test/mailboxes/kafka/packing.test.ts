@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import type { Stored } from '../../../src/kafka/record.ts'
+import { copyOf, openedOf } from '../../../src/mailboxes/kafka/packing.ts'
+
+const stored: Stored = {
+  topic: 'work',
+  partition: 0,
+  offset: 7,
+  timestampMs: 1000,
+  key: undefined,
+  value: Buffer.from('body'),
+  headers: [],
+}
+const openedWith = (said: object): ReturnType<typeof openedOf> =>
+  openedOf({
+    ...stored,
+    headers: [[Buffer.from('redrive'), Buffer.from(JSON.stringify(said))]],
+  })
+
+describe('a record that says it is ours', () => {
+  it('is believed when what it says makes sense', () => {
+    expect(openedWith({ id: 'a', type: 't', deliveries: 2, failures: 1 })).toMatchObject({
+      id: 'a',
+      deliveries: 2,
+      failures: 1,
+    })
+  })
+
+  it.each(['deliveries', 'failures', 'enqueuedMs', 'firstReceivedMs', 'notBeforeMs'])(
+    'is not believed when %s is no whole number',
+    (field) => {
+      for (const value of [0.5, -1, 1e300, '1', null])
+        expect(openedWith({ id: 'a', type: 't', [field]: value })).toMatchObject({
+          id: 'work:0:7',
+          deliveries: 0,
+          enqueuedMs: 1000,
+        })
+    },
+  )
+})
+
+describe('the copy of a record', () => {
+  it.each([0, 1.8e12, 1.8e18, Number.MAX_VALUE])(
+    'remembers what it should, though the record is of %s ms',
+    (timestampMs) => {
+      const opened = openedOf({ ...stored, timestampMs })
+      const memory = { ...opened, deliveries: 3, failures: 2, notBeforeMs: 5000 }
+      const { deliveries, failures, enqueuedMs, notBeforeMs } = memory
+      const kept = { deliveries, failures, enqueuedMs, notBeforeMs }
+      const { value, headers } = copyOf(stored, opened, kept)
+      expect(openedOf({ ...stored, offset: 8, value, headers: [...headers] })).toMatchObject({
+        id: opened.id,
+        ...kept,
+      })
+    },
+  )
+})
