@@ -1,4 +1,5 @@
 import type { HistoryEntry, Patch } from '../letter/letter.ts'
+import { inHistory } from '../letter/moves.ts'
 import { categories, categoryCode, policyCode, priorityCode, stateCode, states } from './codes.ts'
 import type { PackedLetter } from './form.ts'
 import { factsOf, type Origin, type Rest } from './pack.ts'
@@ -82,14 +83,13 @@ export function occurred(holder: Row, packed: PackedLetter): { row: Row; entry: 
     row.rest = JSON.stringify({ ...rest, failure, severity, recoverability })
   }
   const state = states[holder.state]!
-  const { name, message } = failure
   const entry: HistoryEntry = {
     at: newer.deadLetteredAt,
     actor: origin.entry?.actor ?? 'capture',
     action: 'occur',
     from: state,
     to: state,
-    failure: { name, message: message.slice(0, 500), category: categories[newer.category]! },
+    failure: inHistory({ failure, category: categories[newer.category]! }),
   }
   return { row, entry }
 }

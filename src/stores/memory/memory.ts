@@ -17,6 +17,7 @@ import {
   type LetterQuery,
   type Page,
 } from '../../letter/query.ts'
+import { checkLease } from '../../kept/lease.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
 import { toMs, toTimestamp } from '../../letter/time.ts'
 import type {
@@ -382,13 +383,4 @@ function fits(kept: Kept, filter: LetterFilter): boolean {
 
 function holdsKey(letter: DeadLetter | undefined): boolean {
   return letter?.dedupeKey !== undefined && isOpen(letter.state)
-}
-
-/** Looked at before anything is taken: a lease without an end would leave its letters nowhere. */
-function checkLease(leaseMs: number): void {
-  if (!(leaseMs >= 0)) throw invalid(`leaseMs must be a number from 0 on, not ${leaseMs}`)
-}
-
-function invalid(message: string): RedriveError {
-  return new RedriveError('INVALID_INPUT', message)
 }

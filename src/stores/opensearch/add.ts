@@ -235,7 +235,8 @@ async function countOccupied(desk: Desk): Promise<number> {
 async function makeRoom(desk: Desk, { maxItems, overflow }: Capacity): Promise<number | undefined> {
   let gone = 0
   for (let tries = 0; tries < maxTries; tries++) {
-    const excess = (await countOccupied(desk)) + 1 - maxItems
+    const occupied = await countOccupied(desk)
+    const excess = occupied + 1 - maxItems
     if (excess <= 0) return gone
     if (overflow === 'reject') return undefined
     const { hits } = await desk.letters.search({
@@ -244,7 +245,11 @@ async function makeRoom(desk: Desk, { maxItems, overflow }: Capacity): Promise<n
       size: Math.min(excess, 10_000),
       _source: false,
     })
-    if (hits.length < Math.min(excess, 10_000)) return undefined
+    if (hits.length < Math.min(excess, 10_000)) {
+      // What others removed since it was counted is room.
+      if ((await countOccupied(desk)) < occupied) continue
+      return undefined
+    }
     const ids = hits.map(({ id }) => id)
     gone += await removeLetters(desk, ids, 'evict', ({ state }) => state === 'resolved')
   }

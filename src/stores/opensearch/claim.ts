@@ -1,4 +1,3 @@
-import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import * as moves from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
@@ -85,10 +84,4 @@ async function withLanes(
   return ready
     .map(({ standing }) => standing)
     .filter((standing) => !needsLane(standing) || allowed.has(standing))
-}
-
-/** Looked at before anything is taken: a lease without an end would leave its letters nowhere. */
-export function checkLease(leaseMs: number): void {
-  if (!(leaseMs >= 0))
-    throw new RedriveError('INVALID_INPUT', `leaseMs must be a number from 0 on, not ${leaseMs}`)
 }

@@ -3,7 +3,7 @@ import type { Change } from '../../letter/moves.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { actionCode, retrying } from '../../kept/codes.ts'
 import { patched } from '../../kept/patch.ts'
-import { isoOf, nowMs, type Books } from './books.ts'
+import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
 import type { Tx } from './link.ts'
 import { lockLanes, lockMissing } from './locks.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
@@ -114,7 +114,7 @@ export async function renewIn(
     renewals.map(({ id }) => toText(id)),
     renewals.map(({ epoch }) => epoch),
     renewals.map(({ worker }) => (worker === undefined ? null : toText(worker))),
-    renewals.map(({ leaseMs }) => Math.trunc(leaseMs)),
+    renewals.map(({ leaseMs }) => wholeMs(leaseMs)),
     books.now(),
   ])
   const good = new Set(rows.map(([n]) => n))

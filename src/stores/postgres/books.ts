@@ -19,6 +19,9 @@ export interface Books {
 export const nowMs = (param: string): string =>
   `coalesce(${param}::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
 
+/** A length of time as the server takes it. None means more than this. */
+export const wholeMs = (ms: number): number => Math.trunc(Math.min(ms, 1e15))
+
 /** Milliseconds as a moment, in SQL. */
 export const isoOf = (ms: string): string =>
   `to_char(to_timestamp(least(${ms}, 253402300799999) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

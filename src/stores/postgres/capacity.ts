@@ -3,12 +3,15 @@ import { resolved } from '../../kept/codes.ts'
 import { readCells, standingOf } from './counters.ts'
 import type { Tx } from './link.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
+import { Again } from './trouble.ts'
 
 /** How many letters are kept, and which could go to make room: the longest resolved first. */
 export interface Room {
   standing: number
   evictable: Entry[]
   going: Entry[]
+  /** Whether there may be more that could go: others are just at it, or it was not looked for. */
+  contested: boolean
 }
 
 /**
@@ -26,16 +29,20 @@ export async function isNear(tx: Tx, capacities: readonly Capacity[]): Promise<b
 const leastOf = (capacities: readonly Capacity[]): number =>
   Math.min(...capacities.map(({ maxItems }) => maxItems))
 
-/** Counts, and looks for what could go. The lock for it is held. */
+/** Looks for what could go, and counts. The lock for it is held, but not by those who remove letters, or resolve them. */
 export async function roomFor(tx: Tx, capacities: readonly Capacity[]): Promise<Room> {
   const cells = await readCells((sql, values) => tx.rows(sql, values))
-  const standing = standingOf(cells)
-  const excess = standing + capacities.length - leastOf(capacities)
+  const excess = standingOf(cells) + capacities.length - leastOf(capacities)
   const evicts = capacities.some(({ overflow }) => overflow === 'evict-resolved')
+  if (!evicts || excess <= 0)
+    return { standing: standingOf(cells), evictable: [], going: [], contested: false }
   const queues = cells.filter(([{ state }]) => state === resolved).map(([{ queue }]) => queue)
-  const evictable =
-    evicts && excess > 0 ? await longestResolved(tx, [...new Set(queues)], excess) : []
-  return { standing, evictable, going: [] }
+  const found = (await tx.rows(oldest, [[...new Set(queues)], excess])).map(([id]) => id)
+  const evictable = (await tx.rows(locked, [found])).map(entryOf)
+  // Counted anew, since what others removed meanwhile is room.
+  const standing = standingOf(await readCells((sql, values) => tx.rows(sql, values)))
+  const contested = evictable.length < found.length || found.length === excess
+  return { standing, evictable, going: [], contested }
 }
 
 const oldest = `SELECT r.id FROM unnest($1::int[]) AS q(queue) CROSS JOIN LATERAL (
@@ -45,16 +52,15 @@ const oldest = `SELECT r.id FROM unnest($1::int[]) AS q(queue) CROSS JOIN LATERA
 const locked = `SELECT ${entryColumns('l')} FROM @letters l
   WHERE l.id = ANY($1::text[]) AND l.state = 2 ORDER BY l.settled_at, l.id FOR UPDATE SKIP LOCKED`
 
-async function longestResolved(tx: Tx, queues: number[], count: number): Promise<Entry[]> {
-  const ids = (await tx.rows(oldest, [queues, count])).map(([id]) => id)
-  return (await tx.rows(locked, [ids])).map(entryOf)
-}
-
 /** How many have to go for one more to fit; they are taken note of. Undefined: there is no room, and nothing goes. */
 export function makeRoom(room: Room, { maxItems, overflow }: Capacity): number | undefined {
   const excess = room.standing + 1 - maxItems
   if (excess > 0) {
-    if (overflow === 'reject' || room.evictable.length < excess) return undefined
+    if (overflow === 'reject') return undefined
+    if (room.evictable.length < excess) {
+      if (room.contested) throw new Again('a resolved letter was taken in between')
+      return undefined
+    }
     room.going.push(...room.evictable.splice(0, excess))
     room.standing -= excess
   }

@@ -5,7 +5,7 @@ import { actionCode } from '../../kept/codes.ts'
 import type { KeptLetter } from '../../kept/form.ts'
 import { tagsOf } from '../../kept/rest.ts'
 import type { Row } from '../../kept/row.ts'
-import { isoOf, nowMs, type Books } from './books.ts'
+import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
 import type { Cells, Tx } from './link.ts'
 import {
   bodyColumns,
@@ -105,7 +105,7 @@ export async function claimIn(
       heads,
       left,
       toText(request.worker),
-      Math.trunc(request.leaseMs),
+      wholeMs(request.leaseMs),
     ])
     const seen = rows[0]![entryWidth] as number
     const got = rows.filter(([id]) => id !== null).map(takenOf)

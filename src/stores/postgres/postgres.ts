@@ -5,6 +5,7 @@ import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../
 import { toTimestamp } from '../../letter/time.ts'
 import { resolved } from '../../kept/codes.ts'
 import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
+import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack } from '../../kept/pack.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
@@ -262,6 +263,7 @@ class SharedStore implements PostgresStore {
 
   claim(request: ClaimRequest): Promise<Claim> {
     return this.#use(async (books) => {
+      checkLease(request.leaseMs)
       const queues = await queuesOf(books, request)
       const { letters, nextDueMs } = await this.#write((tx, slot) =>
         claimIn(books, tx, request, queues, slot),
@@ -276,6 +278,7 @@ class SharedStore implements PostgresStore {
 
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
     return this.#use(() => {
+      checkLease(leaseMs)
       const renewals = leases.map((lease) => ({ ...lease, leaseMs }))
       return inParts(renewals, maxItems, (some) => this.#renewals.call([...some], some.length))
     })

@@ -18,21 +18,24 @@ export function adder(desk: Desk): Add {
       together(asks, await desk.moving(scripts.add, [desk.now(), ...asks.flat(2)]), addedOf),
   )
 
-  /** Far too many letters for what the limit is now: they go in steps, and then the new one comes in. */
-  const makeRoom = async (ask: Argument[], excess: number): Promise<AddResult> => {
+  /**
+   * Far too many letters for what the limit is now: they go in steps, and then the new one comes in. It is asked for anew each
+   * time, since what makes room for one of them makes it for all that come along.
+   */
+  const makeRoom = async (ask: Argument[], maxItems: number): Promise<AddResult> => {
     let evicted = 0
-    let left = excess
     for (let looks = 0; looks < maxLooks; looks++) {
+      const [result] = await adding.call([ask])
+      if (result!.kind === 'added')
+        return { kind: 'added', evicted: evicted + (result!.evicted ?? 0) }
+      if (result!.kind !== 'crowded') return result!
+      let left = result!.excess
       while (left > 0) {
         const count = String(Math.min(left, maxScriptItems))
-        const [gone] = (await desk.moving(scripts.evict, [count])) as [number]
+        const [gone] = (await desk.moving(scripts.evict, [count, String(maxItems)])) as [number]
         evicted += gone
         left = gone === 0 ? 0 : left - gone
       }
-      const [result] = await adding.call([ask])
-      if (result!.kind === 'crowded') left = result!.excess
-      else if (result!.kind !== 'added') return result!
-      else return { kind: 'added', evicted: evicted + (result!.evicted ?? 0) }
     }
     return { kind: 'full' }
   }
@@ -49,7 +52,7 @@ export function adder(desk: Desk): Add {
         )
         const results: AddResult[] = []
         for (const [at, one] of added.entries())
-          results.push(one.kind === 'crowded' ? await makeRoom(asks[at]!, one.excess) : one)
+          results.push(one.kind === 'crowded' ? await makeRoom(asks[at]!, capacity!.maxItems) : one)
         return results
       },
       letterWeight,

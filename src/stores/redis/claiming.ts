@@ -1,5 +1,5 @@
-import { RedriveError } from '../../errors.ts'
 import { gatherer } from '../../kept/gather.ts'
+import { checkLease } from '../../kept/lease.ts'
 import { unpack } from '../../kept/unpack.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
@@ -77,9 +77,3 @@ export function applier(desk: Desk): Apply {
 const changeWeight = ({ set }: Change): number => weightOf(set.payload?.bytes.length ?? 0)
 
 const wellFormed = (name: string): string => name.toWellFormed()
-
-/** Looked at before anything is taken: a lease without an end would leave its letters nowhere. */
-function checkLease(leaseMs: number): void {
-  if (leaseMs >= 0) return
-  throw new RedriveError('INVALID_INPUT', `leaseMs must be a number from 0 on, not ${leaseMs}`)
-}

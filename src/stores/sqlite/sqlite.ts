@@ -19,6 +19,7 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
+import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack, tight } from '../../kept/pack.ts'
 import { checkRemoval, searchOf } from '../../kept/search.ts'
@@ -143,7 +144,9 @@ class SqliteStore implements Store {
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
-    const { letters, nextDueMs } = await this.#use().call('claim', request, request.limit)
+    const thread = this.#use()
+    checkLease(request.leaseMs)
+    const { letters, nextDueMs } = await thread.call('claim', request, request.limit)
     const claimed = letters.map(unpack)
     return nextDueMs === undefined
       ? { letters: claimed }
@@ -152,6 +155,7 @@ class SqliteStore implements Store {
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
     const thread = this.#use()
+    checkLease(leaseMs)
     return this.#inChunks(leases, (some) =>
       thread.call('renew', { leases: some, leaseMs }, some.length),
     )

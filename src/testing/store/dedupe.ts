@@ -53,6 +53,18 @@ export const dedupeChecks = [
     assert.equal(await totalOf(store, 'capture'), 1)
   }),
 
+  check('cuts a long message in the history, and leaves no half of a character', async (bench) => {
+    const { store } = bench
+    const { failure } = newFailure(bench)
+    const message = `${'x'.repeat(499)}\u{1f600}`
+    const letter = aLetter({ dedupeKey: key })
+    await store.add([letter])
+    await store.add([aLetter({ dedupeKey: key, failure: { ...failure, message } })])
+    const kept = await stored(store, letter.id)
+    assert.equal(kept.failure.message, message)
+    assert.equal(kept.history.at(-1)!.failure!.message, `${'x'.repeat(499)}\ufffd`)
+  }),
+
   check('counts occurrences within one batch', async ({ store }) => {
     const letters = [1, 2, 3].map(() => aLetter({ dedupeKey: key }))
     const results = await store.add(letters)

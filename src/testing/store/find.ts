@@ -117,8 +117,9 @@ export const findChecks = [
   check('refuses what is not a cursor, or one of another order', async ({ store }) => {
     await store.add([aLetter(), aLetter()])
     const { cursor } = await store.find({ order: 'oldest', limit: 1 })
+    const halves = btoa(String.raw`["newest","\ud800","\ud800"]`)
     const bad = ['', 'nonsense', '%%%', btoa('[]'), btoa('["newest",1,2]'), btoa('{}'), cursor!]
-    for (const text of bad)
+    for (const text of [...bad, halves])
       await rejectsWith('INVALID_INPUT', () => store.find({ order: 'newest', cursor: text }))
   }),
 

@@ -29,6 +29,20 @@ export const renewChecks = [
     sameLetter(await stored(store, leased.id), leased)
   }),
 
+  check('is refused, as a claim is, when leaseMs is no length of time', async (bench) => {
+    const { store } = bench
+    await store.add([aLetter()])
+    for (const leaseMs of [Number.NaN, -1]) {
+      const refused = { code: 'INVALID_INPUT', message: /leaseMs/ }
+      await assert.rejects(store.claim({ worker: 'w-1', limit: 1, leaseMs }), refused)
+      await assert.rejects(store.renew([], leaseMs), refused)
+    }
+    const { id, epoch } = await claimOne(bench)
+    assert.equal(epoch, 1)
+    assert.deepEqual(await store.renew([{ id, epoch }], Infinity), [true])
+    assert.equal((await stored(store, id)).lease!.expiresAt, '9999-12-31T23:59:59.999Z')
+  }),
+
   check('still works past the end while nobody took over', async (bench) => {
     const { store } = bench
     await store.add([aLetter()])

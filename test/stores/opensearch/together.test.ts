@@ -5,6 +5,7 @@ import { toTimestamp } from '../../../src/letter/time.ts'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
+import { Front, type Fate } from './front.ts'
 import { ask, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
@@ -73,6 +74,27 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
       ran,
       letters.map(({ id }) => id),
     )
+  })
+
+  it('have room for a letter when another has just removed what could have gone', async () => {
+    const old = aLetter({ state: 'resolved' })
+    await stores[0]!.add([old, aLetter()])
+    const front = new Front(server.url)
+    const far = openSearchStore({ url: await front.open(), prefix: indices.prefix })
+    await far.open()
+    let searches = 0
+    front.fate = async (_, path): Promise<Fate> => {
+      // It has been counted, and is about to be looked for.
+      if (path.includes('/_search') && searches++ === 0) {
+        await stores[0]!.remove({ ids: [old.id] })
+        await indices.refresh()
+      }
+      return 'pass'
+    }
+    const results = await far.add([aLetter()], { maxItems: 2, overflow: 'evict-resolved' })
+    assert.deepEqual(results, [{ kind: 'added' }])
+    await far.close()
+    await front.close()
   })
 
   it('count together what each of them counted, also after some have gone', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'vitest'
+import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { orders, sortKey } from '../../../src/letter/query.ts'
-import type { Store } from '../../../src/store.ts'
+import type { AddResult, Store } from '../../../src/store.ts'
 import { redisStore } from '../../../src/stores/redis/redis.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { redisPlace, type Place } from '../../servers/places.ts'
@@ -125,6 +126,27 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
       new Map([
         ['resolved', 9],
         ['pending', 1],
+      ]),
+    )
+  })
+
+  it('evicts no more than it takes, however many letters come to a store that is far too full', async () => {
+    const resolved = (length: number): DeadLetter[] =>
+      Array.from({ length }, () => aLetter({ state: 'resolved' }))
+    const capacity = { maxItems: 600, overflow: 'evict-resolved' } as const
+    const evicted = (result: AddResult): unknown =>
+      result.kind === 'added' ? result.evicted : result.kind
+    await store.add(resolved(1300))
+    const letters = ['k', 'l', 'k'].map((dedupeKey) => aLetter({ dedupeKey }))
+    const results = await store.add(letters, capacity)
+    assert.deepEqual(results.map(evicted), [701, 1, 'duplicate'])
+    await store.add(resolved(700))
+    await Promise.all([aLetter(), aLetter()].map((letter) => store.add([letter], capacity)))
+    assert.deepEqual(
+      await store.tally('state'),
+      new Map([
+        ['resolved', 596],
+        ['pending', 4],
       ]),
     )
   })

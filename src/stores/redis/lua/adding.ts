@@ -129,12 +129,14 @@ results[1] = flush()
 return results
 `
 
-/** ARGV: how many. Removes that many of the longest resolved. Answers moves, woke, how many went. */
+/** ARGV: how many, maxItems. Removes that many of the longest resolved, but none for which there is room. Answers moves, woke, how many went. */
 export const evict = String.raw`
 ${resolvedOnes}
 ${evenWhenFull}
 local gone = 0
-while gone < tonumber(ARGV[1]) and evictOldest() do gone = gone + 1 end
+local excess = standing(0, 4) + 1 - tonumber(ARGV[2])
+local most = math.min(tonumber(ARGV[1]), excess)
+while gone < most and evictOldest() do gone = gone + 1 end
 local wake = woke and 1 or 0
 return { flush(), wake, gone }
 `
