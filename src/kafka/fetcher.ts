@@ -14,6 +14,10 @@ export interface Reading extends Place {
   hasRoom: () => boolean
   /** All records from one position up to the other. Nothing before `first` exists any more. */
   arrived: (records: Stored[], from: number, to: number, first: number) => void
+  /** It is another topic of the same name, or never had so much: what is known of its records is of others. */
+  madeAnew: () => void
+  /** Which topic it is, as the brokers tell those of one name apart. Set when it is looked for. */
+  topicId?: string
 }
 
 type Topics = Awaited<ReturnType<Consumer['metadata']>>['topics']
@@ -111,7 +115,8 @@ export class Fetcher {
   ): Promise<{ records: Stored[]; to: number }> {
     let found = { records: [] as Stored[], to: from }
     const arrived: Reading['arrived'] = (records, _, to) => (found = { records, to })
-    const reading = { topic, partition, position: from, hasRoom: () => true, arrived }
+    const [hasRoom, madeAnew] = [() => true, () => {}]
+    const reading = { topic, partition, position: from, hasRoom, arrived, madeAnew }
     if (!this.#consumer.topics.has(topic)) this.#consumer.topics.track(topic)
     await this.#twice(async () => {
       const topics = await this.#topics([reading])
@@ -134,6 +139,10 @@ export class Fetcher {
     try {
       if (!all.some((reading) => reading.hasRoom())) return
       const topics = await this.#topics(all)
+      const others = all.filter((reading) => isOther(reading, topics))
+      // Those who read them begin anew, and wake us again.
+      for (const reading of others) reading.madeAnew()
+      if (others.length > 0) return void nextTurn().then(() => this.wake())
       for (const [node, readings] of Map.groupBy(all, (reading) => leaderOf(topics, reading))) {
         if (node < 0 || this.#busy.has(node)) continue
         const wanted = readings.filter((reading) => reading.hasRoom())
@@ -241,8 +250,11 @@ export class Fetcher {
       for (const [at, reading] of readings.entries()) {
         const { first, next } = bounds[at]!
         const from = reading.position
-        reading.position = Math.min(Math.max(from, first), next)
-        if (reading.position > from) reading.arrived([], from, reading.position, first)
+        if (from > next) reading.madeAnew()
+        else if (from < first) {
+          reading.position = first
+          reading.arrived([], from, first, first)
+        }
       }
     } catch (error) {
       await this.#fail(error)
@@ -261,6 +273,14 @@ export class Fetcher {
 
 function leaderOf(topics: Topics, { topic, partition }: Place): number {
   return topics.get(topic)?.partitions[partition]?.leader ?? -1
+}
+
+/** Said once: whoever cannot begin anew any more must not be told for ever. */
+function isOther(reading: Reading, topics: Topics): boolean {
+  const before = reading.topicId
+  const id = topics.get(reading.topic)?.id ?? before
+  if (id !== undefined) reading.topicId = id
+  return before !== undefined && id !== before
 }
 
 function deliver(reading: Reading, found: FetchedPartition): void {

@@ -149,6 +149,10 @@ export class Parts<P extends Part & Holds> {
         this.#cut(part, first)
         this.#arrive(part, records, from, to)
       },
+      // What was done there says nothing of what lies here now: better twice than never.
+      madeAnew: () => {
+        if (!part.isLost && !part.isLeaving) this.#start(place, new Progress(0, ''))
+      },
     })
     this.#parts.set(keyOf(place), part)
     this.#fetcher.add(part)

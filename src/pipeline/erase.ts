@@ -106,8 +106,9 @@ async function eraseRecords(
         if (!there.has(topic)) continue
         const partitions = await partitionsOf(cluster, admin, topic)
         const outgoing: Outgoing[] = []
-        for (const { record, stream } of await matching(cluster, fetcher, key, topic, partitions)) {
-          noteLocation(locations, stream)
+        for (const copies of await matching(cluster, fetcher, key, topic, partitions)) {
+          for (const { stream } of copies) noteLocation(locations, stream)
+          const [{ record }] = copies
           const { key: dead } = record
           if (!dead) {
             report.keyless += 1
@@ -117,8 +118,9 @@ async function eraseRecords(
           report.records += 1
           const written = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
           outgoing.push({ topic, partition: record.partition, written })
-          // A replay does not send it from now on, also one that has read it already.
-          if (topic === settings.dlq.topic) outgoing.push(markOf(settings, record, erasedNote))
+          // A replay does not send it from now on, also one that has read it already, whichever copy that was.
+          if (topic === settings.dlq.topic)
+            for (const copy of copies) outgoing.push(markOf(settings, copy.record, erasedNote))
         }
         if (outgoing.length === 0) continue
         await new Replayed(cluster, fetcher, settings).create(partitions, settings.replicas)
@@ -136,6 +138,9 @@ interface Match {
   stream: PipeStream | undefined
 }
 
+/** The same dead record, once for each time that it was written. */
+type Copies = [Match, ...Match[]]
+
 /** Those that stand: what was erased before is not there any more, whether Kafka has compacted it away or not. */
 async function matching(
   cluster: Cluster,
@@ -143,18 +148,20 @@ async function matching(
   key: ErasureKey,
   topic: string,
   partitions: number,
-): Promise<Iterable<Match>> {
+): Promise<Iterable<Copies>> {
   const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
   const bounds = await cluster.call(() => fetcher.bounds(places))
-  const found = new Map<string, Match>()
+  const found = new Map<string, Copies>()
   for (const [partition, { first, next }] of bounds.entries())
     for await (const { records } of readAll(cluster, fetcher, places[partition]!, first, next))
       for (const record of records) {
-        const name = record.key?.toString('latin1') ?? `\n${partition}:${record.offset}`
+        // Where a key leads changes with the number of partitions, and each has its own tombstones.
+        const name = `${partition}:${record.key?.toString('latin1') ?? `\n${record.offset}`}`
         const seen = glance(record.value)
         const stream = seen?.isStream ? readStream(seen.value) : undefined
         if (record.value.length === 0) found.delete(name)
-        else if (seen && isOf(key, seen.key, stream)) found.set(name, { record, stream })
+        else if (seen && isOf(key, seen.key, stream))
+          found.set(name, [{ record, stream }, ...(found.get(name) ?? [])])
       }
   return found.values()
 }

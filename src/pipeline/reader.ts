@@ -115,10 +115,10 @@ export class Reader {
     const parts = this.#parts.all()
     await Promise.all(parts.map((part) => this.#drain(part, drainMs)))
     this.#cancelCommit?.()
-    await this.#parts.commit(parts).catch(this.#options.trouble)
-    await this.#parts.close()
-    await this.#sender.close()
+    await this.#options.cluster.call(() => this.#parts.commit(parts)).catch(this.#options.trouble)
+    // Closed, it asks no more whether a transaction is committed: the partitions would wait for that, however long brokers are away.
     await this.#options.transactor?.close()
+    await Promise.all([this.#parts.close(), this.#sender.close()])
   }
 
   #arrive(part: OurPart, records: Stored[]): void {

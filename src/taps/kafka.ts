@@ -67,6 +67,7 @@ class KafkaTap implements Tap {
   #topics: readonly string[] = []
   #intake: Intake | undefined
   #lookAtMs = 0
+  #stopped = false
 
   constructor(options: RecordTapOptions) {
     const { url, topics, connection, clock = systemClock, timeoutMs = 5000 } = options
@@ -85,10 +86,12 @@ class KafkaTap implements Tap {
       throw error
     })
     await this.#starting
+    if (this.#stopped) return
     this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onTrouble)
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true
     await this.#reading?.stop()
     await this.#starting?.catch(() => {})
     await this.#intake?.close()

@@ -66,6 +66,7 @@ class NatsTap implements Tap {
   readonly #durable: string
   #starting: Promise<Wire> | undefined
   #reading: Reading | undefined
+  #stopped = false
 
   constructor(options: NatsTapOptions) {
     const { stream, consumer = '*', clock = systemClock } = options
@@ -87,6 +88,7 @@ class NatsTap implements Tap {
       throw error
     })
     const wire = await this.#starting
+    if (this.#stopped) return
     this.#reading ??= reading(
       this.#clock,
       (signal) => this.#turn(wire, signal),
@@ -95,6 +97,7 @@ class NatsTap implements Tap {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true
     await this.#reading?.stop()
     const wire = await this.#starting?.catch(() => undefined)
     await wire?.close()

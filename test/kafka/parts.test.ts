@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Cluster, type ClusterOptions } from '../../src/kafka/cluster.ts'
 import { Parts, type Holds, type Part, type PartsOptions } from '../../src/kafka/parts.ts'
+import { done } from '../../src/kafka/progress.ts'
+import { Sender } from '../../src/kafka/sender.ts'
 import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
@@ -169,5 +171,72 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
     way.release(asks.syncGroup)
     await expect.poll(() => one.all().length).toBe(1)
     expect(group.member.generationId).toBeGreaterThan(before.generationId)
+  })
+
+  describe('a topic that never had so much', () => {
+    /** What is read is done at once. */
+    const reading = (seen: string[], size = (): number => 0): Parts<Part & Holds> => {
+      const entries = Object.defineProperty({ size: 0 }, 'size', { get: size })
+      const parts = partsAt(url, {
+        begin: (part) => Object.assign(part, { entries, bytes: 0 }),
+        arrived: ({ progress }, records) => {
+          for (const { offset, value } of records) {
+            progress.mark(offset, done)
+            seen.push(value.toString())
+          }
+        },
+      })
+      parts.group.join()
+      return parts
+    }
+    const put = async (...texts: string[]): Promise<void> => {
+      const sender = new Sender(new Cluster(about(url)))
+      const written = texts.map((text) => ({ value: Buffer.from(text), headers: new Map() }))
+      await Promise.all(written.map((one) => sender.send({ topic, partition: 0, written: one })))
+      await sender.close()
+    }
+    const makeAnew = async (): Promise<void> => {
+      await admin.deleteTopics({ topics: [topic] })
+      await expect.poll(() => admin.listTopics()).not.toContain(topic)
+      await makeTopics(admin, [topic], 2)
+    }
+
+    it('is read from its beginning when it was made anew meanwhile', async () => {
+      const seen: string[] = []
+      const parts = reading(seen)
+      await put('a', 'b', 'c')
+      await expect.poll(() => seen.length).toBe(3)
+      await makeAnew()
+      await put('d', 'e')
+      await expect.poll(() => seen).toEqual(['a', 'b', 'c', 'd', 'e'])
+      await parts.commit(parts.all())
+      const [first] = await parts.group.positions([{ topic, partition: 0 }])
+      expect(first?.offset).toBe(2)
+    })
+
+    it('also when it has more than that by the time that it is read', async () => {
+      const seen: string[] = []
+      let size = 0
+      const parts = reading(seen, () => size)
+      await put('a', 'b')
+      await expect.poll(() => seen.length).toBe(2)
+      size = Infinity
+      await makeAnew()
+      await put('c', 'd', 'e')
+      size = 0
+      parts.wake()
+      await expect.poll(() => seen).toEqual(['a', 'b', 'c', 'd', 'e'])
+    })
+
+    it('is read from its beginning when the broker says that we were further', async () => {
+      const former = reading([])
+      await expect.poll(() => former.all().length).toBe(2)
+      await former.group.commit([{ topic, partition: 0, offset: 100, note: '' }])
+      await former.close()
+      await put('a', 'b')
+      const seen: string[] = []
+      reading(seen)
+      await expect.poll(() => seen).toEqual(['a', 'b'])
+    })
   })
 })

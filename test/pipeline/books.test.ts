@@ -19,6 +19,7 @@ describe('Books', () => {
       isLost: false,
       hasRoom: () => true,
       arrived: () => {},
+      madeAnew: () => {},
     })
 
   const entryOf = (of: OurPart): Entry => {

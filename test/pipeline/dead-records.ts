@@ -17,6 +17,9 @@ export interface Dead extends Partial<Omit<DeadRecord, 'record'>> {
   headers?: Record<string, string>
 }
 
+/** When the records were sent that are dead now. */
+export const sentMs = Date.UTC(2026, 0, 1)
+
 /** A node with its topics, and dead records in them. */
 export interface DeadBench extends PipelineBench {
   readonly settings: NodeSettings
@@ -40,7 +43,7 @@ export async function deadBench(url: string, more: Partial<NodeInput> = {}): Pro
     partitions: 2,
   })
   const keyAt = (offset: number, partition: number): string =>
-    keyOfDead({ topic: settings.inputTopic, partition, offset }).toString()
+    keyOfDead({ topic: settings.inputTopic, partition, offset, timestampMs: sentMs }).toString()
   return {
     ...bench,
     settings,
@@ -75,7 +78,7 @@ export function putOf(dead: Dead, settings: NodeSettings, partition: number): Pu
     topic: settings.inputTopic,
     partition: dead.partition ?? 0,
     offset,
-    timestampMs: Date.UTC(2026, 0, 1),
+    timestampMs: sentMs,
     key: key === undefined ? undefined : Buffer.from(key),
     value: streamOf(id),
     headers: Object.entries(headers).map(

@@ -105,6 +105,15 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(await erased({ key: { accountId: 'ada' } })).toMatchObject({ records: 0, letters: 0 })
     })
 
+    it('takes all copies of a record, also where its key led before the topic got more partitions', async () => {
+      const [once, both] = [of('ada', 1), of('ada', 2)]
+      await bench.dies([once, both])
+      await bench.dies([both], 1)
+      expect(await erased({ key: { accountId: 'ada' } })).toMatchObject({ records: 3 })
+      const gone = (await bench.read(bench.settings.dlq.topic)).filter(({ isNull }) => isNull)
+      expect(gone.map(({ partition }) => partition)).toEqual([0, 0, 1])
+    })
+
     it('finds records by their stream and by their key', async () => {
       await bench.dies([of('ada', 1), of('ada', 2), of('bob', 3)])
       await capture()

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { Cluster } from '../../src/kafka/cluster.ts'
 import { Transactor } from '../../src/kafka/transactor.ts'
 import { Reader, type ReaderOptions } from '../../src/pipeline/reader.ts'
+import { asks, lossyWay } from '../kafka/lossy.ts'
 import { backend } from '../servers/servers.ts'
 import { pipelineBench, type PipelineBench } from './pipeline-bench.ts'
 
@@ -333,5 +336,22 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await put(400)
     await expect.poll(() => bench.committed(group())).toEqual([400, 400])
     expect(seen.size).toBe(400)
+  })
+
+  it('stops also while the broker does not say whether a transaction is committed', async () => {
+    const way = await lossyWay(url)
+    const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
+    const cluster = new Cluster(about)
+    const transactor = new Transactor(cluster, `${bench.name}.doubt`)
+    let done = 0
+    const work: ReaderOptions['work'] = async () => ({ outgoing: [], done: () => (done += 1) })
+    const reader = started(work, { cluster, transactor })
+    await put(1)
+    await expect.poll(() => done).toBe(1)
+    way.stop(asks.endTransaction)
+    await put(1)
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    await reader.stop(0)
+    way.close()
   })
 })

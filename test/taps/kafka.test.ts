@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { nextTurn, systemClock } from '../../src/clock.ts'
 import { Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
 import type { Stored } from '../../src/kafka/record.ts'
@@ -15,6 +15,7 @@ import type { Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 import { openLetters } from './letters.ts'
+import { watchedClock } from './watched-clock.ts'
 import { connectHeaders, springHeaders } from './kafka-headers.ts'
 
 const { url, missing } = backend('kafka')
@@ -219,6 +220,17 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
     expect(failure.message).toContain(`could not be sent back to the topic ${orders()}`)
     expect(await admin.listTopics()).not.toContain(orders())
+  })
+
+  it('reads nothing when it is stopped while it starts', async () => {
+    const { clock, pending } = watchedClock()
+    const tap = kafkaTap({ url, topics: [dlt()], groupId: place.name, keep: async () => {}, clock })
+    const starting = tap.start()
+    await tap.stop()
+    await starting
+    await nextTurn()
+    expect(pending.size).toBe(0)
+    await tap.stop()
   })
 
   it('brings again what could not be kept, and commits nothing of it before', async () => {

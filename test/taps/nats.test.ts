@@ -1,6 +1,7 @@
 import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream'
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { nextTurn } from '../../src/clock.ts'
 import { natsTap } from '../../src/taps/nats.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
@@ -8,6 +9,7 @@ import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateNats } from '../servers/private.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
+import { watchedClock } from './watched-clock.ts'
 import { openLetters } from './letters.ts'
 
 describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
@@ -230,6 +232,17 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     await tap.stop()
     const { streams } = await jetstreamManager(connection)
     expect((await streams.info(stream)).state.messages).toBe(0)
+  })
+
+  it('reads nothing when it is stopped while it starts', async () => {
+    const { clock, pending } = watchedClock()
+    const tap = natsTap({ url: server.url, stream, keep: async () => {}, clock })
+    const starting = tap.start()
+    await tap.stop()
+    await starting
+    await nextTurn()
+    expect(pending.size).toBe(0)
+    await tap.stop()
   })
 
   it('refuses to start when there is no such stream', async () => {

@@ -126,15 +126,16 @@ function parted(bytes: Uint8Array): { streams: Uint8Array[]; rest: Uint8Array } 
 
 /**
  * The key of a dead record in the DLQ topic. One record, one key, however often it is written: a node that dies before it could say that
- * it is done writes the same one again.
+ * it is done writes the same one again. A topic that was deleted and made anew has others at the same offsets; their times tell them apart.
  */
 export function keyOfDead({
   topic,
   partition,
   offset,
-}: Pick<Stored, 'topic' | 'partition' | 'offset'>): Buffer {
+  timestampMs,
+}: Pick<Stored, 'topic' | 'partition' | 'offset' | 'timestampMs'>): Buffer {
   const hash = createHash('sha256')
-    .update(JSON.stringify([topic, partition, offset]))
+    .update(JSON.stringify([topic, partition, offset, timestampMs]))
     .digest('hex')
   const variant = ((Number.parseInt(hash.slice(16, 17), 16) & 0x3) | 0x8).toString(16)
   return Buffer.from(

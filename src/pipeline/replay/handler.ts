@@ -11,7 +11,7 @@ import { glance, type Glance } from './glance.ts'
 import { isSpent, type Headers } from '../dead/lineage.ts'
 import { keyOf } from '../dead/stream.ts'
 import { asQuarantined, asReplayed } from './record.ts'
-import { markOf, quarantinedNote, Replayed } from './replayed.ts'
+import { letterNote, markOf, ofAnother, quarantinedNote, Replayed } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 
 export interface ReplayHandlerOptions {
@@ -53,10 +53,19 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     const lying = lyingOf(letter)
     await opened()
     await replayed.catchUp()
-    const there = await recordAt(cluster, fetcher, lying)
+    // Somebody has deleted its topic since.
+    if (!replayed.isThere) {
+      await open()
+      await replayed.catchUp()
+    }
+    // Looked at first: what others mark meanwhile may lie behind the bounds.
+    const last = replayed.lastOf(lying.partition)
+    const [bounds] = await cluster.call(() => fetcher.bounds([lying]))
+    const there = bounds && (await recordAt(cluster, fetcher, lying, bounds))
     // A topic that was made anew has others there. Then the letter is all that is left of its record, and no mark is about it.
     const record = there && keyOf(there) === deadKeyOf(letter) ? there : undefined
     const isQueued = lying.topic === settings.dlq.topic && there === record
+    if (record && isQueued && last >= bounds!.next) throw ofAnother(replayed.topic, lying.topic)
     const isQuarantined = isQueued && replayed.isQuarantined(lying.partition, lying.offset)
     if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return
     const found = (record && glance(record.value)) ?? glanceOf(letter)
@@ -86,7 +95,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     )
     if (!outgoing) throw bare(letter.id)
     signal.throwIfAborted()
-    const marks = isQueued ? [markOf(settings, lying, `letter ${letter.id}`)] : []
+    const marks = isQueued ? [markOf(settings, lying, letterNote + letter.id)] : []
     await transactor.carry([outgoing, ...marks])
   }
   return Object.assign(handler, {
@@ -113,9 +122,9 @@ async function recordAt(
   cluster: Cluster,
   fetcher: Fetcher,
   { topic, partition, offset }: Lying,
+  { first, next }: { first: number; next: number },
 ): Promise<Stored | undefined> {
-  const [bounds] = await cluster.call(() => fetcher.bounds([{ topic, partition }]))
-  if (!bounds || offset < bounds.first || offset >= bounds.next) return undefined
+  if (offset < first || offset >= next) return undefined
   const { records } = await cluster.call(() => fetcher.read({ topic, partition }, offset))
   const record = records.find((one) => one.offset === offset)
   return record && record.value.length > 0 ? record : undefined

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { pipelineLetterId } from '../../capture/pipeline.ts'
 import { nextTurn, sleep } from '../../clock.ts'
 import { hasCode, RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
@@ -12,7 +13,7 @@ import { glance, type Glance } from './glance.ts'
 import { isSpent } from '../dead/lineage.ts'
 import { matches, type ReplayFilter } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
-import { markOf, quarantinedNote, Replayed, type ReplayProgress } from './replayed.ts'
+import { markOf, ofAnother, quarantinedNote, Replayed, type ReplayProgress } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import { survey, type Surveyed } from './survey.ts'
 import { counted, left, outgoingIn, passed, type Step } from './steps.ts'
@@ -81,9 +82,12 @@ class Replay {
   #nextMs = 0
 
   constructor(options: ReplayOptions) {
-    const { limit = 1, rate = 1, cluster, settings } = options
+    const { limit = 1, rate = 1, cluster, settings, filter = {} } = options
     if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid('limit is a number from 1 on')
     if (!(rate > 0)) throw invalid('rate is a number of records a second, more than 0')
+    // Every record would match: nothing is before such a moment, and nothing behind it.
+    if (Number.isNaN(filter.sinceMs) || Number.isNaN(filter.untilMs))
+      throw invalid('sinceMs and untilMs are moments in milliseconds since 1970, and not NaN')
     this.#options = options
     this.#fetcher = readerOf(cluster)
     this.#targets = new Targets(cluster, settings, options.dryRun ?? false)
@@ -136,12 +140,13 @@ class Replay {
     const { topic } = settings.dlq
     const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
     const bounds = await cluster.call(() => this.#fetcher.bounds(places))
-    if (bounds.some(({ next }, partition) => this.#replayed.lastOf(partition) >= next))
-      throw new RedriveError(
-        'STORE_UNSAFE',
-        `${this.#replayed.topic} knows of records that ${topic} never had: that topic was deleted and made anew, so delete the other too`,
-      )
     const before = this.#replayed.progressOf(this.#progress.id)
+    const open = before && !before.done ? before.ends : none
+    if (
+      bounds.some(({ next }, partition) => this.#replayed.lastOf(partition) >= next) ||
+      open.some((end, partition) => end > (bounds[partition]?.next ?? 0))
+    )
+      throw ofAnother(this.#replayed.topic, topic)
     if (before && !dryRun && (!before.done || id !== undefined)) this.#progress = before
     else {
       this.#progress.positions = bounds.map(({ first }) => first)
@@ -232,6 +237,7 @@ class Replay {
     const copies = surveyed.copies.get(offset) ?? none
     const step: Step = { partition, offset, kind: 'passed', outgoing: undefined, copies }
     if (value.length === 0 || surveyed.doubles.has(offset) || this.#isOver(step)) return step
+    if (this.#wentAsLetter(record)) return step
     const found = glance(value)
     if (!found) return left(step)
     if (!isOf(found, settings) || (filter && !matches(filter, found))) return step
@@ -268,6 +274,14 @@ class Replay {
       return kind === 'quarantined' || !replayed.isQuarantined(partition, at)
     }
     return isOver(offset) || copies.some(isOver)
+  }
+
+  /** It or a copy of it, which compaction may have taken away since. */
+  #wentAsLetter({ key }: Stored): boolean {
+    const { again, settings } = this.#options
+    const { letters } = this.#replayed
+    if (again || !key || letters.size === 0) return false
+    return letters.has(pipelineLetterId(settings.cluster, key.toString('latin1')))
   }
 
   /** Hands on what is gathered, as soon as what went before is committed. */

@@ -1,3 +1,4 @@
+import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { Commits } from '../../kafka/commits.ts'
 import type { Fetcher } from '../../kafka/fetcher.ts'
@@ -36,6 +37,8 @@ const replayKey = 'replay:'
 /** What a mark says beyond that it is over: such a record is not where it came from. */
 export const quarantinedNote = 'quarantined'
 export const erasedNote = 'erased'
+/** It was sent as the letter with the id that stands behind this. Copies of it have the same letter, wherever they lie. */
+export const letterNote = 'letter '
 
 /**
  * Which dead records of a node were replayed: one bit for each offset of its DLQ topic, in a topic of its own that is compacted. Partition
@@ -50,10 +53,12 @@ export class Replayed {
   readonly #changed = new Set<string>()
   readonly #quarantined = new Set<string>()
   readonly #erased = new Set<string>()
+  readonly #letters = new Set<string>()
   readonly #replays = new Map<string, ReplayProgress>()
   /** Marks count in their order, so one reads at a time. */
   readonly #catching = new Commits<never>(() => this.#catchUp())
   #positions: number[] = []
+  #isThere = false
   #lastKey = { partition: -1, number: -1, key: '' }
 
   constructor(cluster: Cluster, fetcher: Fetcher, place: Pick<NodePlace, 'cluster' | 'node'>) {
@@ -86,8 +91,11 @@ export class Replayed {
       topic: this.topic,
       partition,
     }))
+    this.#isThere = count > 0
     if (count === 0) return
     const bounds = await this.#cluster.call(() => this.#fetcher.bounds(places))
+    // It is another one, as it is when people do what they are told when the DLQ topic was made anew.
+    if (this.#positions.some((position, at) => position > (bounds[at]?.next ?? 0))) this.#clear()
     for (const [partition, { first, next }] of bounds.entries()) {
       const from = Math.max(first, this.#positions[partition] ?? 0)
       const place = { topic: this.topic, partition }
@@ -104,6 +112,11 @@ export class Replayed {
     }
   }
 
+  /** Whether its topic was there when it was last looked for. */
+  get isThere(): boolean {
+    return this.#isThere
+  }
+
   has(partition: number, offset: number): boolean {
     const chunk = this.#chunks.get(this.#keyOf(partition, offset))
     if (!chunk) return false
@@ -118,6 +131,11 @@ export class Replayed {
 
   isErased(partition: number, offset: number): boolean {
     return this.#erased.has(`${partition}:${offset}`)
+  }
+
+  /** The letters whose records were sent back. */
+  get letters(): ReadonlySet<string> {
+    return this.#letters
   }
 
   /** The last offset that is known of a partition. -1: none is. */
@@ -175,6 +193,13 @@ export class Replayed {
     }
   }
 
+  #clear(): void {
+    this.#positions = []
+    for (const known of [this.#chunks, this.#replays]) known.clear()
+    for (const marked of [this.#changed, this.#quarantined, this.#erased, this.#letters])
+      marked.clear()
+  }
+
   /** Of the chunk of an offset. Mostly that is the one of the offset before. */
   #keyOf(partition: number, offset: number): string {
     const number = Math.floor(offset / chunkSize)
@@ -208,6 +233,7 @@ export class Replayed {
 
   #note(at: string, note: string): void {
     if (note === erasedNote) this.#erased.add(at)
+    if (note.startsWith(letterNote)) this.#letters.add(note.slice(letterNote.length))
     if (note === quarantinedNote) this.#quarantined.add(at)
     else this.#quarantined.delete(at)
   }
@@ -218,6 +244,14 @@ export class Replayed {
       chunk[at] = (chunk[at] ?? 0) | (bits[at] ?? 0)
     this.#chunks.set(key, chunk)
   }
+}
+
+/** For whoever finds that what is known is of records that the DLQ topic never had. */
+export function ofAnother(known: string, topic: string): RedriveError {
+  return new RedriveError(
+    'STORE_UNSAFE',
+    `${known} knows of records that ${topic} never had: that topic was deleted and made anew, so delete the other too`,
+  )
 }
 
 /** Says of one dead record that it was replayed, or what else the note says, by whoever replays others at the same time. */

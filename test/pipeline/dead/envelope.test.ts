@@ -265,7 +265,7 @@ describe('quarantined', () => {
 })
 
 describe('keyOfDead', () => {
-  const place = { topic: 'in', partition: 3, offset: 42 }
+  const place = { topic: 'in', partition: 3, offset: 42, timestampMs: 1_700_000_000_000 }
 
   it('is a UUID, and the same for the same record', () => {
     const key = keyOfDead(place).toString()
@@ -279,7 +279,9 @@ describe('keyOfDead', () => {
       { ...place, offset: 43 },
       { ...place, partition: 4 },
       { ...place, topic: 'out' },
-      { topic: 'in', partition: 34, offset: 2 },
+      { ...place, partition: 34, offset: 2 },
+      // In a topic that was deleted and made anew.
+      { ...place, timestampMs: place.timestampMs + 1 },
     ]
     expect(new Set(others.map((other) => keyOfDead(other).toString())).size).toBe(others.length)
   })

@@ -11,7 +11,7 @@ import { dlqTopicOf, quarantineTopicOf } from '../../../src/pipeline/graph/topic
 import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { inbox } from '../../taps/inbox.ts'
-import { deadBench, putOf, removeTopic, type DeadBench } from '../dead-records.ts'
+import { deadBench, putOf, removeTopic, sentMs, type DeadBench } from '../dead-records.ts'
 
 const { url, missing } = backend('kafka')
 
@@ -81,7 +81,8 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     await bench.dies([{ id: 'a', offset: 1 }])
     await bench.erase(1)
     await started({ keep, forget: async (id) => steps.put(`forget ${id}`) })
-    const dead = keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 1 })
+    const { inputTopic: topic } = bench.settings
+    const dead = keyOfDead({ topic, partition: 0, offset: 1, timestampMs: sentMs })
     const id = pipelineLetterId(bench.name, dead.toString())
     expect([await steps.next(), await steps.next()]).toEqual([`keep ${id}`, `forget ${id}`])
   })

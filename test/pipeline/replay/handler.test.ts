@@ -8,6 +8,8 @@ import { unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import { replayNode } from '../../../src/pipeline/replay/replay.ts'
 import { replayHandler, type ReplayHandler } from '../../../src/pipeline/replay/handler.ts'
+import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
+import { readStream } from '../../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aDoor } from '../../capture/a-door.ts'
@@ -66,6 +68,19 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(lineageIn(record!.headers)).toMatchObject({ reprocessed: 1, replay: id })
     const { cluster, settings } = bench
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
+  })
+
+  it('sends it once, whichever copy of it compaction leaves for a replay', async () => {
+    const dead = { id: 'twice', offset: 1 }
+    const { id } = await letterOf(dead)
+    await bench.dies([dead])
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    const partitions = [{ partition: 0, offset: 1n }]
+    await bench.admin.deleteRecords({ topics: [{ name: bench.settings.dlq.topic, partitions }] })
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
+    expect(await inputs()).toHaveLength(1)
+    expect(await replayNode({ cluster, settings, again: true })).toMatchObject({ sent: 1 })
   })
 
   it('resolves a letter whose record was replayed with its topic', async () => {
@@ -128,6 +143,30 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('mine')])
     const { cluster, settings } = bench
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 1, passed: 0 })
+  })
+
+  it('goes by nothing that is known of another topic of the same name', async () => {
+    const { cluster, settings } = bench
+    const remade = async (topic: string): Promise<void> => {
+      await bench.admin.deleteTopics({ topics: [topic] })
+      await expect.poll(() => bench.admin.listTopics()).not.toContain(topic)
+    }
+    // This one knows from now on what was replayed.
+    const former = await letterOf({ id: 'former', offset: 0 })
+    await bench.dies([1, 2, 3].map((offset) => ({ id: `s${offset}`, offset })))
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 4 })
+    expect(await run(former.id)).toMatchObject({ state: 'resolved' })
+    await remade(settings.dlq.topic)
+    await bench.topic('dead', 2)
+    const { id } = await letterOf({ id: 'fresh', offset: 9 })
+    const refused = await run(id)
+    expect(refused.state).not.toBe('resolved')
+    expect(refused.failure).toMatchObject({ code: 'STORE_UNSAFE' })
+    await remade(replaysTopicOf(settings))
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    const ids = (await inputs()).map(({ value }) => readStream(value)?.streamId)
+    expect(ids.filter((one) => one === 'fresh')).toHaveLength(1)
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
   })
 
   it('sends edited headers, and the others as they were', async () => {

@@ -6,12 +6,12 @@ import { glance } from '../../../src/pipeline/replay/glance.ts'
 import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
 import { asQuarantined, asReplayed } from '../../../src/pipeline/replay/record.ts'
 import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
-import { putOf, type Dead } from '../dead-records.ts'
+import { putOf, sentMs, type Dead } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
 
 const settings = nodeSettings({ cluster: 'prod', node: 'n1', inputTopic: 'in' })
 const homeward = { topic: 'in', partitions: 2, id: 'r1', node: 'n1', nowMs: 5 }
-const key = keyOfDead({ topic: 'in', partition: 0, offset: 1 })
+const key = keyOfDead({ topic: 'in', partition: 0, offset: 1, timestampMs: sentMs })
 
 const sealed = (more: Partial<Dead>): Buffer =>
   putOf({ id: 's1', offset: 1, ...more }, settings, 0).value

@@ -14,7 +14,7 @@ import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
 import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
-import { deadBench, type Dead, type DeadBench } from '../dead-records.ts'
+import { deadBench, sentMs, type Dead, type DeadBench } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
 
 const { url, missing } = backend('kafka')
@@ -71,7 +71,8 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     const [a, b] = ['a', 'b'].map((id) => records.find(({ value }) => value.equals(streamOf(id))))
     expect(a?.key?.toString()).toBe('k')
     expect(withoutLineage(a!.headers).map(String)).toEqual(['trace,abc'])
-    const dead = keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 7 })
+    const { inputTopic: topic } = bench.settings
+    const dead = keyOfDead({ topic, partition: 0, offset: 7, timestampMs: sentMs })
     expect(lineageIn(a!.headers)).toEqual({
       reprocessed: 2,
       firstFailedMs: Date.UTC(2026, 0, 1, 12),
@@ -125,9 +126,8 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(envelope?.message).toMatchObject({ quarantined: true, dlqReprocessCount: 3 })
     expect(envelope?.message.quarantinedAt).toBeDefined()
     expect(Buffer.from(envelope!.value)).toEqual(streamOf('spent'))
-    expect(record?.key).toEqual(
-      keyOfDead({ topic: bench.settings.inputTopic, partition: 0, offset: 2 }),
-    )
+    const { inputTopic: topic } = bench.settings
+    expect(record?.key).toEqual(keyOfDead({ topic, partition: 0, offset: 2, timestampMs: sentMs }))
     expect(await replay()).toMatchObject({ sent: 0, quarantined: 0, passed: 2 })
   })
 
@@ -163,6 +163,19 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
       expect(await idsIn()).toEqual(['s0', 's1'])
     },
   )
+
+  it('passes what is erased while it runs, also if its node has written it once more by then', async () => {
+    await bench.dies(many(3))
+    const clock = pausingClock(async () => {
+      await bench.dies(many(3).slice(2))
+      const nodes = [bench.settings]
+      const key = { streamId: 's2' }
+      await erase({ cluster: bench.cluster, nodes, key, by: 'ann', reason: 'asked' })
+    })
+    const cluster = new Cluster({ url, clock, timeoutMs: 10_000, clientId: bench.name })
+    expect(await replay({ cluster, rate: slowly })).toMatchObject({ sent: 2, passed: 1 })
+    expect(await idsIn()).toEqual(['s0', 's1'])
+  })
 
   it('passes what somebody else replayed while it runs', async () => {
     await bench.dies(many(3))
@@ -301,8 +314,22 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
+  it('refuses to go on in another topic of the same name, rather than wait for what that never had', async () => {
+    const { topic } = bench.settings.dlq
+    await bench.dies(many(10))
+    const stop = new AbortController()
+    const first = await replay({ rate: 4, onProgress: () => stop.abort(), signal: stop.signal })
+    expect(first).toMatchObject({ sent: 1, done: false })
+    await bench.admin.deleteTopics({ topics: [topic] })
+    await expect.poll(() => bench.admin.listTopics()).not.toContain(topic)
+    await bench.topic('dead', 2)
+    await bench.dies(many(3))
+    await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
   it('refuses what makes no sense', async () => {
-    for (const wrong of [{ limit: 0 }, { rate: 0 }, { target: 'no-such-topic' }])
+    const moments = ['sinceMs', 'untilMs'].map((name) => ({ filter: { [name]: Number.NaN } }))
+    for (const wrong of [{ limit: 0 }, { rate: 0 }, { target: 'no-such-topic' }, ...moments])
       await expect(replay(wrong)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 })
