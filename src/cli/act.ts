@@ -88,7 +88,8 @@ async function resolveAll({ store }: Opened, given: string[]): Promise<string[]>
 }
 
 /**
- * The letters that match are chosen once, before any of them changes. Undefined when the person rather would not.
+ * The letters that match are chosen once, before any of them changes, and before the person is asked: what comes
+ * while they think was not agreed to. Undefined when they rather would not.
  */
 async function choose(
   act: Act,
@@ -106,20 +107,21 @@ async function choose(
       'ILLEGAL_MOVE',
       `${act.name} is possible when a letter is ${legal.join(', ')}`,
     )
-  const eligible: LetterFilter = { ...filter, state: [...wanted] }
-  const counts = await store.tally('state', eligible)
-  const matching = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  if (matching === 0) return []
-  const by = [...counts]
-    .map(([state, count]) => `${count.toLocaleString('en')} ${state}`)
-    .join(', ')
-  if (!options.yes && !(await confirmed(act, `${counted(matching, 'letter')} (${by})`)))
-    return undefined
-  const query: LetterQuery = { ...eligible, order: 'oldest', limit: maxLimit }
+  const query: LetterQuery = { ...filter, state: [...wanted], order: 'oldest', limit: maxLimit }
   const ids: string[] = []
+  const counts = new Map<State, number>()
   for await (const letters of pages((from) => store.find({ ...query, ...from })))
-    ids.push(...letters.map(({ id }) => id))
-  return ids
+    for (const { id, state } of letters) {
+      ids.push(id)
+      counts.set(state, (counts.get(state) ?? 0) + 1)
+    }
+  if (ids.length === 0) return []
+  const by = legal.flatMap((state) => {
+    const count = counts.get(state)
+    return count === undefined ? [] : [`${count.toLocaleString('en')} ${state}`]
+  })
+  const what = `${counted(ids.length, 'letter')} (${by.join(', ')})`
+  return options.yes || (await confirmed(act, what)) ? ids : undefined
 }
 
 async function confirmed(act: Act, what: string): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { configJsonSchema } from '../config/json-schema.ts'
 import { examineConfig, type Config, type ConfigSources } from '../config/load.ts'
 import { invalidConfig, told } from '../config/problems.ts'
@@ -46,7 +47,8 @@ function print({ settings, file, handlers }: Config, asJson: boolean): void {
       { title: 'key', cell: ({ key }) => line(key), least: 12 },
       {
         title: 'from',
-        cell: ({ from }) => line(from),
+        // The line is what is looked for, and would be cut off first.
+        cell: ({ from }) => line(inFile(from, file)),
         least: 10,
         style: ({ from }) => (from === 'default' ? 'dim' : undefined),
       },
@@ -61,6 +63,13 @@ function print({ settings, file, handlers }: Config, asJson: boolean): void {
   )
   const verdict = `The configuration is sound: ${counted(handlers.size, 'handler')}.`
   process.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
+}
+
+/** A place in the file, which the person has named, by the last part of its name. */
+function inFile(from: string, file: string | undefined): string {
+  return file !== undefined && from.startsWith(`${file}:`)
+    ? basename(file) + from.slice(file.length)
+    : from
 }
 
 function inOneLine(value: unknown): string {

@@ -29,7 +29,9 @@ export function explain(error: unknown): Explained {
     const { exit } = errorTable.INVALID_INPUT
     if (error.code === 'commander.help') return { code: '', message: '', exit }
     const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
-    const hint = suggestion?.replace(/^\((.*)\)$/, '$1') ?? 'redrive --help lists the commands.'
+    const hint =
+      suggestion?.replace(/^\((.*)\)$/, '$1') ??
+      'redrive --help lists the commands, redrive COMMAND --help what one takes.'
     return { code: 'INVALID_INPUT', message, advice: hint, exit }
   }
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)

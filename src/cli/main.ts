@@ -16,6 +16,7 @@ import { addReview } from './commands/review.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
+import { RedriveError } from '../errors.ts'
 import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `
@@ -29,15 +30,30 @@ Examples:
 The store is sqlite:redrive.db in this folder, unless --store, REDRIVE_STORE or
 redrive.yaml names another one.`
 
-function version(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
+interface Manifest {
+  version: string
+  engines: { node: string }
+}
+
+const manifest = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as Manifest
+
+/** An older Node lacks what stores are made with, and fails later in words that tell nobody why. */
+function mustBeNewEnough(): void {
+  const { node } = process.versions
+  const needed = manifest.engines.node.replace('>=', '')
+  if (node.localeCompare(needed, 'en', { numeric: true }) >= 0) return
+  throw new RedriveError(
+    'INVALID_CONFIG',
+    `redrive needs Node ${needed} or newer, and runs on ${node}: install a newer one, and put it first in PATH`,
+  )
 }
 
 function program(): Command {
   const redrive = new Command('redrive')
     .description('Looks after dead letters: what failed, why, and what becomes of it.')
-    .version(version(), '-V, --version', 'print the version')
+    .version(manifest.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .option('--store <url>', 'where the letters are, as in sqlite:redrive.db')
     .option('--json', 'print JSON for programs')
@@ -75,6 +91,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 try {
+  mustBeNewEnough()
   await program().parseAsync()
 } catch (error) {
   const explained = explain(error)

@@ -35,8 +35,14 @@ const usualStore = 'sqlite:redrive.db'
 /** The store that was asked for: by --store, by REDRIVE_STORE, by a configuration, or redrive.db in this folder. */
 async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | 'missing'>> {
   const named = store ?? process.env['REDRIVE_STORE']
-  if (named) return { url: named, missing: [] }
-  const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => process.env[name])
+  // Rather a variable that is not set than a wish for the usual store, of which letters could then be moved.
+  if (named === '')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${store === undefined ? 'REDRIVE_STORE' : '--store'} is empty: name a store, as in sqlite:redrive.db, or leave it out`,
+    )
+  if (named !== undefined) return { url: named, missing: [] }
+  const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in process.env)
   if (!isConfigured && !existsSync('redrive.yaml')) return { url: usualStore, missing: [] }
   const [{ examineConfig }, { invalidConfig, told }, { readText }] = await Promise.all([
     import('../config/load.ts'),

@@ -9,6 +9,7 @@ import { pagerduty } from '../observers/notify/pagerduty.ts'
 import { slack } from '../observers/notify/slack.ts'
 import { webhook } from '../observers/notify/webhook.ts'
 import { DeadLetterQueue } from '../queue.ts'
+import type { Handler } from '../redelivery/run.ts'
 import { sourcesOf } from './configured.ts'
 import { shown, type ConfigOptions } from './open.ts'
 
@@ -51,12 +52,15 @@ async function work({ store, options, handlers, notify }: Config): Promise<void>
     clock: systemClock,
     observers: [logObserver(logger), ...notifiers],
   })
+  const running = new Set<AbortController>()
   const handling = [...handlers].map(([queue, target]) => {
     const handler = handlerOf(target, systemClock)
-    dlq.handle(queue, handler)
+    dlq.handle(queue, abortable(handler, running))
     return handler
   })
-  const asked = askedToEnd()
+  const asked = askedToEnd(() => {
+    for (const run of running) run.abort()
+  })
   dlq.start()
   logger.info({ store: shown(store), queues: [...handlers.keys()] }, 'worker started')
   const signal = await asked
@@ -77,12 +81,35 @@ function notifiersOf(targets: Config['notify']): Notifier[] {
   ]
 }
 
-/** Resolves with the first signal that asks for an end. The second one does not ask. */
-function askedToEnd(): Promise<NodeJS.Signals> {
+/** The same handler, with runs that can be aborted from here too, each as long as it takes. */
+function abortable(handler: Handler, running: Set<AbortController>): Handler {
+  return async (run) => {
+    const own = new AbortController()
+    const follow = (): void => own.abort(run.signal.reason)
+    if (run.signal.aborted) follow()
+    run.signal.addEventListener('abort', follow, { once: true })
+    running.add(own)
+    try {
+      return await handler({ ...run, signal: own.signal })
+    } finally {
+      running.delete(own)
+      run.signal.removeEventListener('abort', follow)
+    }
+  }
+}
+
+/**
+ * Resolves with the first signal that asks for an end. The second one does not ask: but programs that run letters would
+ * go on without us, beside the next worker that gets those letters, so they are told.
+ */
+function askedToEnd(abortAll: () => void): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let asked = false
     const end = (signal: NodeJS.Signals): void => {
-      if (asked) process.exit(130)
+      if (asked) {
+        abortAll()
+        process.exit(130)
+      }
       asked = true
       resolve(signal)
     }

@@ -69,7 +69,7 @@ export function fromEnvironment(
 function hint(name: string): string {
   const near = nearest(name, [...variables.keys(), 'REDRIVE_CONFIG'])
   return near === undefined
-    ? 'docs/reference/config.md lists the variables'
+    ? 'redrive config schema prints every key that there is'
     : `did you mean ${near}?`
 }
 

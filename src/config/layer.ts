@@ -48,15 +48,35 @@ export function layerOf(path: readonly [string, ...string[]], value: unknown, fr
     outer[key] = inner
     return outer
   }, value)
-  return { value: tree, origins: new Map([[keyOf(path), from]]) }
+  const origins = new Map(pathsIn(value, path).map((one) => [keyOf(one), from]))
+  return { value: tree, origins }
+}
+
+/** A path, and those of all that stands below it. */
+function pathsIn(value: unknown, path: Path): Path[] {
+  if (typeof value !== 'object' || value === null) return [path]
+  const keys = Array.isArray(value) ? [...value.keys()] : Object.keys(value)
+  const below = keys.flatMap((key) => pathsIn(valueAt(value, [key]), [...path, key]))
+  return [path, ...below]
 }
 
 /** The upper layer over the lower one: maps are joined key by key, everything else is replaced. */
 export function over(lower: Layer, upper: Layer): Layer {
   return {
     value: joined(lower.value, upper.value),
-    origins: new Map([...lower.origins, ...upper.origins]),
+    origins: new Map([
+      ...[...lower.origins].filter(([key]) => !isReplaced(upper.value, JSON.parse(key) as Path)),
+      ...upper.origins,
+    ]),
   }
+}
+
+/** Whether what stood below at this path is gone: only maps let it through. */
+function isReplaced(upper: Tree, path: Path): boolean {
+  return path.some((_, index) => {
+    const value = valueAt(upper, path.slice(0, index + 1))
+    return value !== undefined && !isTree(value)
+  })
 }
 
 function joined(lower: Tree, upper: Tree): Tree {
@@ -90,6 +110,12 @@ export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 
 /** What is wrong with the value at a path. */
 export function problemAt(path: readonly PropertyKey[], layer: Layer, text: string): Problem {
-  const from = originOf(layer, path)
+  const from = originOf(layer, path) ?? originBelow(layer, path)
   return { key: dotted(path), text, ...(from === undefined ? {} : { from }) }
+}
+
+/** A key that only leads to others, as in `--set a.b=1`, comes from where they do. */
+function originBelow({ origins }: Layer, path: readonly PropertyKey[]): string | undefined {
+  const start = `${keyOf(path).slice(0, -1)},`
+  return [...origins].find(([key]) => key.startsWith(start))?.[1]
 }

@@ -101,17 +101,29 @@ interface FromFile {
   name?: string
 }
 
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'is a folder: name a file in it',
+  EACCES: 'this user may not read the file',
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'the file is not UTF-8',
+}
+
 function fromFile({ file, env, read }: ConfigSources): FromFile {
   const named = file ?? env['REDRIVE_CONFIG']
   const name = named ?? usualFile
   const nothing: Layer = { value: emptyTree(), origins: new Map() }
   let text: string
+  if (name === '') {
+    const from = file === undefined ? 'REDRIVE_CONFIG' : '--config'
+    const problem = { key: '', from, text: 'is empty: name a file, or leave it out' }
+    return { layer: nothing, problems: [problem] }
+  }
   try {
     text = read(name)
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code === 'ENOENT' && named === undefined) return { layer: nothing, problems: [] }
-    const why = code === 'ENOENT' ? 'there is no such file' : 'the file cannot be read'
+    const why = unreadable[String(code)] ?? 'the file cannot be read, or is larger than 1 MiB'
     return { layer: nothing, problems: [{ key: '', from: name, text: why }] }
   }
   const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)

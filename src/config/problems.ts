@@ -27,7 +27,9 @@ function problemsOfOne(
 ): Problem[] {
   const path = [...above, ...issue.path]
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => problemAt([...path, key], layer, unknown(key, path, schema)))
+    return issue.keys.map((key) =>
+      problemAt([...path, key], layer, unknown(key, path, layer, schema)),
+    )
   if (issue.code === 'invalid_union') {
     // Of several forms the one is meant that the value has already, if it has one.
     const meant = issue.errors.find((errors) => errors.every((one) => one.path.length > 0))
@@ -39,9 +41,14 @@ function problemsOfOne(
   return [problemAt(path, layer, wrong(path, layer, schema))]
 }
 
-function unknown(key: string, path: readonly PropertyKey[], schema: Node): string {
+function unknown(key: string, path: readonly PropertyKey[], layer: Layer, schema: Node): string {
   if (Object.hasOwn(elsewhere, key)) return elsewhere[key]!
   const known = keysAt(path, schema)
+  // Of several forms another one has it. It may come from another source than the kind does, since maps are joined.
+  if (known.includes(key)) {
+    const kind = valueAt(layer.value, [...path, 'kind'])
+    return `is not known ${kind === undefined ? 'beside the other keys here' : `for kind ${shown(kind)}`}`
+  }
   const near = nearest(key, known)
   return near === undefined
     ? `is not known: known are ${known.join(', ')}`

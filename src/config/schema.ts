@@ -260,11 +260,18 @@ const workflowShape = {
     .describe('pollMs by another name, in seconds.'),
 }
 
+/** The stores that there are. Which of them a worker can use is found out when it starts. */
+const storeUrl = /^(memory|sqlite|postgres(ql)?|rediss?|opensearchs?):/i
+
 /** Everything that a file, the environment and flags can say. This one schema checks it, documents it and is published. */
 export const configSchema = z.strictObject({
   store: z
     .string()
     .min(1)
+    // One that is empty is told as such.
+    .refine((url) => url === '' || storeUrl.test(url), {
+      error: 'must begin with sqlite:, postgres:, redis: or opensearch:, as in sqlite:redrive.db',
+    })
     .optional()
     .meta({ description: 'Where the letters are kept, as in sqlite:redrive.db.', format: 'uri' }),
   handlers: z

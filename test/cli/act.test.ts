@@ -1,9 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
-import { aFolder, aStoreFile, redrive } from './run-cli.ts'
+import { aFolder, aStoreFile, plainEnv, redrive } from './run-cli.ts'
 
 const folder = aFolder()
+const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
 async function aStore() {
   const letters = [
@@ -33,6 +38,33 @@ describe('retry', () => {
     const letter = await one(0)
     expect(letter).toMatchObject({ state: 'pending', retries: 0 })
     expect(letter.history.at(-1)).toMatchObject({ action: 'retry', actor: 'ada' })
+  })
+
+  it('acts on what it asked about, and not on what came meanwhile', async () => {
+    const url = await aStoreFile(folder, [aLetter({ state: 'parked' })])
+    const terminal = `for (const end of ['stdin', 'stdout']) process[end].isTTY = true`
+    const child = spawn(process.execPath, [main, 'retry', '--all', '--store', url], {
+      env: {
+        ...plainEnv,
+        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(terminal)}`,
+      },
+    })
+    let out = ''
+    const asked = Promise.withResolvers<void>()
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      out += part
+      if (out.includes('[y/N]')) asked.resolve()
+    })
+    await asked.promise
+    const store = sqliteStore({ path: url.replace('sqlite:', '') })
+    await store.open()
+    await store.add([aLetter({ state: 'parked' })])
+    child.stdin.end('y\n')
+    await once(child, 'close')
+    const counts = await store.tally('state', {})
+    await store.close()
+    expect(out).toContain('retry 1 letter (1 parked)? [y/N]')
+    expect(Object.fromEntries(counts)).toEqual({ pending: 1, parked: 1 })
   })
 
   it('acts on a filter only when told so, and says how many match', async () => {

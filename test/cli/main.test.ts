@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, expectToFit, plainEnv, redrive } from './run-cli.ts'
+import { aFolder, aStoreFile, expectToFit, plainEnv, redrive, type Ran } from './run-cli.ts'
 
 const folder = aFolder()
 
@@ -77,6 +78,22 @@ describe('redrive', () => {
     },
   )
 
+  it.each([
+    ['20.20.2', 2],
+    ['22.9.0', 2],
+    ['22.18.0', 0],
+    ['100.0.0', 0],
+  ])('says whether Node %s will do', async (node, exit) => {
+    const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${node}' } })`
+    const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(older)}` }
+    const ran = await redrive(['list', '--store', await aStoreFile(folder, [])], { env })
+    expect(ran.exit).toBe(exit)
+    if (exit === 2)
+      expect(ran.err).toBe(
+        `INVALID_CONFIG: redrive needs Node 22.18 or newer, and runs on ${node}: install a newer one, and put it first in PATH\n`,
+      )
+  })
+
   it('shows its help when it is not told what to do', async () => {
     const { err, exit } = await redrive([])
     expect(err).toContain('Usage: redrive')
@@ -92,10 +109,31 @@ describe('redrive', () => {
     ],
     [
       ['show'],
-      "INVALID_INPUT: missing required argument 'ids'\n  redrive --help lists the commands.\n",
+      "INVALID_INPUT: missing required argument 'ids'\n  redrive --help lists the commands, redrive COMMAND --help what one takes.\n",
     ],
   ])('says what is wrong with %j and what is near', async (args, err) => {
     expect(await redrive(args)).toEqual({ out: '', err, exit: 2 })
+  })
+
+  it('takes no empty name for the usual store', async () => {
+    const cwd = mkdtempSync(join(folder, 'usual-'))
+    const store = sqliteStore({ path: join(cwd, 'redrive.db') })
+    await store.open()
+    await store.add([aLetter({ state: 'parked' })])
+    await store.close()
+    const retry = ['retry', '--all', '--yes']
+    const empty = (name: string): Ran => ({
+      out: '',
+      err: `INVALID_INPUT: ${name} is empty: name a store, as in sqlite:redrive.db, or leave it out\n`,
+      exit: 2,
+    })
+    expect(await redrive([...retry, '--store', ''], { cwd })).toEqual(empty('--store'))
+    expect(await redrive(retry, { cwd, env: { REDRIVE_STORE: '' } })).toEqual(
+      empty('REDRIVE_STORE'),
+    )
+    expect((await redrive(retry, { cwd, env: { REDRIVE_CONFIG: '' } })).err).toBe(
+      'INVALID_CONFIG: REDRIVE_CONFIG: is empty: name a file, or leave it out\n',
+    )
   })
 
   it.each([['list'], ['retry', '--all'], ['doctor'], ['export']])(

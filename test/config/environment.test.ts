@@ -48,7 +48,10 @@ describe('fromEnvironment', () => {
       'REDRIVE_MAX_RETIRES: is not known: did you mean REDRIVE_MAX_RETRIES?',
     ],
     [{ REDRIVE_BREAKER__FAILURE: '1' }, 'did you mean REDRIVE_BREAKER__FAILURES?'],
-    [{ REDRIVE_QUITE_ANOTHER_THING: '1' }, 'REDRIVE_QUITE_ANOTHER_THING: is not known'],
+    [
+      { REDRIVE_QUITE_ANOTHER_THING: '1' },
+      'REDRIVE_QUITE_ANOTHER_THING: is not known: redrive config schema prints every key',
+    ],
     [{ REDRIVE_QUEUE: 'mail' }, 'did you mean REDRIVE_QUEUES?'],
     [{ REDRIVE_MAX_RETRIES: '' }, 'maxRetries (REDRIVE_MAX_RETRIES): is empty'],
     [

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { connect } from '../../src/connect.ts'
 import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
 import { told } from '../../src/config/problems.ts'
 import { readOptions } from '../../src/options.ts'
@@ -115,6 +117,58 @@ templates: [llm-overloaded]
       'declined',
       'llm-overloaded',
     ])
+  })
+
+  it('says so also where maps were joined or lists replaced', () => {
+    const files = {
+      'redrive.yaml':
+        'breaker: { failures: 5, openMs: 1m }\nrules:\n  - { name: a, when: { status: 402 }, category: permanent }',
+    }
+    const env = { REDRIVE_BREAKER: '{"failures": 7, "probes": 2}' }
+    const { settings } = load({ files, env, set: ['breaker={"probes": 3}'] })
+    const said = settings.filter(({ key }) => key.startsWith('breaker.'))
+    expect(said.map(({ key, value, from }) => [key, value, from])).toEqual([
+      ['breaker.failures', 7, 'REDRIVE_BREAKER'],
+      ['breaker.openMs', 60_000, 'redrive.yaml:1'],
+      ['breaker.probes', 3, '--set breaker'],
+    ])
+    const wrong = { REDRIVE_BREAKER: '{"failures": 0}', REDRIVE_RULES: '[{"name": "b"}]' }
+    const problems = problemsOf({ files, env: wrong, set: ['a.b=1'] })
+    expect(problems).toEqual([
+      'breaker.failures (REDRIVE_BREAKER): must be a whole number from 1 to 1000, got 0',
+      expect.stringMatching(/^rules\.0\.when \(REDRIVE_RULES\): is missing/),
+      expect.stringMatching(/^rules\.0\.category \(REDRIVE_RULES\): is missing/),
+      expect.stringMatching(/^a \(--set a\.b\): is not known/),
+    ])
+  })
+
+  it('does not take a key of another kind for a mistyped one', () => {
+    const files = { 'redrive.yaml': 'backoff: { kind: exponential, baseMs: 1s }' }
+    const set = ['backoff={"kind": "fixed", "delayMs": "1s"}']
+    expect(problemsOf({ files, set })).toEqual([
+      'backoff.baseMs (redrive.yaml:1): is not known for kind "fixed"',
+    ])
+  })
+
+  it('takes every store that there is, and no other', async () => {
+    const known = await connect('nothing:', systemClock).then(
+      () => '',
+      (error: Error) => error.message,
+    )
+    const [, list = ''] = /begins with (.+), as in/.exec(known) ?? []
+    const schemes = list.split(' or ')
+    expect(schemes).toContain('postgresql:')
+    for (const scheme of schemes) expect(load({ store: `${scheme}x` }).store).toBe(`${scheme}x`)
+    for (const store of ['redrive.db', 'mysql://u:pw@db'])
+      expect(problemsOf({ store })).toEqual([
+        'store (--store): must begin with sqlite:, postgres:, redis: or opensearch:, as in sqlite:redrive.db',
+      ])
+  })
+
+  it('refuses an empty name of a file', () => {
+    const text = 'is empty: name a file, or leave it out'
+    expect(problemsOf({ file: '' })).toEqual([`--config: ${text}`])
+    expect(problemsOf({ env: { REDRIVE_CONFIG: '' } })).toEqual([`REDRIVE_CONFIG: ${text}`])
   })
 
   it('takes maps as JSON from the environment, and joins them with those of the file', () => {

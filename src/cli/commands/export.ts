@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
@@ -40,7 +49,7 @@ async function exportTo(
   const filter = readFilter(options, opened.clock.now())
   if (file === undefined || file === '-')
     return void (await writeItems(opened, filter, (text) => void process.stdout.write(text)))
-  const letters = await replaceFile(file, opened.clock.id(), (write) =>
+  const letters = await replaceFile(placeOf(file), opened.clock.id(), (write) =>
     writeItems(opened, filter, write),
   )
   process.stdout.write(
@@ -70,6 +79,28 @@ async function writeItems(
   return count
 }
 
+/** Where the file lies: what a link leads to, so that it stays one. What is no plain file must not lose its place to one. */
+function placeOf(file: string): string {
+  try {
+    const there = statSync(file, { throwIfNoEntry: false })
+    if (!there) return file
+    if (there.isFile()) return realpathSync(file)
+    const instead = there.isDirectory()
+      ? 'it is a folder: name a file in it'
+      : `it is no plain file: use standard output, as in redrive export > ${file}`
+    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${instead}`)
+  } catch (error) {
+    throw unwritable(file, error)
+  }
+}
+
+function unwritable(file: string, error: unknown): RedriveError {
+  if (error instanceof RedriveError) return error
+  return new RedriveError('INVALID_INPUT', `cannot write ${file}: ${(error as Error).message}`, {
+    cause: error,
+  })
+}
+
 /** The new file is whole and on disk before it takes the place of the old one; when anything fails the old one stays. */
 async function replaceFile(
   file: string,
@@ -97,10 +128,7 @@ async function replaceFile(
     return count
   } catch (error) {
     rmSync(draft, { force: true })
-    if (error instanceof RedriveError) throw error
-    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${(error as Error).message}`, {
-      cause: error,
-    })
+    throw unwritable(file, error)
   } finally {
     stopping.end()
   }

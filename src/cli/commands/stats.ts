@@ -38,7 +38,7 @@ async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> 
   if (!(seconds >= 0.2 && seconds <= 86_400))
     throw new RedriveError(
       'INVALID_INPUT',
-      `--watch is a number of seconds from 0.2 on, got "${String(options.watch)}"`,
+      `--watch is a number of seconds from 0.2 to 86400, got "${String(options.watch)}"`,
     )
   const screen = process.stdout.isTTY && !options.json ? openScreen(process.stdout) : undefined
   const ended = new AbortController()
@@ -123,7 +123,8 @@ function lifetimeLines(lifetime: Lifetime): string[] {
   return [
     'Since the store was made:',
     `  ${told({ captured, ...(occurrences > 0 ? { 'captured again': occurrences } : {}), retried })}`,
-    `  ${told({ resolved, rescheduled, exhausted, parked })}`,
+    // What is parked as it is captured counts as captured alone.
+    `  afterwards ${told({ resolved, rescheduled, exhausted, parked })}`,
     ...(Object.keys(nonZero).length > 0 ? [`  ${told(nonZero)}`] : []),
   ]
 }

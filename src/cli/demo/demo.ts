@@ -107,7 +107,8 @@ async function farewell(store: Store, url: string): Promise<string> {
   const counts = await store.tally('state', { state: [...states] })
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
   const by = states.flatMap((state) => (counts.get(state) ? [`${counts.get(state)} ${state}`] : []))
-  const at = /[\s'"$\\]/.test(url) ? JSON.stringify(url) : url
+  // For the shell that it is pasted into.
+  const at = /^[\w:@%+=,./-]+$/.test(url) ? url : `'${url.replaceAll("'", String.raw`'\''`)}'`
   return [
     `${counted(all, 'letter')} in ${url}${by.length > 0 ? ':' : '.'}`,
     ...(by.length > 0 ? [`  ${by.join(', ')}`] : []),

@@ -46,6 +46,25 @@ describe('config check', () => {
     expectToFit(out)
   })
 
+  it('says why it cannot read a file', async () => {
+    const cwd = folderWith({})
+    writeFileSync(join(cwd, 'latin.yaml'), Buffer.from('store: sqlite:caf\u00e9.db', 'latin1'))
+    writeFileSync(join(cwd, 'large.yaml'), '#'.repeat(1024 ** 2 + 1))
+    const check = async (file: string): Promise<string> =>
+      (await redrive(['config', 'check', file], { cwd })).err
+    expect(await check('latin.yaml')).toBe('INVALID_CONFIG: latin.yaml: the file is not UTF-8\n')
+    expect(await check('large.yaml')).toContain('or is larger than 1 MiB')
+    expect(await check('.')).toBe('INVALID_CONFIG: .: is a folder: name a file in it\n')
+  })
+
+  it('leaves room for the values when the file has a long path', async () => {
+    const cwd = folderWith({ 'redrive.yaml': sound, token: 'Bearer hunter2' })
+    const long = `${cwd}/${'./'.repeat(30)}redrive.yaml`
+    const { out } = await redrive(['config', 'check', long], { cwd, env })
+    expect(out).toMatch(/^store +redrive\.yaml:3 +postgres:\/\/db\.example\.com/m)
+    expectToFit(out)
+  })
+
   it('shows no password of a store with several hosts, and no token of those who are told', async () => {
     const text = `store: redis://app:hunter2@a:6379,b:6379/0\nnotify: { webhook: { url: 'https://x.example.com/?token=hunter2' } }`
     const cwd = folderWith({ 'redrive.yaml': text })

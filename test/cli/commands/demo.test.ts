@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -36,12 +36,15 @@ describe('demo', () => {
   )
 
   it('drains when it is interrupted', async () => {
-    const url = `sqlite:${join(folder, 'interrupted.db')}`
+    const url = `sqlite:${join(folder, 'you&me.db')}`
     const main = join(import.meta.dirname, '../../../src/cli/main.ts')
     const child = spawn(process.execPath, [main, 'demo', '--store', url], { env: plainEnv })
     child.stdout.once('data', () => child.kill('SIGINT'))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
-    expect(await text(child.stdout)).toContain('Look at them:')
+    const out = await text(child.stdout)
+    expect(out).toContain('Look at them:')
+    const [, given] = /npx redrive list --store (.+)/.exec(out) ?? []
+    expect(execFileSync('sh', ['-c', `printf %s ${given}`], { encoding: 'utf8' })).toBe(url)
     expect(await exited).toBe(0)
   })
 

@@ -1,4 +1,13 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { encodePayload } from '../../../src/letter/payload.ts'
@@ -44,6 +53,32 @@ describe('export', () => {
     const { err, exit } = await redrive(['export', file, '--store', url])
     expect(err).toMatch(/^INVALID_INPUT: cannot write .*out\.json/)
     expect(exit).toBe(2)
+  })
+
+  it('writes what a link leads to, and leaves the link', async () => {
+    const url = await aStoreFile(folder, letters)
+    const [file, link] = [join(folder, 'real.json'), join(folder, 'link.json')]
+    writeFileSync(file, 'the old one')
+    symlinkSync('real.json', link)
+    expect(await redrive(['export', link, '--store', url])).toMatchObject({ err: '', exit: 0 })
+    expect(lstatSync(link).isSymbolicLink()).toBe(true)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toHaveLength(2)
+  })
+
+  it('puts no file in the place of a pipe, a device or a folder', async () => {
+    const url = await aStoreFile(folder, letters)
+    const [pipe, inner] = [join(folder, 'pipe'), join(folder, 'inner')]
+    execFileSync('mkfifo', [pipe])
+    mkdirSync(inner)
+    expect(await redrive(['export', pipe, '--store', url])).toEqual({
+      out: '',
+      err: `INVALID_INPUT: cannot write ${pipe}: it is no plain file: use standard output, as in redrive export > ${pipe}\n`,
+      exit: 2,
+    })
+    expect(statSync(pipe).isFIFO()).toBe(true)
+    expect((await redrive(['export', inner, '--store', url])).err).toBe(
+      `INVALID_INPUT: cannot write ${inner}: it is a folder: name a file in it\n`,
+    )
   })
 
   it.each(['SIGINT', 'SIGTERM'])('leaves nothing of its own behind at %s', async (signal) => {

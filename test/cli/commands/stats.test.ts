@@ -17,7 +17,9 @@ describe('stats', () => {
     const cells = out.split('\n').map((line) => line.trim().split(/ +/))
     expect(cells[2]).toEqual(['charge-card', '1', '0', '0', '0', '1', '0', '2'])
     expect(cells[3]).toEqual(['all', '1', '0', '0', '0', '1', '1', '3'])
-    expect(out).toContain('3 captured')
+    expect(out).toContain(
+      '  3 captured, 0 retried\n  afterwards 0 resolved, 0 rescheduled, 0 exhausted, 0 parked\n',
+    )
   })
 
   it('prints one JSON document for programs', async () => {
@@ -32,7 +34,7 @@ describe('stats', () => {
 
   it('refuses to watch without a pause', async () => {
     const { err, exit } = await redrive(['stats', '--watch', '0', '--store', url])
-    expect(err).toContain('--watch is a number of seconds')
+    expect(err).toContain('--watch is a number of seconds from 0.2 to 86400')
     expect(exit).toBe(2)
   })
 })

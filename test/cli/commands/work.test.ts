@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
@@ -146,6 +146,28 @@ describe('work', () => {
     response.writeHead(204).end()
     expect(await logged('letter resolved')).toMatchObject([{ letterId: id }])
     expect(await exited).toEqual([0, null])
+  })
+
+  it('ends the programs that run letters when it is told to end a second time', async () => {
+    const arrived = Promise.withResolvers<ServerResponse>()
+    const url = await aServer((_, __, response) => arrived.resolve(response))
+    const { cwd, store } = aWorkFolder()
+    // It lives as long as its request does, which nobody answers.
+    const command = [process.execPath, '-e', `fetch(process.argv[1])`, url]
+    writeFileSync(
+      join(cwd, 'redrive.yaml'),
+      JSON.stringify({ store, handlers: { slow: { command } } }),
+    )
+    await enqueue(store, [['slow', 1]])
+    const { child, logged, exited } = worker(cwd)
+    const response = await arrived.promise
+    const gone = once(response, 'close')
+    onTestFinished(() => void response.destroy())
+    child.kill('SIGINT')
+    await logged('worker stops: running handlers may finish')
+    child.kill('SIGINT')
+    expect(await exited).toEqual([130, null])
+    await gone
   })
 
   it('tells a failure of a handler as the failure of the letter', async () => {
