@@ -70,6 +70,7 @@ export function serve(keep: (options: unknown, report: (said: Report) => void) =
     else if (message.kind === 'file') keeper = keep(message.options, report)
     else if (message.kind === 'end') break
     else {
+      if (keeper?.unflushed) keeper.flush?.()
       keeper?.close()
       keeper = undefined
       report({ answers: [] })

@@ -1,6 +1,9 @@
-// A thread without a file. Calls answer with the size of their batch; `flushed` is answered when what is unflushed was flushed.
+// A thread without a file. Calls answer with the size of their batch; `flushed` is answered when what is unflushed was flushed, and `left` says
+// whether the keeper before was closed with something that was not.
 import type { AnyCall, Report } from '../../src/sqlite/protocol.ts'
 import { serve, type Keeper } from '../../src/sqlite/serve.ts'
+
+let left = false
 
 class Counting implements Keeper {
   unflushed = false
@@ -16,10 +19,10 @@ class Counting implements Keeper {
   run(_nowMs: number, calls: AnyCall[]): void {
     const waiting = calls.filter(([, verb]) => verb === 'flushed').map(([number]) => number)
     this.#waiting.push(...waiting)
-    this.unflushed ||= waiting.length > 0
-    const answers = calls.filter(([, verb]) => verb === 'size')
+    this.unflushed ||= calls.some(([, verb]) => verb === 'flushed' || verb === 'write')
+    const answers = calls.filter(([, verb]) => verb !== 'flushed')
     this.#report({
-      answers: answers.flatMap(([number]) => [number, calls.length]),
+      answers: answers.flatMap(([number, verb]) => [number, verb === 'left' ? left : calls.length]),
       commitMs: this.#commitMs,
     })
   }
@@ -30,7 +33,9 @@ class Counting implements Keeper {
     this.#report({ answers, aside: true })
   }
 
-  close(): void {}
+  close(): void {
+    left = this.unflushed
+  }
 }
 
 serve((options, report) => new Counting(options as number, report))

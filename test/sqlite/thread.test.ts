@@ -4,7 +4,9 @@ import { openThread, type Thread } from '../../src/sqlite/thread.ts'
 
 interface Verbs {
   size: { ask: null; answer: number }
+  write: { ask: null; answer: number }
   flushed: { ask: null; answer: string }
+  left: { ask: null; answer: boolean }
 }
 
 const program = { file: new URL('./counting-worker.ts', import.meta.url), name: 'counting' }
@@ -65,5 +67,13 @@ describe('openThread', () => {
   it('flushes what is not on disk yet once nobody asks for anything', async () => {
     thread = opened(0)
     expect(await thread.call('flushed', null)).toBe('flushed')
+  })
+
+  it('flushes it before the file is closed', async () => {
+    thread = opened(0)
+    await thread.call('write', null)
+    await thread.end()
+    thread = opened(0)
+    expect(await thread.call('left', null)).toBe(false)
   })
 })
