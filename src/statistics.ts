@@ -6,6 +6,7 @@ import {
   type Priority,
   type State,
 } from './letter/letter.ts'
+import { escapeHidden } from './letter/payload-view.ts'
 import type { Alert } from './policy/alerts.ts'
 import type { SpoolStatus, Store, StoreHealth, Total } from './store.ts'
 
@@ -195,7 +196,9 @@ export function summaryOf(metrics: Metrics): string {
   const percent = (share: number): string =>
     metrics.totalEnqueued > 0 ? `${(share * 100).toFixed(1)}%` : '0%'
   const { critical, high, medium, low } = metrics.enqueuedByPriority
-  const types = Object.entries(metrics.enqueuedByType).map(([type, count]) => `- ${type}: ${count}`)
+  const types = Object.entries(metrics.enqueuedByType).map(
+    ([type, count]) => `- ${escapeHidden(type)}: ${count}`,
+  )
   return [
     'Dead Letter Queue Metrics:',
     '--------------------------',

@@ -290,6 +290,17 @@ describe('DeadLetterQueue.stats', () => {
   })
 })
 
+describe('DeadLetterQueue.getSummary', () => {
+  it('shows what is hidden in the name of a queue, so that it cannot act on a terminal or look like a line', async () => {
+    const { dlq } = await aQueue()
+    await dlq.enqueue({ type: 'a\u009b2J\u2028Total Successes: 9' }, refused())
+    expect((await dlq.getSummary()).split('\n')).toContain(
+      '- a\\u009b2J\\u2028Total Successes: 9: 1',
+    )
+    await dlq.close()
+  })
+})
+
 describe('DeadLetterQueue.groups', () => {
   it('gathers letters by cause, the most frequent first', async () => {
     const { dlq } = await aQueue()

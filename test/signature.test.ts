@@ -50,7 +50,12 @@ describe('verifySignature', () => {
     ['a longer one', `${header}00`, body, secret, nowMs],
     ['an old one', header, body, secret, nowMs + 301_000],
     ['one from the future', header, body, secret, nowMs - 301_000],
+    ['any when the time is unknown', header, body, secret, Number.NaN],
   ])('refuses %s', (_, given, text, key, at) => {
     expect(verifySignature(given, text, key, at)).toBe(false)
+  })
+
+  it('refuses any when the tolerance is no number', () => {
+    expect(verifySignature(header, body, secret, nowMs + 301_000, Number.NaN)).toBe(false)
   })
 })

@@ -109,8 +109,9 @@ export class AlertMonitor {
     const breakers = new Map(known.map(({ rule, open }) => [rule.name, open]))
     const measures = { ...(await measure()), breakers }
     const watched = [...rules, ...known.map(({ rule }) => rule)]
-    const before = new Map([...kept].map(([name, { standing }]) => [name, standing]))
-    const evaluation = evaluate(watched, measures, before, clock.now())
+    const nowMs = clock.now()
+    const before = new Map([...kept].map(([name, { standing }]) => [name, asOf(nowMs, standing)]))
+    const evaluation = evaluate(watched, measures, before, nowMs)
     for (const { name } of watched) {
       const news = newsOf(name, evaluation)
       await this.#write(name, kept, evaluation.standing.get(name) ?? {}, news)
@@ -184,6 +185,12 @@ export class AlertMonitor {
   #remember(kept: ReadonlyMap<string, Kept>): void {
     this.#raised = [...kept.values()].flatMap(({ standing }) => standing.alert ?? [])
   }
+}
+
+/** A clock that was ahead, here or elsewhere, wrote a moment that is still to come. A condition that holds would wait for it. */
+function asOf(nowMs: number, standing: Standing): Standing {
+  const { sinceMs = nowMs } = standing
+  return sinceMs > nowMs ? { ...standing, sinceMs: nowMs } : standing
 }
 
 function newsOf(name: string, { raised, cleared }: Evaluation): News | undefined {

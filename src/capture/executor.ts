@@ -57,8 +57,8 @@ export class ResilientExecutor {
   /**
    * Runs the operation by the policy. When it fails for good and no fallback answers, its letter is kept, and then the
    * very error that the operation threw last is rethrown; trouble with keeping the letter never hides it. Inside a
-   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made, unless its
-   * handler catches the failure and ends well.
+   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made; one of another
+   * queue is made if the handler catches the failure and ends well.
    */
   async execute<T>(
     policyName: string,

@@ -67,7 +67,7 @@ export interface GuardOptions {
  * Wraps a function so that its failures are kept. The input is encoded before the function runs, so that the
  * letter holds what was passed in, whatever the function did to it. The original error is rethrown once the letter is stored;
  * trouble with storing never hides it. Inside a redelivery the failure belongs to the letter that is being
- * redelivered, so no other letter is made, unless its handler catches the failure and ends well.
+ * redelivered, so no other letter is made; one of another queue is made if the handler catches the failure and ends well.
  */
 export function guarded<A, R>(
   fn: (input: A) => Promise<R>,

@@ -155,7 +155,9 @@ export class Chain {
     // Else a call that is over would count as one of the few that a half-open breaker tries.
     if (signal.aborted) throw this.#cutShort(call, signal)
     if (!this.#breaker) return this.#once(call, signal)
-    return this.#breaker.execute(({ signal }) => this.#once(call, signal), signal)
+    const mayWait = this.state === 'half-open'
+    const tried = this.#breaker.execute(({ signal }) => this.#once(call, signal), signal)
+    return mayWait ? untilAborted(tried, signal) : tried
   }
 
   async #once(call: Call, around: AbortSignal): Promise<unknown> {
@@ -249,7 +251,7 @@ function timeLimit(ms: number): TimeoutPolicy {
   return timeout(ms, { strategy: TimeoutStrategy.Aggressive, abortOnReturn: false })
 }
 
-/** What waits for a place in a bulkhead of cockatiel hears of an abort only when its turn comes. */
+/** What waits for a place in a bulkhead of cockatiel, or for what a breaker tries, hears of an abort only when its turn comes. */
 function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason as Error)

@@ -186,32 +186,35 @@ export class WorkflowGuard<T = unknown> {
 
   /**
    * What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried, unless its
-   * handler ends well all the same.
+   * handler ends well all the same: then it is counted anew, as what becomes of it.
    */
   async #keepIfWanted(held: HeldTask, failure: WorkflowFailure): Promise<Enqueuing> {
+    // Before anything is waited for: the strategy may be another when a retry ends.
+    const unwanted = this.#unwanted(failure)
+    const byStrategy = async (): Promise<Enqueuing> =>
+      unwanted ? this.#skip(...unwanted) : this.#keep(held, failure, 'enqueued')
     const letterId = redelivering()
-    if (letterId === undefined) return this.#keepByStrategy(held, failure)
-    await keepUnlessRetried(this.#settings.name, () => this.#keepByStrategy(held, failure))
+    if (letterId === undefined) return byStrategy()
+    await keepUnlessRetried(this.#settings.name, () => {
+      this.#counts.skipped['inside-a-retry']--
+      return byStrategy()
+    })
     return {
       ...this.#skip('inside-a-retry', `it belongs to letter ${letterId}, which is being retried`),
       ok: false,
     }
   }
 
-  async #keepByStrategy(held: HeldTask, failure: WorkflowFailure): Promise<Enqueuing> {
+  /** Why the strategy does not keep a failure, or undefined when it does. */
+  #unwanted({ error }: WorkflowFailure): Unwanted | undefined {
     const strategy = this.#strategy
-    if (strategy === 'disabled' || strategy === 'manual')
-      return this.#skip(strategy, details[strategy])
-    if (strategy === 'selective') {
-      const category = this.#categoryOf(failure.error)
-      const { select } = this.#settings
-      if (!select.has(category))
-        return this.#skip(
-          'not-selected',
-          `the failure is ${category}, and selective keeps ${[...select].join(', ')}`,
-        )
-    }
-    return this.#keep(held, failure, 'enqueued')
+    if (strategy === 'disabled' || strategy === 'manual') return [strategy, details[strategy]]
+    if (strategy === 'automatic') return undefined
+    const category = this.#categoryOf(error)
+    const { select } = this.#settings
+    if (select.has(category)) return undefined
+    const selected = [...select].join(', ')
+    return ['not-selected', `the failure is ${category}, and selective keeps ${selected}`]
   }
 
   async #keep(
@@ -262,6 +265,8 @@ export class WorkflowGuard<T = unknown> {
     return { enqueued: false, why, detail }
   }
 }
+
+type Unwanted = ['disabled' | 'manual' | 'not-selected', detail: string]
 
 /** More letters than this for one task at a time do not look for each other any more. */
 const maxBeside = 20

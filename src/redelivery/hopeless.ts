@@ -16,17 +16,59 @@ export function isOrphan({ dependsOn = [] }: LetterSummary, there: Known): boole
   )
 }
 
-/** Whether a letter waits for itself, be it round a corner: for one that waits for one that waits for it. */
-export function waitsForItself({ id, dependsOn = [] }: LetterSummary, there: Known): boolean {
-  const seen = new Set<string>()
-  const ahead = [...dependsOn]
-  for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
-    if (next === id) return true
-    const letter = there.get(next)
-    // What is parked or exhausted waits for a person, who is told.
-    if (letter?.state !== 'pending' || seen.has(next)) continue
-    seen.add(next)
-    ahead.push(...(letter.dependsOn ?? []))
+/** A letter on the way along what waits for what. */
+interface Step {
+  letter: LetterSummary
+  /** How many steps were begun before it, and the earliest of those that its way comes back to. */
+  nth: number
+  earliest: number
+  /** How many of those that it waits for have been followed. */
+  followed: number
+  /** Where it stands among those whose circle may still grow; undefined when that is settled. */
+  place: number | undefined
+}
+
+/**
+ * Those that wait for themselves, be it round a corner: for one that waits for one that waits for it. Each is looked at once, however
+ * many ways lead to it (Tarjan's algorithm), since this holds up all else that the process does.
+ */
+export function waitingForThemselves(there: Known): Set<string> {
+  const found = new Set<string>()
+  const steps = new Map<string, Step>()
+  const unsettled: Step[] = []
+  const way: Step[] = []
+  const go = (letter: LetterSummary): void => {
+    const nth = steps.size
+    const step: Step = { letter, nth, earliest: nth, followed: 0, place: unsettled.length }
+    steps.set(letter.id, step)
+    unsettled.push(step)
+    way.push(step)
   }
-  return false
+  const follow = (step: Step, id: string): void => {
+    const next = there.get(id)
+    // What is parked or exhausted waits for a person, who is told.
+    if (next?.state !== 'pending') return
+    const seen = steps.get(id)
+    if (seen === step) found.add(id)
+    if (!seen) go(next)
+    else if (seen.place !== undefined) step.earliest = Math.min(step.earliest, seen.nth)
+  }
+  const goBack = (step: Step): void => {
+    way.pop()
+    const before = way.at(-1)
+    if (before) before.earliest = Math.min(before.earliest, step.earliest)
+    if (step.earliest < step.nth) return
+    const circle = unsettled.splice(step.place!)
+    for (const one of circle) one.place = undefined
+    if (circle.length > 1) for (const { letter } of circle) found.add(letter.id)
+  }
+  for (const letter of there.values()) {
+    if (letter.state === 'pending' && !steps.has(letter.id)) go(letter)
+    for (let step = way.at(-1); step; step = way.at(-1)) {
+      const id = step.letter.dependsOn?.[step.followed++]
+      if (id === undefined) goBack(step)
+      else follow(step, id)
+    }
+  }
+  return found
 }

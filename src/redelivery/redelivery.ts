@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock } from '../clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -61,6 +62,8 @@ export class Redelivery {
   #stopping: Promise<void> | undefined
   /** Why signals abort when the queue stops: a run that ends with it is given back, not failed. */
   readonly #stopReason = new RedriveError('CLOSED', 'the queue is stopping')
+  /** Whoever wakes the pump, a handler that captures for one, has nothing to do with the runs that it begins. */
+  readonly #apart = AsyncLocalStorage.snapshot()
   #pumping: Promise<void> | undefined
   #pumpAgain = false
   #unwatch: (() => void) | undefined
@@ -158,7 +161,7 @@ export class Redelivery {
   #pump(): void {
     if (!this.#started) return
     this.#pumpAgain = true
-    this.#pumping ??= this.#pumpUntilIdle().finally(() => {
+    this.#pumping ??= this.#apart(() => this.#pumpUntilIdle()).finally(() => {
       this.#pumping = undefined
       if (this.#pumpAgain && this.#started) this.#pump()
     })

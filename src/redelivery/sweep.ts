@@ -5,7 +5,7 @@ import { archive, park, wake, withChange, type Change, type Mover } from '../let
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
-import { isOrphan, waitsForItself } from './hopeless.ts'
+import { isOrphan, waitingForThemselves } from './hopeless.ts'
 import { Roster } from './roster.ts'
 import { announce } from './settle.ts'
 
@@ -223,7 +223,8 @@ export class Sweeper {
       const ids = hopeless.map(({ id }) => id)
       return ids.length > 0 ? (await store.find({ ...waiting, ids })).items : []
     }
-    const circle = await still(items.filter((letter) => waitsForItself(letter, there)))
+    const round = waitingForThemselves(there)
+    const circle = await still(items.filter(({ id }) => round.has(id)))
     const orphans = await still(items.filter((letter) => isOrphan(letter, there)))
     const goneBy = this.#mover(nowMs, 'a letter that it depends on was archived or removed')
     const roundBy = this.#mover(

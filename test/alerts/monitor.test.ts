@@ -108,6 +108,20 @@ describe('AlertMonitor', () => {
     return { clock, store }
   }
 
+  it('raises in time though a clock was ahead when the condition began to hold', async () => {
+    const { clock, store } = await setUp()
+    const { look, told } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
+    world.exhausted = 1
+    const rightMs = clock.now()
+    clock.set(rightMs + 24 * 3_600_000)
+    await look()
+    clock.set(rightMs)
+    await look()
+    await clock.advance(100_000)
+    await look()
+    expect(told()).toEqual(['+some-exhausted'])
+  })
+
   it('looks at once and then every so often, one look at a time, and stops after the one under way', async () => {
     const { clock, store } = await setUp()
     const gates: ReturnType<typeof deferred<Measures>>[] = []

@@ -191,6 +191,28 @@ describe('a breaker', () => {
     expect(executor.state('mine')).toBe('closed')
   })
 
+  it('lets a call go that waits for the result and is cancelled', async () => {
+    const bench = await anExecutor(small({ openMs: 1000, successes: 1 }))
+    const { executor, letters } = bench
+    await failTimes(bench, 'mine', 2)
+    const before = await letters()
+    vi.setSystemTime(Date.now() + 1000)
+    const { promise, resolve } = deferred()
+    const tried = executor.execute('mine', () => promise)
+    const controller = new AbortController()
+    const operation = failing()
+    const call = errorOf(executor.execute('mine', operation, { signal: controller.signal }))
+    await vi.advanceTimersByTimeAsync(1)
+    controller.abort('the user left')
+    const others = vi.advanceTimersByTimeAsync(1).then(() => 'still waits')
+    expect(await Promise.race([call, others])).toBe('the user left')
+    resolve()
+    await tried
+    expect(executor.state('mine')).toBe('closed')
+    expect(operation.runs).toBe(0)
+    expect(await letters()).toEqual(before)
+  })
+
   it('closes when enough of the calls that it tried succeed', async () => {
     const limits = { openMs: 1000, successes: 2, halfOpenCalls: 3 }
     const bench = await anExecutor(small(limits))

@@ -154,7 +154,29 @@ describe('a retry', () => {
     expect(order).toEqual(['outer', 'workflow', 'outer'])
     const [letter] = (await dlq.find({ queue: 'workflow', payload: true })).items
     expect(decodePayload(letter!.payload)).toMatchObject({ targets: ['b', 'd'] })
-    expect(guard.counts()).toMatchObject({ enqueued: 1, skipped: { 'inside-a-retry': 1 } })
+    expect(guard.counts()).toMatchObject({ enqueued: 1, skipped: { 'inside-a-retry': 0 } })
+    await dlq.close()
+  })
+
+  it('of another queue keeps by the strategy of the moment of the failure, and counts it once', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const guard = dlq.workflow({ strategy: 'automatic' })
+    dlq.handle('outer', async () => {
+      await guard.run(sweep({ id: 'failed under automatic' }), () => Promise.reject(refused()))
+      guard.setStrategy('disabled')
+      await guard.run(sweep({ id: 'failed under disabled' }), () => Promise.reject(refused()))
+      guard.setStrategy('manual')
+    })
+    await dlq.enqueue({ type: 'outer' }, refused())
+    dlq.start()
+    await clock.advance(1)
+    expect((await dlq.find({ queue: 'workflow' })).items).toMatchObject([
+      { source: { taskId: 'failed under automatic' } },
+    ])
+    expect(guard.counts()).toMatchObject({
+      enqueued: 1,
+      skipped: { 'inside-a-retry': 0, disabled: 1, manual: 0 },
+    })
     await dlq.close()
   })
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { LetterSummary, State } from '../../src/letter/letter.ts'
-import { waitsForItself } from '../../src/redelivery/hopeless.ts'
+import { waitingForThemselves } from '../../src/redelivery/hopeless.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
 
-describe('waitsForItself', () => {
+describe('waitingForThemselves', () => {
   const waits: Record<string, string[]> = {
     behind: ['a'],
     a: ['before', 'b'],
@@ -22,13 +23,69 @@ describe('waitsForItself', () => {
       ]),
     )
   const found = (there: Map<string, LetterSummary>): string[] =>
-    [...there.values()].filter((one) => waitsForItself(one, there)).map(({ id }) => id)
+    [...waitingForThemselves(there)].sort()
 
   it('knows those of a circle, and not what stands before, behind or between', () => {
     expect(found(lettersOf())).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
   it('takes no circle for one in which something is resolved, or is with a person', () => {
-    expect(found(lettersOf({ b: 'resolved', d: 'parked' }))).toEqual(['b', 'd'])
+    expect(found(lettersOf({ b: 'resolved', d: 'parked' }))).toEqual([])
+  })
+
+  it('knows one that waits for itself alone', () => {
+    expect(found(new Map([['a', aLetter({ id: 'a', dependsOn: ['a'] })]]))).toEqual(['a'])
+  })
+
+  it('finds what a search from each letter finds', () => {
+    const clock = fakeClock()
+    for (let round = 0; round < 300; round++) {
+      const ids = Array.from(
+        { length: 1 + Math.floor(clock.random() * 12) },
+        (_, index) => `id-${index}`,
+      )
+      const few = clock.random() * 0.3
+      const there = new Map(
+        ids.map((id) => {
+          const dependsOn = ids.filter(() => clock.random() < few)
+          const state = clock.random() < 0.9 ? 'pending' : 'parked'
+          return [id, aLetter({ id, dependsOn, state })]
+        }),
+      )
+      expect(found(there)).toEqual(ids.filter((id) => reaches(id, there)).sort())
+    }
+  })
+
+  it('looks at each letter once, however many ways lead to it', () => {
+    const ids = Array.from({ length: 400 }, (_, index) => `id-${index}`)
+    let asked = 0
+    const there = new Map(
+      ids.map((id, index) => [
+        id,
+        aLetter({ id, dependsOn: ids.slice(0, index), state: 'pending' }),
+      ]),
+    )
+    const counting = Object.assign(new Map(there), {
+      get: (id: string) => {
+        asked++
+        return there.get(id)
+      },
+    })
+    expect(found(counting)).toEqual([])
+    expect(asked).toBe((400 * 399) / 2)
   })
 })
+
+/** The plain way: from one letter on to all that it waits for. */
+function reaches(id: string, there: Map<string, LetterSummary>): boolean {
+  const seen = new Set<string>()
+  const ahead = [id]
+  for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+    const letter = there.get(next)
+    if (letter?.state !== 'pending' || seen.has(next)) continue
+    seen.add(next)
+    if (letter.dependsOn?.includes(id)) return true
+    ahead.push(...(letter.dependsOn ?? []))
+  }
+  return false
+}

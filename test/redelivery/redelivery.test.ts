@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
 import { exponential, fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
@@ -26,6 +27,42 @@ describe('Redelivery', () => {
     expect(heard('started')).toEqual([])
     await clock.advance(1)
     expect(heard('resolved')).toHaveLength(1)
+    await dlq.close()
+  })
+
+  it('does not take for part of a run what happens because of a letter that the run captured', async () => {
+    const { dlq, clock, store } = await aQueue({ backoff: immediate() })
+    const told = dlq.guard('told', () => Promise.reject(refused()))
+    dlq.on('resolved', ({ letter }) => letter.queue === 'other' && told(letter.id).catch(() => {}))
+    const [go, end] = [deferred(), deferred()]
+    dlq.handle('a', async () => {
+      await go.promise
+      await dlq.enqueue({ type: 'other' }, refused())
+      await end.promise
+      throw forbidden()
+    })
+    dlq.handle('other', () => {})
+    await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(0)
+    go.resolve()
+    await clock.advance(0)
+    end.resolve()
+    await clock.advance(0)
+    expect((await store.find({ queue: 'told' })).items).toHaveLength(1)
+    await dlq.close()
+  })
+
+  it('runs a handler in no async context of whoever captured the letter', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const request = new AsyncLocalStorage<string>()
+    const seen: unknown[] = []
+    dlq.handle('a', () => seen.push(request.getStore()))
+    dlq.start()
+    await clock.advance(0)
+    await request.run('a request', () => dlq.enqueue({ type: 'a' }, refused()))
+    await clock.advance(0)
+    expect(seen).toEqual([undefined])
     await dlq.close()
   })
 
