@@ -14,9 +14,12 @@ export interface Reading extends Place {
   hasRoom: () => boolean
   /** All records from one position up to the other. Nothing before `first` exists any more. */
   arrived: (records: Stored[], from: number, to: number, first: number) => void
-  /** It is another topic of the same name, or never had so much: what is known of its records is of others. */
-  madeAnew: () => void
-  /** Which topic it is, as the brokers tell those of one name apart. Set when it is looked for. */
+  /**
+   * It is another topic of the same name, or the broker has lost what it had from this offset on: what is known of records from there on
+   * is of others.
+   */
+  madeAnew: (from: number) => void
+  /** Which topic it is, as the brokers tell those of one name apart. Set when it is read. */
   topicId?: string
 }
 
@@ -43,6 +46,7 @@ const retryMs = 200
 const longestRetryMs = 2000
 /** Up to this version of the request, topics are known by their names. */
 const lastByName = 12
+const noId = '00000000-0000-0000-0000-000000000000'
 /** Each request stands for itself: a session with a broker bears one at a time. */
 const noSession = [0, -1] as const
 
@@ -139,10 +143,6 @@ export class Fetcher {
     try {
       if (!all.some((reading) => reading.hasRoom())) return
       const topics = await this.#topics(all)
-      const others = all.filter((reading) => isOther(reading, topics))
-      // Those who read them begin anew, and wake us again.
-      for (const reading of others) reading.madeAnew()
-      if (others.length > 0) return void nextTurn().then(() => this.wake())
       for (const [node, readings] of Map.groupBy(all, (reading) => leaderOf(topics, reading))) {
         if (node < 0 || this.#busy.has(node)) continue
         const wanted = readings.filter((reading) => reading.hasRoom())
@@ -239,7 +239,9 @@ export class Fetcher {
     for (const { topicId, partitions } of responses)
       for (const found of partitions) {
         const reading = byKey.get(keyBy(topicId, found.partitionIndex))
-        if (reading) deliver(reading, found)
+        if (!reading) continue
+        if (isOther(reading, known)) reading.madeAnew(0)
+        else deliver(reading, found)
       }
   }
 
@@ -247,10 +249,15 @@ export class Fetcher {
   async #seat(readings: Reading[]): Promise<void> {
     try {
       const bounds = await this.bounds(readings)
+      this.#consumer.clearMetadata()
+      const topics = await this.#topics(readings)
       for (const [at, reading] of readings.entries()) {
         const { first, next } = bounds[at]!
         const from = reading.position
-        if (from > next) reading.madeAnew()
+        // What it had before is as it was, if it is the topic that was read.
+        const { topic, topicId } = reading
+        const isSame = topicId !== undefined && topics.get(topic)?.id === topicId
+        if (from > next) reading.madeAnew(isSame ? next : 0)
         else if (from < first) {
           reading.position = first
           reading.arrived([], from, first, first)
@@ -275,12 +282,13 @@ function leaderOf(topics: Topics, { topic, partition }: Place): number {
   return topics.get(topic)?.partitions[partition]?.leader ?? -1
 }
 
-/** Said once: whoever cannot begin anew any more must not be told for ever. */
-function isOther(reading: Reading, topics: Topics): boolean {
+/** Only the leader's answer tells: what other brokers say of a topic that was made anew may be old. */
+function isOther(reading: Reading, known: Topics): boolean {
   const before = reading.topicId
-  const id = topics.get(reading.topic)?.id ?? before
-  if (id !== undefined) reading.topicId = id
-  return before !== undefined && id !== before
+  const id = known.get(reading.topic)?.id ?? noId
+  // Not all brokers know ids, and those that do not yet may do so later.
+  if (id !== noId) reading.topicId = id
+  return before !== undefined && reading.topicId !== before
 }
 
 function deliver(reading: Reading, found: FetchedPartition): void {

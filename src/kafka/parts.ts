@@ -149,9 +149,12 @@ export class Parts<P extends Part & Holds> {
         this.#cut(part, first)
         this.#arrive(part, records, from, to)
       },
-      // What was done there says nothing of what lies here now: better twice than never.
-      madeAnew: () => {
-        if (!part.isLost && !part.isLeaving) this.#start(place, new Progress(0, ''))
+      // What was done says nothing of what lies there now: better twice than never.
+      madeAnew: (first) => {
+        if (part.isLost || part.isLeaving) return
+        this.#start(place, new Progress(Math.min(first, part.progress.base), ''))
+        // Until we knew, the broker was told how far we were among those.
+        this.commit(this.#at([place])).catch(this.#options.trouble)
       },
     })
     this.#parts.set(keyOf(place), part)

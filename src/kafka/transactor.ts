@@ -72,10 +72,11 @@ export class Transactor {
 
   /**
    * Resolved: all of it is committed. Rejected: nothing of it is, and it can be done again, unless the code is LEASE_LOST. It takes as long
-   * as it takes to know, also when brokers are away; whoever gives up waiting and sends it again may send it twice.
+   * as it takes to know, also when brokers are away; whoever gives up waiting, by the signal or otherwise, and sends it again may send it
+   * twice.
    */
-  carry(outgoing: readonly Outgoing[], offsets?: Offsets): Promise<void> {
-    return this.#inTurn(() => this.#carry(outgoing, offsets))
+  carry(outgoing: readonly Outgoing[], offsets?: Offsets, signal?: AbortSignal): Promise<void> {
+    return this.#inTurn(() => this.#carry(outgoing, offsets, signal))
   }
 
   async close(): Promise<void> {
@@ -90,7 +91,11 @@ export class Transactor {
     return turn
   }
 
-  async #carry(outgoing: readonly Outgoing[], offsets: Offsets | undefined): Promise<void> {
+  async #carry(
+    outgoing: readonly Outgoing[],
+    offsets: Offsets | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     if (outgoing.length === 0 && !offsets?.positions.length) return
     const producer = await this.#ready()
     const begunMs = this.#cluster.clock.mono()
@@ -104,11 +109,11 @@ export class Transactor {
       await this.#startOver(error, begunMs)
       throw this.#lost ?? error
     }
-    const refusal = await this.#persist(() => this.#tryCommit(transaction))
+    const refusal = await this.#persist(() => this.#tryCommit(transaction), signal)
     if (!refusal) return
     await this.#startOver(refusal, begunMs)
     // Offsets alone may be committed again.
-    if (landed && (await this.#persist(() => this.#isCommitted(landed)))) return
+    if (landed && (await this.#persist(() => this.#isCommitted(landed), signal))) return
     throw this.#lost ?? refusal
   }
 
@@ -218,15 +223,20 @@ export class Transactor {
     }
   }
 
-  /** Until there is an answer. */
-  async #persist<T>(ask: () => Promise<T>): Promise<T> {
+  /** Until there is an answer, or nobody waits for it any more. */
+  async #persist<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     const { clock } = this.#cluster
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs))
       try {
         return await ask()
       } catch (error) {
-        if (this.#closing.signal.aborted) throw unknown(error)
-        await sleep(clock, pauseMs * (0.5 + clock.random()), this.#closing.signal)
+        const over = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])])
+        if (over.aborted) {
+          // What comes next begins anew, and ends what is open.
+          await this.#drop()
+          throw unknown(error)
+        }
+        await sleep(clock, pauseMs * (0.5 + clock.random()), over)
       }
   }
 
@@ -268,7 +278,7 @@ function lostTo(id: string, cause: unknown): RedriveError {
 function unknown(cause: unknown): RedriveError {
   return new RedriveError(
     'MAILBOX_UNAVAILABLE',
-    'closed before the broker said whether the transaction is committed',
+    'closed or stopped before the broker said whether the transaction is committed',
     { cause },
   )
 }

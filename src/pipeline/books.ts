@@ -4,7 +4,7 @@ import { keyOf, type Group, type Member, type Position } from '../kafka/group.ts
 import { done, Progress } from '../kafka/progress.ts'
 import type { Stored } from '../kafka/record.ts'
 import type { Transactor } from '../kafka/transactor.ts'
-import type { OurPart } from './our-part.ts'
+import type { Entry, OurPart } from './our-part.ts'
 import type { Finished } from './work.ts'
 
 export interface BooksOptions {
@@ -24,6 +24,8 @@ const putOffMs = 5000
 export class Books {
   readonly #options: BooksOptions
   #open: Finished[] = []
+  /** Those that are put off, by their lanes: what follows one of them waits for it. */
+  readonly #late = new Map<string | Entry, Entry>()
 
   constructor(options: BooksOptions) {
     this.#options = options
@@ -38,13 +40,20 @@ export class Books {
     return this.#open.map(({ entry }) => entry.part)
   }
 
+  /** Those that are put off, or wait for one that is. If their partition leaves, they are given back like all that is under way. */
+  held(part: OurPart): Entry[] {
+    const open = this.#open.map(({ entry }) => entry).filter((entry) => this.#isHeld(entry))
+    return [...this.#late.values(), ...open].filter((entry) => entry.part === part)
+  }
+
   forget(part: OurPart): void {
     this.#open = this.#open.filter(({ entry }) => entry.part !== part)
+    for (const [lane, entry] of this.#late) if (entry.part === part) this.#late.delete(lane)
   }
 
   /** From where the partitions are without what is open here. */
   async carry(group: Group, positions: readonly Position[]): Promise<void> {
-    await this.#carry([...this.#open], positions, { group, member: group.member })
+    await this.#carry(this.#going(this.#open), positions, { group, member: group.member })
   }
 
   /** One that is too large for its topic is found by halves: it must not hold up the others. Gives how far the partitions are then. */
@@ -66,10 +75,19 @@ export class Books {
       if (!first || !hasCode(error, 'TOO_LARGE')) throw error
       if (lot.length === 1) return this.#carry(await this.#insteadOf(first, error), from, as)
       const half = Math.ceil(lot.length / 2)
-      return this.#carry(lot.slice(half), await this.#carry(lot.slice(0, half), from, as), as)
+      const positions = await this.#carry(lot.slice(0, half), from, as)
+      return this.#carry(this.#going(lot.slice(half)), positions, as)
     }
     this.#settle(lot)
     return positions
+  }
+
+  #going(lot: readonly Finished[]): Finished[] {
+    return lot.filter(({ entry }) => !this.#isHeld(entry))
+  }
+
+  #isHeld(entry: Entry): boolean {
+    return this.#late.has(laneOf(entry))
   }
 
   /** Also what was forgotten meanwhile: it is committed, and comes to nobody again. */
@@ -97,15 +115,21 @@ export class Books {
   async #putOff(finished: Finished): Promise<void> {
     const { entry } = finished
     const { signal } = entry.part.gone
+    if (entry.part.isLost) return
     this.#open = this.#open.filter((other) => other.entry !== entry)
-    // If its partition leaves meanwhile, it is given back like all that is under way.
-    entry.isRunning = true
+    this.#late.set(laneOf(entry), entry)
     await sleep(this.#options.clock, putOffMs, signal)
-    entry.isRunning = false
+    // What follows it does not go before it, also with the last that is committed.
     if (signal.aborted) return
-    this.add(finished)
+    this.#late.delete(laneOf(entry))
+    this.#open.unshift(finished)
     this.#options.changed(entry.part)
   }
+}
+
+/** What has no key follows nobody. */
+function laneOf(entry: Entry): string | Entry {
+  return entry.lane ?? entry
 }
 
 /** How far a partition is when these are done, too. */

@@ -261,9 +261,8 @@ export class Reader {
   async #sent(entry: Entry, work: Work): Promise<Work | undefined> {
     const { signal } = entry.part.gone
     let last = work
-    const sendAll = async (): Promise<void> => {
-      await Promise.all(last.outgoing.map((one) => this.#sender.send(one)))
-    }
+    const sendAll = (): Promise<unknown> =>
+      Promise.all(last.outgoing.map((one) => this.#sender.send(one)))
     const send = async (): Promise<Work | undefined> => {
       try {
         await sendAll()
@@ -370,7 +369,8 @@ export class Reader {
       part.onIdle = () => idle.abort()
       await sleep(this.#options.cluster.clock, drainMs, idle.signal)
     }
-    for (const entry of part.entries) if (entry.isRunning) this.#count(entry, -1)
+    const held = new Set(this.#books?.held(part))
+    for (const entry of part.entries) if (entry.isRunning || held.has(entry)) this.#count(entry, -1)
     part.gone.abort()
     this.#dirty.delete(part)
   }

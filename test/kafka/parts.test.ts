@@ -175,9 +175,14 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
 
   describe('a topic that never had so much', () => {
     /** What is read is done at once. */
-    const reading = (seen: string[], size = (): number => 0): Parts<Part & Holds> => {
+    const reading = (
+      seen: string[],
+      size = (): number => 0,
+      cluster = new Cluster(about(url)),
+    ): Parts<Part & Holds> => {
       const entries = Object.defineProperty({ size: 0 }, 'size', { get: size })
       const parts = partsAt(url, {
+        cluster,
         begin: (part) => Object.assign(part, { entries, bytes: 0 }),
         arrived: ({ progress }, records) => {
           for (const { offset, value } of records) {
@@ -226,6 +231,69 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
       size = 0
       parts.wake()
       await expect.poll(() => seen).toEqual(['a', 'b', 'c', 'd', 'e'])
+    })
+
+    it('is where the group begins, though it was said before that we were further', async () => {
+      const seen: string[] = []
+      let size = 0
+      const parts = reading(seen, () => size)
+      const position = async (): Promise<number | undefined> =>
+        (await parts.group.positions([{ topic, partition: 0 }]))[0]?.offset
+      await put('a', 'b')
+      await expect.poll(() => seen.length).toBe(2)
+      size = Infinity
+      await makeAnew()
+      await parts.commit(parts.all())
+      expect(await position()).toBe(2)
+      size = 0
+      parts.wake()
+      await expect.poll(position).toBe(0)
+    })
+
+    it('is read from its end when it had more before: what is left is known', async () => {
+      const seen: string[] = []
+      const parts = reading(seen)
+      await put('a', 'b')
+      await expect.poll(() => seen.length).toBe(2)
+      // As if there had been others behind these, before the broker lost them.
+      const former = parts.all().find(({ partition }) => partition === 0)!
+      former.progress.moveTo(100)
+      former.position = 100
+      await expect.poll(() => former.isLost).toBe(true)
+      await put('c')
+      await expect.poll(() => seen).toEqual(['a', 'b', 'c'])
+    })
+
+    const wrongIds = [
+      '00000000-0000-0000-0000-000000000000',
+      'b3a1c2d4-0000-4000-8000-000000000000',
+    ]
+    it.each(wrongIds)('is not meant when a broker says that its id is %s', async (id) => {
+      const cluster = new Cluster(about(url))
+      const consumer = cluster.consumer.bind(cluster)
+      let isWrong = false
+      let told = 0
+      const misled: Cluster['consumer'] = (settings) => {
+        const made = consumer(settings)
+        const metadata = made.metadata.bind(made)
+        const wrong = async (options: Parameters<typeof metadata>[0]): Promise<unknown> => {
+          const found = await metadata(options)
+          if (!isWrong) return found
+          told += 1
+          const topics = [...found.topics].map(([name, one]) => [name, { ...one, id }] as const)
+          return { ...found, topics: new Map(topics) }
+        }
+        return Object.assign(made, { metadata: wrong })
+      }
+      const seen: string[] = []
+      reading(seen, undefined, Object.assign(cluster, { consumer: misled }))
+      await put('a', 'b')
+      await expect.poll(() => seen.length).toBe(2)
+      isWrong = true
+      await expect.poll(() => told).toBeGreaterThan(0)
+      isWrong = false
+      await put('c')
+      await expect.poll(() => seen).toEqual(['a', 'b', 'c'])
     })
 
     it('is read from its beginning when the broker says that we were further', async () => {

@@ -181,11 +181,27 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     await tx.open()
     way.stop(asks.endTransaction)
     const carried = tx.carry([outgoing(one, 'a', 0)])
-    const rejected = expect(carried).rejects.toThrow(/closed before the broker said/)
+    const rejected = expect(carried).rejects.toThrow(/before the broker said/)
     await expect.poll(() => way.lost()).toBeGreaterThan(0)
     await tx.close()
     await rejected
     await expect(tx.carry([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  it('stays in doubt when nobody waits for the answer any more, and goes on later', async () => {
+    const way = await lossy()
+    const tx = transactor(way.url, 500)
+    await tx.open()
+    way.stop(asks.endTransaction)
+    const stop = new AbortController()
+    const carried = tx.carry([outgoing(one, 'a', 0)], undefined, stop.signal)
+    const rejected = expect(carried).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    stop.abort()
+    await rejected
+    way.heal()
+    await tx.carry([outgoing(one, 'b', 0)])
+    expect((await seen(one)).at(-1)).toBe('b')
   })
 
   describe('with the offsets of a group', () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
 import type { Group } from '../../src/kafka/group.ts'
 import { Progress } from '../../src/kafka/progress.ts'
+import type { Outgoing } from '../../src/kafka/sender.ts'
 import type { Transactor } from '../../src/kafka/transactor.ts'
 import { Books } from '../../src/pipeline/books.ts'
 import { begun, type Entry, type OurPart } from '../../src/pipeline/our-part.ts'
@@ -27,6 +29,40 @@ describe('Books', () => {
     const record = { ...position, timestampMs: 0, key: undefined, value, headers: [] }
     return { part: of, record, lane: undefined, isRunning: false, isFailing: false }
   }
+
+  it('sends what follows one that is put off behind it, once a topic takes it', async () => {
+    const clock = fakeClock()
+    const ours = part()
+    const sent: string[] = []
+    const refused = new Set(['0'])
+    const carry = async (outgoing: readonly Outgoing[]): Promise<void> => {
+      const topics = outgoing.map(({ topic }) => topic)
+      if (topics.some((topic) => refused.has(topic))) throw new RedriveError('TOO_LARGE', 'no')
+      sent.push(...topics)
+    }
+    const books = new Books({
+      clock,
+      transactor: { carry } as unknown as Transactor,
+      settled: () => {},
+      changed: () => {},
+      trouble: () => {},
+    })
+    const written = { value: Buffer.from('out'), headers: new Map() }
+    for (const [offset, lane] of ['a', 'a', 'b', 'a'].entries()) {
+      const { record, ...entry } = entryOf(ours)
+      const outgoing = [{ topic: String(offset), written }]
+      books.add({ entry: { ...entry, lane, record: { ...record, offset } }, work: { outgoing } })
+    }
+    await books.carry(group, [position])
+    await books.carry(group, [position])
+    expect(sent).toEqual(['2'])
+    expect(books.held(ours).map(({ record }) => record.offset)).toEqual([0, 1, 3])
+    refused.clear()
+    await clock.advance(5000)
+    await books.carry(group, [position])
+    expect(sent).toEqual(['2', '0', '1', '3'])
+    expect(books.held(ours)).toEqual([])
+  })
 
   it('says what is committed, also of a partition that was lost meanwhile: it comes to nobody again', async () => {
     const committing = Promise.withResolvers<void>()

@@ -218,6 +218,39 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await bench.read(out)).toHaveLength(9)
   })
 
+  it('in transactions, has those with its key wait for what its topic never takes', async () => {
+    const out = await bench.topic('out')
+    await put(10, (n) => (n % 2 === 0 ? 'same' : `key-${n}`))
+    const sent: string[] = []
+    const troubles: unknown[] = []
+    let calls = 0
+    const reader = started(
+      async ({ value }) => {
+        calls += 1
+        const name = value.toString()
+        const large = name === '4' ? Buffer.alloc(2_000_000) : value
+        return {
+          outgoing: [{ topic: out, written: { value: large, headers: new Map() } }],
+          done: () => sent.push(name),
+        }
+      },
+      { transactor: transactor(), trouble: (error) => troubles.push(error) },
+    )
+    await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
+    await expect.poll(() => calls).toBe(10)
+    await expect.poll(() => sent.length).toBe(7)
+    await reader.stop(0)
+    expect(sent.toSorted()).toEqual(['0', '1', '2', '3', '5', '7', '9'])
+    expect(await bench.committed(group())).toEqual([2, 5])
+    const again: [string, number][] = []
+    started(async ({ value }, { deliveries }) => {
+      again.push([value.toString(), deliveries])
+      return nothing
+    })
+    await expect.poll(() => bench.committed(group())).toEqual([5, 5])
+    expect(again).toEqual(['4', '6', '8'].map((name) => [name, 1]))
+  })
+
   it('gives back uncounted what the broker is just hearing of when it stops', async () => {
     await put(6)
     const sender = transactor()

@@ -1,6 +1,7 @@
 import {
   closeSync,
   fsyncSync,
+  lstatSync,
   openSync,
   realpathSync,
   renameSync,
@@ -83,7 +84,12 @@ async function writeItems(
 function placeOf(file: string): string {
   try {
     const there = statSync(file, { throwIfNoEntry: false })
-    if (!there) return file
+    if (!there && !lstatSync(file, { throwIfNoEntry: false })) return file
+    if (!there)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `cannot write ${file}: it is a link to a file that is not there: name that file`,
+      )
     if (there.isFile()) return realpathSync(file)
     const instead = there.isDirectory()
       ? 'it is a folder: name a file in it'

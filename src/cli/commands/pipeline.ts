@@ -22,7 +22,8 @@ Examples:
 
 Sends dead records back to the topics they came from, as they were, with their
 keys and headers. What was replayed before is not sent again. A replay that was
-stopped goes on where it was when the same command is run again.
+stopped goes on where it was when the same command is run again; one with an
+--id that is done is not done again.
 
 Filters, each given once: error_type=TIMEOUT,CRASH_LOOP  message=TEXT
   since=2026-01-31T10:00:00Z  until=…  stream_id=ID  key=TEXT
@@ -92,8 +93,12 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
   const { graphs, cluster } = await opened(options)
   const settings = nodeNamed(graphs, name)
   const { limit, rate, to, id, dryRun = false, again = false } = options
+  // Rather a variable that is not set than a name. Under one name only the first replay would do anything.
+  if (id === '')
+    throw new RedriveError('INVALID_INPUT', '--id is empty: name the replay, or leave it out')
   const shown = options.json ? undefined : progressLine(process.stderr, systemClock)
   const stopping = stopOnSignal()
+  let worked = false
   try {
     const report = await replayNode({
       cluster,
@@ -106,11 +111,14 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
       ...(to === undefined ? {} : { target: checkTopic(to) }),
       ...(id === undefined ? {} : { id }),
       signal: stopping.signal,
-      onProgress: (report) => shown?.show(inWords(report), shareOf(report)),
+      onProgress: (report) => {
+        worked = true
+        shown?.show(inWords(report), shareOf(report))
+      },
     })
     shown?.close()
     if (options.json) process.stdout.write(`${json(report, 2)}\n`)
-    else process.stdout.write(`${summary(settings, report, lineWidth()).join('\n')}\n`)
+    else process.stdout.write(`${summary(settings, report, lineWidth(), worked).join('\n')}\n`)
     if (!report.done) process.exitCode = stoppedExit
   } finally {
     stopping.end()
@@ -118,9 +126,9 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
   }
 }
 
-function inWords({ sent, quarantined, passed, left }: ReplayReport): string {
+function inWords({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
   const read = sent + quarantined + passed + left
-  return `${counted(read, 'dead record')} read, ${sent.toLocaleString('en')} sent`
+  return `${counted(read, 'dead record')} read, ${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`
 }
 
 function shareOf({ positions, ends }: ReplayReport): number {
@@ -128,11 +136,12 @@ function shareOf({ positions, ends }: ReplayReport): number {
   return sum(ends) === 0 ? 1 : sum(positions) / sum(ends)
 }
 
-/** The end of it, in lines that fit. */
+/** The end of it, in lines that fit. A replay that was done under its id already does no work, and counts what it did then. */
 export function summary(
   { name, dlq }: Pick<NodeSettings, 'name' | 'dlq'>,
   { id, sent, quarantined, passed, left, done, dryRun }: ReplayReport,
   width: number,
+  worked = true,
 ): string[] {
   const would = dryRun ? ' would be' : ''
   const lines = [
@@ -146,6 +155,8 @@ export function summary(
   if (passed > 0)
     lines.push(`${counted(passed, 'record')} passed: other ones, or replayed or erased before.`)
   if (left > 0) lines.push(`${counted(left, 'record')} left: they cannot be sent back as they are.`)
+  if (done && !worked)
+    lines.push('Done before: nothing was sent now. Use another --id for a new replay.')
   if (!done) lines.push('Stopped. Run the same command again to go on where it was.')
   if (!dryRun) lines.push(`Replay ${line(id)}`)
   return lines.map((text) => cut(text, width))
@@ -171,13 +182,9 @@ async function status(options: PipelineOptions): Promise<void> {
   const dead = await ask(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
   // What is known about replays is about the DLQ topic, and not about this one: it is asked for as one of no cluster.
   const quarantined = await ask(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
-  const rows = graphs.nodes.map(({ graph, node, name }) => ({
-    graph,
-    node,
-    name,
-    ...depthIn(dead.get(node)),
-    quarantined: depthIn(quarantined.get(node)).depth,
-  }))
+  const rows = graphs.nodes.map((settings) =>
+    rowOf(settings, dead.get(settings.node), quarantined.get(settings.node)),
+  )
   if (options.json) process.stdout.write(`${json(rows, 2)}\n`)
   else process.stdout.write(`${standings(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
 }
@@ -202,6 +209,16 @@ async function topicsIn(cluster: Cluster): Promise<string[]> {
   } finally {
     await admin.close().catch(() => {})
   }
+}
+
+export function rowOf(
+  { graph, node, name }: Pick<NodeSettings, 'graph' | 'node' | 'name'>,
+  dead: NodeStanding | undefined,
+  quarantined: NodeStanding | undefined,
+): StatusRow {
+  const { depth, problem } = depthIn(quarantined)
+  const why = problem === undefined ? {} : { problem }
+  return { graph, node, name, ...why, ...depthIn(dead), quarantined: depth }
 }
 
 /** Without a topic there was never one. */

@@ -37,7 +37,7 @@ export interface ReplayOptions {
   /** A replay that was stopped goes on under its id. Made from node, filter, limit and target unless said. */
   id?: string
   onProgress?: (report: ReplayReport) => void
-  /** Stops between two transactions. */
+  /** Stops between two transactions. A broker that does not say whether the last one is committed is not waited for: then it rejects. */
   signal?: AbortSignal
 }
 
@@ -233,11 +233,10 @@ class Replay {
 
   #stepFor(record: Stored, surveyed: Surveyed): Step | Promise<Step> {
     const { settings, filter, target, cluster } = this.#options
-    const { partition, offset, value } = record
+    const { partition, offset, key, value } = record
     const copies = surveyed.copies.get(offset) ?? none
-    const step: Step = { partition, offset, kind: 'passed', outgoing: undefined, copies }
+    const step: Step = { partition, offset, key, kind: 'passed', outgoing: undefined, copies }
     if (value.length === 0 || surveyed.doubles.has(offset) || this.#isOver(step)) return step
-    if (this.#wentAsLetter(record)) return step
     const found = glance(value)
     if (!found) return left(step)
     if (!isOf(found, settings) || (filter && !matches(filter, found))) return step
@@ -265,7 +264,7 @@ class Replay {
   }
 
   /** Replayed before or erased, it or a copy of it. What was quarantined is over only as long as it would be quarantined again. */
-  #isOver({ kind, partition, offset, copies }: Step): boolean {
+  #isOver({ kind, partition, offset, key, copies }: Step): boolean {
     const replayed = this.#replayed
     const isOver = (at: number): boolean => {
       if (!replayed.has(partition, at)) return false
@@ -273,11 +272,11 @@ class Replay {
       if (this.#options.again) return false
       return kind === 'quarantined' || !replayed.isQuarantined(partition, at)
     }
-    return isOver(offset) || copies.some(isOver)
+    return isOver(offset) || copies.some(isOver) || this.#wentAsLetter(key)
   }
 
   /** It or a copy of it, which compaction may have taken away since. */
-  #wentAsLetter({ key }: Stored): boolean {
+  #wentAsLetter(key: Buffer | undefined): boolean {
     const { again, settings } = this.#options
     const { letters } = this.#replayed
     if (again || !key || letters.size === 0) return false
@@ -306,7 +305,7 @@ class Replay {
 
   /** One transaction. When one of the records is too large for its topic, that one is left, and the others go in smaller ones. */
   async #carry(found: readonly Step[], isLast: boolean): Promise<void> {
-    const { dryRun, onProgress } = this.#options
+    const { dryRun, onProgress, signal } = this.#options
     const steps = dryRun ? found : await this.#stillOpen(found)
     const before = this.#progress
     const progress = (this.#progress = counted(before, steps))
@@ -316,7 +315,8 @@ class Replay {
       const added = this.#note(steps)
       try {
         const written = this.#replayed.written(progress)
-        await this.#transactor.carry([...outgoing, ...written, ...this.#marksOf(steps)])
+        const all = [...outgoing, ...written, ...this.#marksOf(steps)]
+        await this.#transactor.carry(all, undefined, signal)
       } catch (error) {
         if (!hasCode(error, 'TOO_LARGE') || outgoing.length === 0) throw error
         for (const [partition, offset] of added) this.#replayed.drop(partition, offset)

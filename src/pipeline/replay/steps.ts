@@ -5,6 +5,7 @@ import type { ReplayProgress } from './replayed.ts'
 export interface Step {
   partition: number
   offset: number
+  key: Buffer | undefined
   kind: 'sent' | 'quarantined' | 'passed' | 'left'
   outgoing: Outgoing | undefined
   /** Where else the same record lies. */

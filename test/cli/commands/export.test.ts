@@ -65,6 +65,18 @@ describe('export', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toHaveLength(2)
   })
 
+  it('leaves a link that leads to nothing yet', async () => {
+    const url = await aStoreFile(folder, letters)
+    const link = join(folder, 'dangling.json')
+    symlinkSync('not-yet.json', link)
+    expect(await redrive(['export', link, '--store', url])).toEqual({
+      out: '',
+      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that is not there: name that file\n`,
+      exit: 2,
+    })
+    expect(lstatSync(link).isSymbolicLink()).toBe(true)
+  })
+
   it('puts no file in the place of a pipe, a device or a folder', async () => {
     const url = await aStoreFile(folder, letters)
     const [pipe, inner] = [join(folder, 'pipe'), join(folder, 'inner')]

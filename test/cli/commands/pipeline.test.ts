@@ -4,7 +4,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
+import { rowOf, standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
+import { RedriveError } from '../../../src/errors.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/replay.ts'
 import { deadBench, type DeadBench } from '../../pipeline/dead-records.ts'
 import { backend } from '../../servers/servers.ts'
@@ -49,6 +50,7 @@ graphs:
     ])
     const dry = await run('replay', 'parser', '--dry-run')
     expect(dry.out).toContain('2 records would be sent back.')
+    expect(dry.err).toContain('2 dead records read, 2 would be sent')
     const some = await run('replay', 'parser', '--filter', 'error_type=TIMEOUT')
     expect(some.out).toContain('1 record sent back.\n1 record passed')
     expect(some.exit).toBe(0)
@@ -74,6 +76,18 @@ graphs:
     expect(await sent()).toBe(200)
   })
 
+  it('does not tell of a replay that was done before as if it were done now', async () => {
+    await bench.dies([{ id: 'a', offset: 1 }])
+    const first = await run('replay', 'parser', '--id', 'nightly')
+    expect(first.out).not.toContain('before: nothing was sent now')
+    await bench.dies([{ id: 'b', offset: 2 }])
+    const second = await run('replay', 'parser', '--id', 'nightly')
+    expect(second.out).toContain(
+      '1 record sent back.\nDone before: nothing was sent now. Use another --id for a new replay.\n',
+    )
+    expect(await bench.read(bench.settings.inputTopic)).toHaveLength(1)
+  })
+
   it('counts what stands', async () => {
     await bench.dies([
       { id: 'a', offset: 1 },
@@ -94,6 +108,7 @@ graphs:
     expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
     expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
     expect(await wrong('replay', 'parser', '--limit', 'many')).toContain('limit is a number')
+    expect(await wrong('replay', 'parser', '--id', '')).toContain('--id is empty')
     const { err } = await redrive(['pipeline', 'status', '--config', join(folder, 'none.yaml')])
     expect(err).toContain('cannot be read')
   })
@@ -126,6 +141,14 @@ describe('what is printed', () => {
       'Stopped. Run the same command again to go on where it was.',
       'Replay abc',
     ])
+  })
+
+  it('says why also when only the quarantine cannot be read', () => {
+    const place = { graph: 'g', node: 'n', name: 'parser', cluster: 'c', topic: 't' }
+    const error = new RedriveError('STORE_UNAVAILABLE', 'not authorized')
+    const row = rowOf(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
+    expect(row).toMatchObject({ depth: 2, quarantined: null, problem: 'not authorized' })
+    expect(standings([row], 0, 80).at(-1)).toBe('parser: not authorized')
   })
 
   it('shows a node of which nobody knows, and why', () => {

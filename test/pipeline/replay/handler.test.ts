@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Door } from '../../../src/capture/capture.ts'
 import { pipelineCapture } from '../../../src/capture/pipeline.ts'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
+import { Cluster } from '../../../src/kafka/cluster.ts'
 import { unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import { replayNode } from '../../../src/pipeline/replay/replay.ts'
@@ -81,6 +82,27 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
     expect(await inputs()).toHaveLength(1)
     expect(await replayNode({ cluster, settings, again: true })).toMatchObject({ sent: 1 })
+  })
+
+  it('sends it once, also while a replay runs that has read another copy of it', async () => {
+    const dead = { id: 'twice', offset: 1 }
+    const { id } = await letterOf(dead)
+    await bench.dies([{ id: 'other', offset: 2 }, dead])
+    const partitions = [{ partition: 0, offset: 1n }]
+    await bench.admin.deleteRecords({ topics: [{ name: bench.settings.dlq.topic, partitions }] })
+    // The replay pauses before the copy, for longer than anybody waits for a broker.
+    let running: Promise<unknown> | undefined
+    const timer: Clock['timer'] = (ms, fire) => {
+      if (ms < 20_000 || running) return systemClock.timer(ms < 20_000 ? ms : 0, fire)
+      running = run(id).finally(fire)
+      return () => {}
+    }
+    const clock = { ...systemClock, timer }
+    const cluster = new Cluster({ url, clock, timeoutMs: 10_000, clientId: bench.name })
+    const replayed = await replayNode({ cluster, settings: bench.settings, rate: 0.02 })
+    expect(await running).toMatchObject({ state: 'resolved' })
+    expect(replayed).toMatchObject({ sent: 1, passed: 1 })
+    expect(await inputs()).toHaveLength(2)
   })
 
   it('resolves a letter whose record was replayed with its topic', async () => {

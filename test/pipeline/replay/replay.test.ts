@@ -12,6 +12,7 @@ import {
 } from '../../../src/pipeline/replay/replay.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
+import { asks, lossyWay } from '../../kafka/lossy.ts'
 import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, sentMs, type Dead, type DeadBench } from '../dead-records.ts'
@@ -325,6 +326,23 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     await bench.topic('dead', 2)
     await bench.dies(many(3))
     await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
+  })
+
+  it('stops also while the broker does not say whether the last is committed, and goes on later', async () => {
+    await bench.dies(many(3))
+    const way = await lossyWay(url)
+    const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
+    const stop = new AbortController()
+    way.stop(asks.endTransaction)
+    const stopped = expect(
+      replay({ cluster: new Cluster(about), signal: stop.signal }),
+    ).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    stop.abort()
+    await stopped
+    way.close()
+    expect(await replay()).toMatchObject({ sent: 3, done: true })
+    expect(await idsIn()).toEqual(['s0', 's1', 's2'])
   })
 
   it('refuses what makes no sense', async () => {
