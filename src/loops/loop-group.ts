@@ -1,5 +1,6 @@
 import { sleep, systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { bounded } from '../mailboxes/bounds.ts'
 import type { DlqHealth } from './dlq-health.ts'
 import { teller, type Listening, type Tell } from './events.ts'
 import { startHealthServer, type HealthServer, type Readiness } from './health-server.ts'
@@ -75,6 +76,7 @@ export class LoopGroup {
 
   constructor(options: LoopGroupOptions) {
     refuseCircles(options.loops)
+    checkNumbers(options)
     this.#options = options
     this.#clock = options.clock ?? systemClock
     this.#tell = teller(options)
@@ -265,6 +267,15 @@ function reasonsOf(loop: Runnable, thresholdMs: number): string[] {
     ...(silent ? [`${loop.name} has not beaten for ${Math.round(elapsedMs)} ms`] : []),
     ...(loop.problems?.() ?? []),
   ]
+}
+
+/** No time is later or longer than one that is no number: loops would stall at once, or start again without end. */
+function checkNumbers({ watchdogMs = 1, shutdownTimeoutMs = 0, restart }: LoopGroupOptions): void {
+  bounded('watchdogMs', watchdogMs, Infinity, 1)
+  bounded('shutdownTimeoutMs', shutdownTimeoutMs, Infinity)
+  const { attempts = 0, baseMs = 0, maxMs = 0, forgetMs = 0 } = restart ?? {}
+  for (const [name, value] of Object.entries({ attempts, baseMs, maxMs, forgetMs }))
+    bounded(`restart.${name}`, value, Infinity)
 }
 
 /** Dead letters of one loop may be the requests of another, as long as none comes back to where it began. */

@@ -10,7 +10,7 @@ import { RedriveError } from '../errors.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import { connectionTo, placeOf } from '../mailboxes/nats/address.ts'
 import { toldIn } from '../mailboxes/nats/packing.ts'
-import { isMissing, isTaken } from '../mailboxes/nats/trouble.ts'
+import { isDeleted, isMissing, isTaken } from '../mailboxes/nats/trouble.ts'
 import { wireTo, type Wire } from '../mailboxes/nats/wire.ts'
 import { lineageOf, onceIdOf, sent } from './homeward.ts'
 import { allCarried, reading, type Reading } from './reading.ts'
@@ -155,16 +155,26 @@ class NatsTap implements Tap {
   }
 
   async #turn(wire: Wire, signal: AbortSignal): Promise<void> {
-    const got = await wire.pull({
-      stream: advisories,
-      consumer: this.#durable,
-      max: 10,
-      waitMs: pollMs,
-      signal,
-      stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
-    })
+    const got = await this.#pulled(wire, signal)
     const carrying = got.map((message) => this.#carry(wire, message))
     await allCarried(carrying, this.#options.onTrouble)
+  }
+
+  /** When somebody has deleted what listens, what dies meanwhile is missed: it is made again at once, and the trouble is told. */
+  async #pulled(wire: Wire, signal: AbortSignal): Promise<Msg[]> {
+    try {
+      return await wire.pull({
+        stream: advisories,
+        consumer: this.#durable,
+        max: 10,
+        waitMs: pollMs,
+        signal,
+        stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
+      })
+    } catch (error) {
+      if (isDeleted(error)) await wire.call(() => this.#listen(wire))
+      throw error
+    }
   }
 
   /** Acknowledged only once it is kept, and removed only after that: told of it again, we would find nothing to read. */

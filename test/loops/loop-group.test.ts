@@ -227,6 +227,26 @@ describe('LoopGroup', () => {
     await run
   })
 
+  it.each([
+    ['watchdogMs', { watchdogMs: Number.NaN }],
+    ['watchdogMs', { watchdogMs: 0 }],
+    ['shutdownTimeoutMs', { shutdownTimeoutMs: Number.NaN }],
+    ['shutdownTimeoutMs', { shutdownTimeoutMs: -1 }],
+    ['restart.attempts', { restart: { attempts: Number.NaN } }],
+    ['restart.baseMs', { restart: { attempts: 1, baseMs: Number.NaN } }],
+    ['restart.maxMs', { restart: { attempts: 1, maxMs: -1 } }],
+    ['restart.forgetMs', { restart: { attempts: 1, forgetMs: Number.NaN } }],
+  ])('refuses a %s by which it would stop or start loops without end: %j', (name, options) => {
+    const bench = aLoop()
+    const loop = scripted(bench.clock, 'a')
+    expect(() => aGroup(bench, [loop], options)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining(name) as string,
+      }) as Error,
+    )
+  })
+
   it('refuses dead letters that go round in a circle', () => {
     const bench = aLoop()
     const process = (): number => 1

@@ -1,6 +1,7 @@
 import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream'
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../scripts/servers/machine.ts'
 import { nextTurn } from '../../src/clock.ts'
 import { natsTap } from '../../src/taps/nats.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
@@ -203,6 +204,31 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     const twice = await next()
     expect(twice.headers?.values('redrive-replays')).toEqual(['2'])
     expect(twice.headers?.values('redrive-original-id')).toEqual([`${stream}:1`])
+  })
+
+  it('listens anew when somebody has deleted its consumer', async () => {
+    const kept = inbox<string>()
+    const troubles = inbox<unknown>()
+    const keep: Keep = async ({ messageId }) => kept.put(messageId)
+    const onTrouble = (error: unknown): void => troubles.put(error)
+    const tap = natsTap({ url: server.url, stream, consumer: 'worker', keep, onTrouble })
+    taps.push(tap)
+    await tap.start()
+    const all = 'redrive-dead-letters'
+    const { consumers } = await jetstreamManager(connection)
+    const own = (await consumers.list(all).next()).find(({ name }) => name.startsWith(stream))!.name
+    const waits = async (): Promise<boolean> => (await consumers.info(all, own)).num_waiting > 0
+    await until('it waits', waits, 20)
+    await consumers.delete(all, own)
+    await troubles.next()
+    const listens = async (): Promise<boolean> =>
+      consumers.info(all, own).then(
+        () => true,
+        () => false,
+      )
+    await until('it listens', listens, 20)
+    await gaveUp(1, 'after')
+    expect(await kept.next()).toBe(`${stream}:1`)
   })
 
   it('keeps a letter whose stream is gone', async () => {

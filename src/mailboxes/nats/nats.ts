@@ -12,12 +12,14 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
+import { maxVisibilitySeconds } from '../bounds.ts'
 import { mailbox } from '../mailbox.ts'
 import { connectionTo, placeOf, settingsIn } from './address.ts'
 import { consumer, namingOf, type Naming } from './naming.ts'
 import { bytesOf, deliveryOf, headersIn, headersOf, msgIdOf, parcelOf, toldIn } from './packing.ts'
 import { Receipts } from './receipts.ts'
 import { ensureConsumer, ensureStream, nanos, problemsOf, usualVisibilityMs } from './setup.ts'
+import { isDeleted } from './trouble.ts'
 import { wireTo, type Wire } from './wire.ts'
 
 export interface NatsMailboxOptions {
@@ -56,6 +58,9 @@ const roomForHeaders = 16 * 1024
 
 /** What the client writes around headers. */
 const clientsHeaders = 64
+
+/** Nobody can ask for more. */
+const longestDelayMs = maxVisibilitySeconds * 1000
 
 /** How far the server's timers may be off before a delayed message counts as early. */
 const earlyMs = 1000
@@ -132,14 +137,7 @@ class NatsMailbox implements MailboxDriver {
     let setAside = false
     for (let leftMs = ask.waitMs; ; leftMs = endMs - this.#clock.mono()) {
       if (ask.signal.aborted || (leftMs < 0 && !setAside)) return []
-      const got = await wire.pull({
-        stream: this.#naming.stream,
-        consumer,
-        max: ask.max,
-        waitMs: Math.max(0, Math.min(Math.ceil(leftMs), longestPullMs)),
-        signal: ask.signal,
-        stray: (message) => this.#giveBack(message),
-      })
+      const got = await this.#pulled(wire, ask, endMs)
       const found = await this.#taken(wire, got, ask.visibilityMs)
       if (found.length > 0) return found
       // Behind what has to wait there may be something that has not.
@@ -229,6 +227,27 @@ class NatsMailbox implements MailboxDriver {
     return { ok: problems.length === 0, checks, problems }
   }
 
+  /** A consumer that somebody has deleted is made again: all that was not acknowledged is still in the stream, and nobody would ever get it. */
+  async #pulled(wire: Wire, { max, signal }: Ask, endMs: number): Promise<Msg[]> {
+    const pull = (): Promise<Msg[]> =>
+      wire.pull({
+        stream: this.#naming.stream,
+        consumer,
+        max,
+        waitMs: Math.max(0, Math.min(Math.ceil(endMs - this.#clock.mono()), longestPullMs)),
+        signal,
+        stray: (message) => this.#giveBack(message),
+      })
+    try {
+      return await pull()
+    } catch (error) {
+      if (!isDeleted(error)) throw error
+      await wire.call(() => ensureConsumer(wire, this.#naming))
+      // Nobody would hear of a signal that has aborted before.
+      return signal.aborted ? [] : pull()
+    }
+  }
+
   /** Hides what was pulled for as long as was asked. What is delayed goes back. */
   async #taken(wire: Wire, got: readonly Msg[], visibilityMs: number): Promise<Delivery[]> {
     const nowMs = this.#clock.now()
@@ -242,7 +261,8 @@ class NatsMailbox implements MailboxDriver {
       const parcel = parcelOf(stored, `${this.#naming.stream}:${told.seq}`)
       const leftMs = parcel.delayMs > 0 ? told.storedMs + parcel.delayMs - nowMs : 0
       if (parcel.delayMs > 0 && (told.deliveries === 1 || leftMs > earlyMs)) {
-        naks.push([receipt, nak(Math.max(0, leftMs))])
+        // The server would remember the mistake of a clock that is far behind for years.
+        naks.push([receipt, nak(Math.min(Math.max(0, leftMs), longestDelayMs))])
         continue
       }
       if (visibilityMs !== usualVisibilityMs) naks.push([receipt, nak(visibilityMs)])

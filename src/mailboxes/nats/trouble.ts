@@ -13,10 +13,11 @@ const refusals: Record<number, [code: ErrorCode, advice: string]> = {
 }
 
 /** What the client's errors mean for whoever reads them. */
+const silent = 'JetStream does not answer: it is not enabled, starts up, or the stream is gone'
 const advice: Record<string, string> = {
   AuthorizationError: 'the server does not accept these credentials',
-  NoRespondersError:
-    'JetStream does not answer: it is not enabled, starts up, or the stream is gone',
+  JetStreamNotEnabled: silent,
+  NoRespondersError: silent,
   PermissionViolationError: 'these credentials may not do what a mailbox must',
   TimeoutError: 'there was no answer in time',
 }
@@ -44,6 +45,12 @@ function refusalOf(error: unknown): [ErrorCode, string] | undefined {
 
 export function isMissing(error: unknown): boolean {
   return error instanceof JetStreamApiError && (error.code === 10059 || error.code === 10014)
+}
+
+/** Whether a pull failed because somebody has deleted what it asks, before it or while it waited. */
+export function isDeleted(error: unknown): boolean {
+  const cause = error instanceof RedriveError ? error.cause : error
+  return isMissing(cause) || (cause instanceof Error && cause.message === '409 Consumer Deleted')
 }
 
 /** Somebody else made it first, or made it otherwise. */

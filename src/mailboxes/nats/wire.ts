@@ -48,6 +48,8 @@ export async function wireTo(
       name: 'redrive',
       timeout: timeoutMs,
       maxReconnectAttempts: -1,
+      // Else it gives up for good at the second refusal, as when a server starts before its users are known to it.
+      ignoreAuthErrorAbort: true,
       reconnectTimeWait: 250,
       reconnectJitter: 250,
       pingInterval: timeoutMs,

@@ -29,6 +29,8 @@ interface Note extends Memory {
 
 /** The client writes headers into 64 KiB, and what does not fit it cuts off without a word. */
 const maxHeaderBytes = 60_000
+/** What was sent must be fit to be given back, with all that its copy has to remember. */
+const maxCopyBytes = 65_000
 
 /** AMQP's short texts. */
 const isShort = (text: string): boolean => Buffer.byteLength(text) <= 255
@@ -77,7 +79,10 @@ export function copyOf(message: Message, delivery: Delivery, ending: Ending): Op
   return {
     ...known({ contentType, contentEncoding, correlationId, replyTo, priority }),
     ...known({ messageId, timestamp, type, appId }),
-    headers: fitting({ ...lastingHeaders(message), [noteHeader]: JSON.stringify(note) }),
+    headers: fitting(
+      { ...lastingHeaders(message), [noteHeader]: JSON.stringify(note) },
+      maxCopyBytes,
+    ),
   }
 }
 
@@ -197,12 +202,15 @@ function known<T extends object>(of: T): { [K in keyof T]?: NonNullable<T[K]> } 
 }
 
 /** The headers, if they can be sent. */
-export function fitting(headers: Record<string, unknown>): Record<string, unknown> {
+export function fitting(
+  headers: Record<string, unknown>,
+  most: number = maxHeaderBytes,
+): Record<string, unknown> {
   const bytes = bytesOf(headers)
-  if (bytes <= maxHeaderBytes) return headers
+  if (bytes <= most) return headers
   throw new RedriveError(
     'TOO_LARGE',
-    `the headers have ${bytes} bytes, rabbitmq takes ${maxHeaderBytes}: put less into them`,
+    `the headers have ${bytes} bytes, rabbitmq takes ${most}: put less into them`,
   )
 }
 

@@ -1,6 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
+import { connect, headers, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { consumer, namingOf } from '../../../src/mailboxes/nats/naming.ts'
 import { natsMailbox, type NatsMailboxOptions } from '../../../src/mailboxes/nats/nats.ts'
@@ -36,6 +37,51 @@ describe.skipIf(missing)('natsMailbox', () => {
     await mailbox.open()
     return mailbox
   }
+
+  it('makes its consumer again when somebody has deleted it', async () => {
+    const mailbox = await opened()
+    const { stream } = namingOf(place.name, 'orders')
+    const { consumers } = await jetstreamManager(connection)
+    const waiting = mailbox.receive({ waitSeconds: 60 })
+    // The answer to this one comes after the pull is known.
+    await mailbox.approximateCount()
+    await consumers.delete(stream, consumer)
+    await mailbox.send('waited for')
+    const [first] = await waiting
+    expect(first?.value()).toBe('waited for')
+    await first!.acknowledge()
+    await mailbox.send('there before')
+    await consumers.delete(stream, consumer)
+    const [second] = await mailbox.receive()
+    expect(second?.value()).toBe('there before')
+    await second!.acknowledge()
+    expect(await mailbox.approximateCount()).toBe(0)
+  })
+
+  it('says that the stream may be gone when nobody takes a message', async () => {
+    const mailbox = await opened()
+    const { streams } = await jetstreamManager(connection)
+    await streams.delete(namingOf(place.name, 'orders').stream)
+    await expect(mailbox.send('x')).rejects.toMatchObject({
+      code: 'MAILBOX_UNAVAILABLE',
+      message: expect.stringContaining('the stream is gone') as string,
+    })
+    await expect(mailbox.receive()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+  })
+
+  it('sets nothing aside for longer than a delay can be, however wrong the clock is', async () => {
+    const decadeMs = 10 * 365 * 24 * 3600 * 1000
+    const clock = { ...systemClock, now: () => systemClock.now() - decadeMs }
+    const mailbox = await opened({ clock })
+    const { stream } = namingOf(place.name, 'orders')
+    const heard = connection.subscribe(`$JS.ACK.${stream}.>`)
+    await connection.flush()
+    await mailbox.send('later', { delaySeconds: 5 })
+    expect(await mailbox.receive()).toEqual([])
+    const { value: said } = await heard[Symbol.asyncIterator]().next()
+    heard.unsubscribe()
+    expect((said as Msg).string()).toBe('-NAK {"delay":43200000000000}')
+  })
 
   it('delivers what others publish to its subject', async () => {
     const mailbox = await opened()

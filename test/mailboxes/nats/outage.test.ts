@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -10,6 +12,32 @@ import type { PrivateServer } from '../../servers/control.ts'
 import { lacksPrivate, privateNats } from '../../servers/private.ts'
 
 const away = { code: 'MAILBOX_UNAVAILABLE' }
+
+/** A server that accepts nobody's credentials, as one does whose users are not loaded yet. */
+async function refusing(): Promise<{
+  url: string
+  refused: (times: number) => Promise<void>
+  close: () => void
+}> {
+  const info = { server_id: 'A', version: '2.11.0', proto: 1, max_payload: 1024, headers: true }
+  const gate = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write(`INFO ${JSON.stringify({ ...info, auth_required: true })}\r\n`)
+    socket.once('data', () => {
+      socket.end("-ERR 'Authorization Violation'\r\n")
+      gate.emit('refused')
+    })
+  })
+  gate.listen(0, '127.0.0.1')
+  await once(gate, 'listening')
+  return {
+    url: `nats://127.0.0.1:${(gate.address() as AddressInfo).port}`,
+    refused: async (times) => {
+      for (let n = 0; n < times; n++) await once(gate, 'refused')
+    },
+    close: () => gate.close(),
+  }
+}
 
 describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away', () => {
   let server: PrivateServer
@@ -123,6 +151,24 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     await between.set('pass')
     const [message] = await other.receive({ waitSeconds: 10 })
     expect([message?.value(), message?.deliveries]).toEqual(['passing', 2])
+  })
+
+  it('comes back once its credentials are taken again, however often they were refused', async () => {
+    const [mailbox, between] = await proxied()
+    const gatekeeper = await refusing()
+    try {
+      between.aim(gatekeeper.url)
+      await between.set('reset')
+      await between.set('pass')
+      await gatekeeper.refused(4)
+      between.aim(server.url)
+      await isBack(mailbox)
+    } finally {
+      gatekeeper.close()
+    }
+    await mailbox.send('after')
+    const [message] = await mailbox.receive({ waitSeconds: 5 })
+    expect(message?.value()).toBe('after')
   })
 
   it('refuses at once to open when nobody is there', async () => {

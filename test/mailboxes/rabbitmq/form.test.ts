@@ -63,6 +63,26 @@ describe('publishingOf', () => {
 })
 
 describe('copyOf', () => {
+  it('has room for what it remembers, however long the headers are that were sent', () => {
+    const headers = Object.fromEntries(
+      Array.from({ length: 7 }, (_, n) => [`h${n}`, 'x'.repeat(8192)]),
+    )
+    const fits = (length: number): Options.Publish =>
+      publishingOf(parcel({ headers: { ...headers, last: 'x'.repeat(length) } }), memory)
+    let most = 8192
+    while (most > 0)
+      try {
+        fits(most)
+        break
+      } catch {
+        most -= 1
+      }
+    expect(most).toBeGreaterThan(0)
+    const sent = message(fits(most))
+    const copy = copyOf(sent, delivered(sent), 'failed')
+    expect(delivered(message(copy))).toMatchObject({ id: 'one', deliveries: 2, failures: 1 })
+  })
+
   it('remembers deliveries, failures and moments', () => {
     const first = message(publishingOf(parcel(), memory))
     const one = delivered(first)
