@@ -48,12 +48,18 @@ export async function withSearch(store: Store, url: string, clock: Clock): Promi
   return follow(store, openSearchIndex({ url, clock }), { clock })
 }
 
-/** Loads a driver whose package is installed only by those who use it. */
+/** Loads a driver whose package is installed only by those who use it, or that an old Node has no means for. */
 export async function needing<T>(name: string, load: () => Promise<T>, what = 'store'): Promise<T> {
   try {
     return await load()
   } catch (cause) {
     const { code, message } = cause as { code?: unknown; message?: string }
+    if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `this ${what} needs Node 22.18 or newer, and runs on ${process.versions.node} (${message}): use a newer one`,
+        { cause },
+      )
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause
     throw new RedriveError('INVALID_CONFIG', `this ${what} needs a package: npm install ${name}`, {
       cause,
@@ -78,7 +84,8 @@ export async function connect(url: string, clock: Clock): Promise<Store> {
 
 /** A store with a spool before it, for when it is away. */
 export async function withSpool(store: Store, options: SpoolOptions): Promise<SpooledStore> {
-  return (await import('./stores/spool/spool.ts')).spooled(store, options)
+  const { spooled } = await needing('node:sqlite', () => import('./stores/spool/spool.ts'), 'spool')
+  return spooled(store, options)
 }
 
 /** What waits in the spool of a store, and where; for someone who only looks. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import manifest from '../package.json' with { type: 'json' }
 import { systemClock } from '../src/clock.ts'
-import { connect } from '../src/connect.ts'
+import { connect, needing } from '../src/connect.ts'
 
 describe('connect', () => {
   it('gives the store of the scheme', async () => {
@@ -19,4 +20,17 @@ describe('connect', () => {
       await expect(refusal).rejects.not.toThrow('secret')
     },
   )
+})
+
+describe('needing', () => {
+  it.each([
+    ['ERR_MODULE_NOT_FOUND', "Cannot find package 'pg'", 'npm install pg'],
+    ['ERR_UNKNOWN_BUILTIN_MODULE', 'No such built-in module: node:sqlite', manifest.engines.node],
+  ])('says what is missing: %s', async (code, message, needed) => {
+    const cause = Object.assign(new Error(message), { code })
+    await expect(needing('pg', () => Promise.reject(cause))).rejects.toMatchObject({
+      code: 'INVALID_CONFIG',
+      message: expect.stringContaining(needed.replace('>=', 'Node ')) as string,
+    })
+  })
 })

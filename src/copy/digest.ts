@@ -10,11 +10,15 @@ export function canonical(value: unknown): string {
   })
 }
 
-/** The sha256 over all that a store knows of a letter, both versions of its payload included. */
+/**
+ * The sha256 over all that a store knows of a letter, both versions of its payload included. Only when a lease ends is left out: it
+ * is put off without a new version, and so without a way to tell which of two is the newer.
+ */
 export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): string {
-  const { payload, ...rest } = letter
+  const { payload, lease, ...rest } = letter
   const told = canonical([
     rest,
+    lease && [lease.worker, lease.epoch],
     factsOf(payload),
     original && factsOf(original),
     waitsFor.toSorted(),

@@ -53,7 +53,26 @@ export function pack(letter: DeadLetter): PackedLetter {
   }
 }
 
+const numbers = [
+  'version',
+  'epoch',
+  'retries',
+  'backoffMs',
+  'historyOmitted',
+  'occurrences',
+  'maxRetries',
+  'replays',
+] as const
+
+/** JSON has no NaN, and a server that cannot count with what came in its stead may notice halfway through a batch. */
+function checkNumbers(letter: DeadLetter): void {
+  for (const name of numbers)
+    if (!Number.isFinite(letter[name]))
+      throw new TypeError(`${name} must be a number, not ${letter[name]}`)
+}
+
 function packed(letter: DeadLetter): PackedLetter {
+  checkNumbers(letter)
   const origin = JSON.stringify(originOf(letter))
   const bytes = tight(letter.payload.bytes)
   return [

@@ -3,6 +3,7 @@ import { RedriveError } from '../errors.ts'
 import { loaded } from './batch.ts'
 import { takeLine, type Line, type Program } from './line.ts'
 import type { AnyCall, Report, VerbTable } from './protocol.ts'
+import { whyNotStarted } from './trouble.ts'
 
 /** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
 const maxBatches = 2
@@ -178,9 +179,15 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     this.#batches = 0
     const queued = new Set(this.#queue.map(([number]) => number))
     for (const number of this.#waiting.numbers())
-      if (!queued.has(number)) this.#over(number)?.reject(this.#options.lost(cause))
+      if (!queued.has(number)) this.#over(number)?.reject(this.#lossOf(cause))
     this.#send()
     this.#rest()
+  }
+
+  #lossOf(cause: unknown): RedriveError {
+    const error = this.#options.lost(cause)
+    const why = whyNotStarted(cause)
+    return why === undefined ? error : new RedriveError(error.code, why, { cause })
   }
 
   /** Reports may overtake each other, so the last answer need not be the last report. */

@@ -52,6 +52,24 @@ const advice: Record<number, string> = {
     'the file is not a SQLite database; it was left as it is: choose another path',
 }
 
+const mayNot = 'this process may not use the file or its folder: check their owner and mode'
+const tooMany = 'too many files are open: close some, or raise the limit of open files'
+
+/** What the system itself says when the file is looked for, before SQLite is asked. */
+const systemAdvice: Readonly<Record<string, string>> = {
+  ENOENT: 'the folder of the file is not there: make it, or correct the path',
+  ENOTDIR: 'a part of the path is no folder: correct it',
+  EISDIR: 'a folder is in place of the file: name a file in it',
+  ENAMETOOLONG: 'the path is too long: choose a shorter one',
+  EACCES: mayNot,
+  EPERM: mayNot,
+  EROFS: advice[codes.readOnly]!,
+  ENOSPC: advice[codes.full]!,
+  EDQUOT: advice[codes.full]!,
+  EMFILE: tooMany,
+  ENFILE: tooMany,
+}
+
 /** What is not a matter of being unavailable: trying again is of no use. */
 const others: Record<number, ErrorCode> = {
   [codes.tooBig]: 'TOO_LARGE',
@@ -79,7 +97,25 @@ function meaningOf(error: unknown, { noun, whenBusy }: Tenant): string {
   if (isBusy(error)) return whenBusy
   if (error instanceof FlushFailed)
     return 'the disk did not take what was written, which may or may not be kept: look at the system log'
-  return advice[codeOf(error) ?? -1] ?? `the ${noun} failed`
+  return advice[codeOf(error) ?? -1] ?? systemAdviceOn(error) ?? `the ${noun} failed`
+}
+
+function systemAdviceOn(error: unknown): string | undefined {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' && Object.hasOwn(systemAdvice, code)
+    ? systemAdvice[code]
+    : undefined
+}
+
+/** Why a thread could not even start, so that nothing was kept, and what to do. Undefined: it died later. */
+export function whyNotStarted(cause: unknown): string | undefined {
+  if (!(cause instanceof Error)) return undefined
+  const { code, message } = cause as NodeJS.ErrnoException
+  if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
+    return `sqlite: Node ${process.versions.node} has no SQLite: use Node 22.18 or newer`
+  if (code === 'MODULE_NOT_FOUND' || code === 'ERR_MODULE_NOT_FOUND')
+    return `sqlite: a file of Redrive is missing (${message}): install it anew, and where code is bundled leave Redrive out of the bundle`
+  return undefined
 }
 
 /** Whether every call would meet the same, so that trying them one by one is of no use. */

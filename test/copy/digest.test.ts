@@ -40,6 +40,14 @@ describe('digestOf', () => {
     expect(digestOf({ letter: other, waitsFor: ['b', 'a'] })).toBe(digestOf(plain))
   })
 
+  it('does not mind when a lease ends, but who has it', () => {
+    const leased = (worker: string, expiresAt: string): string =>
+      digestOf({ letter: { ...letter, lease: { worker, epoch: 1, expiresAt } } })
+    const [one, later] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'] as const
+    expect(leased('w', one)).toBe(leased('w', later))
+    expect(leased('w', one)).not.toBe(leased('v', one))
+  })
+
   it.each<[string, StoredLetter]>([
     ['a field', { ...plain, letter: { ...letter, epoch: 1 } }],
     ['a byte', { ...plain, letter: { ...letter, payload: bytes(1) } }],

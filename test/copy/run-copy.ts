@@ -158,6 +158,15 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
+    it('does not stumble over a lease that was renewed, or a wait that is over', async () => {
+      const { leased, awaited } = await liveIn(from)
+      await copy()
+      const { id, epoch } = leased
+      expect(await from.renew([{ id, epoch }], 2 * 86_400_000)).toEqual([true])
+      await from.apply([resolve(awaited, by)])
+      expect(await copy()).toMatchObject({ ok: true, copied: 1 })
+    })
+
     it('only looks when it is told to verify', async () => {
       await from.add([aLetter(), aLetter()])
       const report = await copy({ verifyOnly: true })

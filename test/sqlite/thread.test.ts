@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { openThread, type Thread } from '../../src/sqlite/thread.ts'
+import manifest from '../../package.json' with { type: 'json' }
 
 interface Verbs {
   size: { ask: null; answer: number }
@@ -17,9 +18,9 @@ describe('openThread', () => {
   afterEach(() => thread.end())
 
   /** A thread whose commits take so long, as it says. */
-  const opened = (commitMs: number): Thread<Verbs> =>
+  const opened = (commitMs: number, runs = program): Thread<Verbs> =>
     openThread({
-      program,
+      program: runs,
       file: commitMs,
       now: () => 0,
       callerMs,
@@ -75,5 +76,15 @@ describe('openThread', () => {
     await thread.end()
     thread = opened(0)
     expect(await thread.call('left', null)).toBe(false)
+  })
+
+  it.each([
+    ['old-node-worker.ts', `has no SQLite: use Node ${manifest.engines.node.replace('>=', '')}`],
+    ['no-worker.ts', 'a file of Redrive is missing'],
+  ])('says what is needed when it cannot start: %s', async (file, why) => {
+    thread = opened(0, { file: new URL(file, import.meta.url), name: file })
+    const error: unknown = await thread.call('size', null).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect((error as Error).message).toContain(why)
   })
 })

@@ -24,6 +24,23 @@ describe('troubleOf', () => {
     expect(trouble.message).toMatch(message)
   })
 
+  it.each([
+    ['ENOENT', /the folder of the file is not there: make it, or correct the path/],
+    ['ENOTDIR', /a part of the path is no folder: correct it/],
+    ['EISDIR', /a folder is in place of the file: name a file in it/],
+    ['EACCES', /may not use the file/],
+    ['EPERM', /may not use the file/],
+    ['EROFS', /read-only/],
+    ['ENOSPC', /the disk is full/],
+    ['EMFILE', /too many files are open/],
+    ['ENAMETOOLONG', /too long/],
+  ])('says what to do about %s of the system', (code, message) => {
+    const trouble = troubleOf(Object.assign(new Error('said'), { code }), '/f', tenant)
+    expect(trouble.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(trouble.message).toMatch(message)
+    expect(trouble.message).toMatch(/ \(said\)$/)
+  })
+
   it('says that what the disk did not take may be kept or not', () => {
     const { code, message } = troubleOf(new FlushFailed(new Error('EIO')), '/f', tenant)
     expect(code).toBe('MAILBOX_UNAVAILABLE')

@@ -29,7 +29,7 @@ export function conditionsOf(filter: LetterFilter): Conditions {
   range(must, 'dead_lettered_at', 'lt', filter.until)
   range(must, 'settled_at', 'lt', filter.settledBefore)
   range(must, 'expires_at', 'lt', filter.expiresBefore)
-  if (filter.text) must.push({ wildcard: { mentions: { value: containing(filter.text) } } })
+  if (filter.text) must.push(...containing(filter.text.toLowerCase().toWellFormed()))
   if (filter.dependent !== undefined)
     (filter.dependent ? must : mustNot).push({ exists: { field: 'waits_for' } })
   return { bool: { filter: must, must_not: mustNot } }
@@ -49,10 +49,18 @@ function range(must: Clause[], field: string, bound: 'gte' | 'lt', at: string | 
   if (at !== undefined) must.push({ range: { [`${field}.iso`]: { [bound]: at } } })
 }
 
-/** A pattern that means the text and nothing else, anywhere. */
-function containing(text: string): string {
-  return `*${text
-    .toLowerCase()
-    .toWellFormed()
-    .replaceAll(/[\\*?]/g, String.raw`\$&`)}*`
+/** The server refuses longer patterns when they repeat themselves: it takes the square of their length to make sense of them. */
+const longestPattern = 200
+
+const wholeText = `for (said in doc['mentions']) { if (said.contains(params.text)) { return true } } return false`
+
+/** What has the text anywhere. The rest of a long one is looked for in what has its beginning. */
+function containing(text: string): Clause[] {
+  const beginning = text.slice(0, longestPattern)
+  // Not through the middle of a character.
+  const sound = beginning.isWellFormed() ? beginning : beginning.slice(0, -1)
+  const pattern = `*${sound.replaceAll(/[\\*?]/g, String.raw`\$&`)}*`
+  const begun = { wildcard: { mentions: { value: pattern } } }
+  if (text.length <= longestPattern) return [begun]
+  return [begun, { script: { script: { source: wholeText, params: { text } } } }]
 }

@@ -6,6 +6,8 @@ export interface Fault {
   type?: string
   reason?: string
   caused_by?: Fault
+  /** Of a search: what was wrong on the shards, of which the fault itself says no more than that. */
+  root_cause?: Fault[]
 }
 
 /** The parts of the client's errors that we look at. */
@@ -86,7 +88,8 @@ export function faultOf(
 }
 
 function deepest(fault: Fault): Fault {
-  return fault.caused_by?.reason ? deepest(fault.caused_by) : fault
+  const cause = fault.caused_by ?? fault.root_cause?.[0]
+  return cause?.reason ? deepest(cause) : fault
 }
 
 /** No user and no password, wherever a text may have got them from. */

@@ -1,3 +1,4 @@
+import { RedriveError } from '../../errors.ts'
 import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '../../kept/codes.ts'
 import { factsOf } from '../../kept/pack.ts'
 import type { DeadLetter, Patch } from '../../letter/letter.ts'
@@ -19,9 +20,16 @@ function extrasOf(letter: DeadLetter, packed: Packed, capacity: Capacity | undef
   return JSON.stringify({
     ...historyOf(packed),
     ...(dependsOn ? { d: dependsOn } : {}),
-    ...(capacity ? { c: [capacity.maxItems, capacity.overflow === 'reject' ? 0 : 1] } : {}),
+    ...(capacity ? { c: [limitOf(capacity), capacity.overflow === 'reject' ? 0 : 1] } : {}),
     ...(dedupeKey === undefined ? {} : { o: occurrenceOf(letter) }),
   })
+}
+
+/** Looked at before it is sent: a script that fails at it halfway would leave what others gave uncounted. */
+function limitOf({ maxItems }: Capacity): number {
+  if (Number.isNaN(maxItems))
+    throw new RedriveError('INVALID_INPUT', 'maxItems must be a number, not NaN')
+  return Math.min(maxItems, most)
 }
 
 /** What the letter that holds the key takes over, and the line for its history: see `occur` in `letter/moves.ts`. */
@@ -130,7 +138,10 @@ export function renewArguments({ id, epoch, worker }: LeaseRef, leaseMs: number)
   return [numberText(leaseMs), id, String(epoch), worker === undefined ? '' : `=${worker}`]
 }
 
-/** A number as scripts take it. No length of time and no limit means more than this. */
+/** No length of time and no limit means more than this. */
+const most = 1e15
+
+/** A number as scripts take it. */
 export function numberText(ms: number): string {
-  return String(Math.min(ms, 1e15))
+  return String(Math.min(ms, most))
 }

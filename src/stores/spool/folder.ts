@@ -9,7 +9,7 @@ export interface SegmentName {
   number: number
 }
 
-const segmentName = /^([0-9a-f-]{36})-(\d{6})\.journal$/
+const segmentName = /^([0-9a-f-]{36})-(\d{6,})\.journal$/
 
 export function segmentFile({ owner, number }: SegmentName): string {
   return `${owner}-${String(number).padStart(6, '0')}.journal`
@@ -17,10 +17,13 @@ export function segmentFile({ owner, number }: SegmentName): string {
 
 /** The segments in a folder, by owner and number. Owners are named by time, so that the older journal is first. */
 export async function segmentsIn(folder: string): Promise<SegmentName[]> {
-  return (await readdir(folder)).sort().flatMap((file) => {
+  const found = (await readdir(folder)).flatMap((file) => {
     const match = segmentName.exec(file)
     return match ? [{ owner: match[1]!, number: Number(match[2]) }] : []
   })
+  return found.sort((a, b) =>
+    a.owner === b.owner ? a.number - b.number : a.owner < b.owner ? -1 : 1,
+  )
 }
 
 /** Makes the folder, for its owner only. False: it was there. */

@@ -89,6 +89,7 @@ class Journal implements Backlog {
       const unreadable = await this.#inTurn(() => this.#row.takeOver())
       for (const { path, error } of unreadable) this.#complain(path, error)
     } catch (cause) {
+      this.#row.release()
       throw new RedriveError(
         'INVALID_CONFIG',
         `no spool can be kept in ${this.place} (${(cause as Error).message}): set spoolPath to a folder that can be written to, or onStoreDown to 'fail'`,

@@ -63,21 +63,32 @@ export interface Leftover {
 export async function takeLeftovers(folder: string): Promise<Leftover[]> {
   const owners = new Set((await segmentsIn(folder)).map(({ owner }) => owner))
   const taken: Leftover[] = []
-  for (const owner of owners) {
-    const lock = takeLock(lockFile(folder, owner))
-    if (!lock) continue
-    // Someone else may have drained it in the meantime: what counts is what is there under the lock.
-    const names = (await segmentsIn(folder)).filter((name) => name.owner === owner)
-    const { number, from } = await readCursor(folder, owner)
-    const leftover: Leftover = { owner, lock, segments: [], unreadable: [] }
-    for (const name of names) {
-      const path = join(folder, segmentFile(name))
-      // One before the cursor is there because it could not be removed, or not be read when its turn came.
-      await look(leftover, { ...name, path, from: name.number === number ? from : 0 })
+  try {
+    for (const owner of owners) {
+      const lock = takeLock(lockFile(folder, owner))
+      if (!lock) continue
+      const leftover: Leftover = { owner, lock, segments: [], unreadable: [] }
+      taken.push(leftover)
+      await lookThrough(folder, leftover)
     }
-    taken.push(leftover)
+    return taken
+  } catch (error) {
+    // Or nobody could have them for as long as this process lives.
+    for (const { lock } of taken) lock.release()
+    throw error
   }
-  return taken
+}
+
+/** Someone else may have drained it in the meantime: what counts is what is there under the lock. */
+async function lookThrough(folder: string, leftover: Leftover): Promise<void> {
+  const { owner } = leftover
+  const names = (await segmentsIn(folder)).filter((name) => name.owner === owner)
+  const { number, from } = await readCursor(folder, owner)
+  for (const name of names) {
+    const path = join(folder, segmentFile(name))
+    // One before the cursor is there because it could not be removed, or not be read when its turn came.
+    await look(leftover, { ...name, path, from: name.number === number ? from : 0 })
+  }
 }
 
 async function look(

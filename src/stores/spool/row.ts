@@ -48,8 +48,8 @@ export class Row {
   /** Takes over what nobody holds. Answers what of it nobody here can read. */
   async takeOver(): Promise<{ path: string; error: unknown }[]> {
     const leftovers = await takeLeftovers(this.#folder)
-    for (const { owner, lock, segments, unreadable } of leftovers) {
-      this.#locks.set(owner, lock)
+    for (const { owner, lock } of leftovers) this.#locks.set(owner, lock)
+    for (const { owner, segments, unreadable } of leftovers) {
       this.#segments.push(...segments)
       if (unreadable.length > 0) this.#staying.add(owner)
       this.#unreadable += unreadable.length

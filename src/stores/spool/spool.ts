@@ -87,6 +87,8 @@ class Spool {
   /** Fails when the store is not there: a worker that can only collect is not ready. */
   async open(): Promise<void> {
     await this.#store.open()
+    // Whoever closed it meanwhile would not come back to let go of the journals.
+    if (this.#closing) throw closed()
     this.#opening ??= this.#backlog.open()
     try {
       await this.#opening
@@ -152,6 +154,9 @@ class Spool {
 
   #drain(): void {
     if (this.#closing) return
+    // Opened once more, it does not wait any longer.
+    this.#stopTimer?.()
+    this.#stopTimer = undefined
     this.#draining ??= this.#drainAll()
       .catch((error: unknown) => this.#report(error))
       .finally(() => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterAll, afterEach, beforeAll, describe, it } from 'vitest'
+import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { park } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
@@ -121,6 +122,29 @@ describe.skipIf(server.missing)('the documents', () => {
       'efu',
       'econn',
     ]) {
+      const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
+      const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
+      assert.deepEqual(
+        items.map(({ id }) => id),
+        expected,
+        text,
+      )
+    }
+  })
+
+  it('are found by a long text that repeats itself, and only by the whole of it', async () => {
+    const saying = (message: string): DeadLetter =>
+      aLetter({ failure: { ...aLetter().failure, message } })
+    const fox = `${'x'.repeat(199)}\u{1f98a}`
+    const letters = [
+      'a'.repeat(2000),
+      `b${'A'.repeat(1999)}b`,
+      '*'.repeat(400),
+      `${fox}${'y'.repeat(300)}`,
+    ].map(saying)
+    await store.add(letters)
+    const texts = ['a'.repeat(1999), 'A'.repeat(2000), '*'.repeat(400), '*'.repeat(401)]
+    for (const text of [...texts, `${fox}${'y'.repeat(200)}`, fox]) {
       const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
       const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
       assert.deepEqual(

@@ -87,6 +87,29 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     )
   })
 
+  it.each([
+    { odd: { retries: Number.NaN }, maxItems: 10, kind: 'INVALID_INPUT' },
+    { odd: {}, maxItems: Number.NaN, kind: 'INVALID_INPUT' },
+    { odd: {}, maxItems: Infinity, kind: 'added' },
+  ])('do not suffer from what one of them gives: $odd $maxItems', async (given) => {
+    const [store] = stores as [Store]
+    const capacity = { maxItems: given.maxItems, overflow: 'reject' } as const
+    const [before, odd, after] = await Promise.all([
+      store.add([aLetter()]),
+      store
+        .add([aLetter(given.odd)], capacity)
+        .catch(({ code }: { code: string }) => [{ kind: code }]),
+      store.add([aLetter()]),
+    ])
+    assert.deepEqual([before, odd, after].flat(), [
+      { kind: 'added' },
+      { kind: given.kind },
+      { kind: 'added' },
+    ])
+    const { items } = await store.find({})
+    assert.deepEqual(await store.tally('state'), new Map([['pending', items.length]]))
+  })
+
   it('go on when the server forgets the scripts', async () => {
     const client = createClient({ url: single.url })
     await client.connect()

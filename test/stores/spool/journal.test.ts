@@ -1,4 +1,12 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
@@ -106,6 +114,32 @@ describe('a journal', () => {
     expect(third.letters).toBe(4)
     expect((await drained(third)).slice(0, 3)).toEqual(letters)
     await third.close()
+  })
+
+  it('is let go of when another in the folder cannot be taken', async () => {
+    await using folder = await aFolder()
+    await written(folder.path, letters)
+    const other = join(folder.path, 'ffffffff-0000-7000-8000-000000000000')
+    writeFileSync(`${other}-000001.journal`, await bytesOf([aLetter()]))
+    mkdirSync(`${other}.lock`)
+    await expect(opened(folder.path)).rejects.toMatchObject({ code: 'INVALID_CONFIG' })
+    rmdirSync(`${other}.lock`)
+    const backlog = await opened(folder.path)
+    expect(backlog.letters).toBe(4)
+    await backlog.close()
+  })
+
+  it('may have more files than six digits count', async () => {
+    await using folder = await aFolder()
+    for (const [number, letter] of [999_999, 1_000_000].map(
+      (at, n) => [at, letters[n]!] as const,
+    )) {
+      const owner = '01900000-0000-7000-8000-000000000000'
+      writeFileSync(join(folder.path, `${owner}-${number}.journal`), await bytesOf([letter]))
+    }
+    const backlog = await opened(folder.path)
+    expect(await drained(backlog)).toEqual(letters.slice(0, 2))
+    await backlog.close()
   })
 
   it('goes on where it was when it comes back half drained', async () => {

@@ -335,6 +335,46 @@ describe('closing', () => {
     await bench.spooled.close()
   })
 
+  it('leaves no timer behind, also when it was opened twice', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    await bench.spooled.add([aLetter()])
+    const tried = Promise.withResolvers<void>()
+    bench.its.instead = async () => {
+      tried.resolve()
+      throw new RedriveError('STORE_UNAVAILABLE', 'it is gone')
+    }
+    await bench.spooled.open()
+    await tried.promise
+    await bench.clock.advance(1)
+    expect(bench.clock.pending()).toBe(1)
+    await bench.spooled.close()
+    expect(bench.clock.pending()).toBe(0)
+  })
+
+  it('while it is being opened, leaves what waits to the next one', async () => {
+    await using folder = await aFolder()
+    await using bench = await aSpool({ path: folder.path })
+    bench.its.mood = 'away'
+    await bench.spooled.add([aLetter()])
+    await bench.spooled.close()
+    bench.its.mood = 'well'
+    const slow = Promise.withResolvers<void>()
+    const overtaken = spooled(passThrough(bench.store, { open: () => slow.promise }), {
+      path: folder.path,
+      clock: bench.clock,
+    })
+    const opening = overtaken.open()
+    await overtaken.close()
+    slow.resolve()
+    const [opened] = await Promise.allSettled([opening])
+    await bench.reopen()
+    expect(await bench.spooled.spool()).toMatchObject({ letters: 1 })
+    expect(opened).toMatchObject({ reason: { code: 'CLOSED' } })
+    await bench.until('drained')
+  })
+
   it('takes away a folder that it made, and no other', async () => {
     await using folder = await aFolder()
     const made = await aSpool({ path: join(folder.path, 'spool') })

@@ -48,6 +48,14 @@ describe('sqliteStore at open', () => {
     await relaxed.close()
   })
 
+  it('says what to do when there can be no file', async () => {
+    const { path: folder } = directory
+    path = join(folder, 'nowhere', 'letters.db')
+    expect((await refusal()).message).toMatch(/the folder of the file is not there: make it/)
+    path = folder
+    expect((await refusal()).message).toMatch(/a folder is in place of the file/)
+  })
+
   it('takes an empty file for a new one', async () => {
     await writeFile(path, '')
     const store = sqliteStore({ path })

@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { faultOf } from '../../../src/stores/opensearch/trouble.ts'
+
+it('says what went wrong on the shards, and not only that it did', () => {
+  const cause = { type: 'query_shard_exception', reason: 'failed to create query' }
+  const fault = {
+    type: 'search_phase_execution_exception',
+    reason: 'all shards failed',
+    root_cause: [cause],
+  }
+  expect(faultOf(400, fault, 'node').message).toContain('failed to create query')
+  const deeper = { ...cause, caused_by: { type: 'illegal', reason: 'no scripts here' } }
+  expect(faultOf(400, { ...fault, root_cause: [deeper] }, 'node').message).toContain('no scripts')
+  expect(faultOf(400, { ...fault, root_cause: [] }, 'node').message).toContain('all shards failed')
+})
