@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { runInThisContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
+import type { Rule } from '../../src/policy/rule.ts'
 import { checkCorpus, corpus, reviveError, type CorpusCase } from '../../src/testing/index.ts'
 
 describe('corpus', () => {
@@ -39,6 +41,17 @@ describe('checkCorpus', () => {
     const when = { errorName: 'CardDeclined' }
     const rules = [{ name: 'card', when, category: 'permanent' as const, hint: 'Call them.' }]
     expect(checkCorpus([declined], rules)).toEqual([])
+  })
+
+  it('has nothing against the example in docs/concepts/policies.md', () => {
+    const path = join(import.meta.dirname, '../../docs/concepts/policies.md')
+    const text = readFileSync(path, 'utf8')
+    const written = (found: RegExp): unknown =>
+      runInThisContext(`(${found.exec(text)?.[1] ?? 'undefined'})`)
+    const rules = written(/ rules: (\[.+\]),\n/) as Rule[]
+    const mine = written(/ mine: CorpusCase\[\] = (\[\n[^]+?\n\])\n/) as CorpusCase[]
+    expect(checkCorpus(mine)).not.toEqual([])
+    expect(checkCorpus([...corpus, ...mine], rules)).toEqual([])
   })
 
   it('judges in the queue of the case', () => {
