@@ -52,15 +52,13 @@ async function work({ store, options, handlers, notify }: Config): Promise<void>
     clock: systemClock,
     observers: [logObserver(logger), ...notifiers],
   })
-  const running = new Set<AbortController>()
+  const ending = new AbortController()
   const handling = [...handlers].map(([queue, target]) => {
     const handler = handlerOf(target, systemClock)
-    dlq.handle(queue, abortable(handler, running))
+    dlq.handle(queue, endingWith(handler, ending.signal))
     return handler
   })
-  const asked = askedToEnd(() => {
-    for (const run of running) run.abort()
-  })
+  const asked = askedToEnd(() => ending.abort())
   dlq.start()
   logger.info({ store: shown(store), queues: [...handlers.keys()] }, 'worker started')
   const signal = await asked
@@ -81,21 +79,9 @@ function notifiersOf(targets: Config['notify']): Notifier[] {
   ]
 }
 
-/** The same handler, with runs that can be aborted from here too, each as long as it takes. */
-function abortable(handler: Handler, running: Set<AbortController>): Handler {
-  return async (run) => {
-    const own = new AbortController()
-    const follow = (): void => own.abort(run.signal.reason)
-    if (run.signal.aborted) follow()
-    run.signal.addEventListener('abort', follow, { once: true })
-    running.add(own)
-    try {
-      return await handler({ ...run, signal: own.signal })
-    } finally {
-      running.delete(own)
-      run.signal.removeEventListener('abort', follow)
-    }
-  }
+/** The same handler, with runs that end also when the whole worker does. */
+function endingWith(handler: Handler, ending: AbortSignal): Handler {
+  return (run) => handler({ ...run, signal: AbortSignal.any([run.signal, ending]) })
 }
 
 /**

@@ -2,7 +2,6 @@ import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jet
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
-import { nextTurn } from '../../src/clock.ts'
 import { natsTap } from '../../src/taps/nats.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
@@ -10,7 +9,7 @@ import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateNats } from '../servers/private.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
-import { watchedClock } from './watched-clock.ts'
+import { endsWhileItStarts } from './ends-while-it-starts.ts'
 import { openLetters } from './letters.ts'
 
 describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
@@ -261,14 +260,9 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
   })
 
   it('reads nothing when it is stopped while it starts', async () => {
-    const { clock, pending } = watchedClock()
-    const tap = natsTap({ url: server.url, stream, keep: async () => {}, clock })
-    const starting = tap.start()
-    await tap.stop()
-    await starting
-    await nextTurn()
-    expect(pending.size).toBe(0)
-    await tap.stop()
+    await endsWhileItStarts((clock) =>
+      natsTap({ url: server.url, stream, keep: async () => {}, clock }),
+    )
   })
 
   it('refuses to start when there is no such stream', async () => {

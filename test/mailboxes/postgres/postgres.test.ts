@@ -8,6 +8,7 @@ import {
 import { migrations } from '../../../src/mailboxes/postgres/schema.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
+import { carriesSomeAtATime } from '../large-messages.ts'
 
 const postgres = backend('postgres')
 const bouncer = backend('pgbouncer')
@@ -68,22 +69,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     )
 
   it('carries large messages some at a time, and says that there are more', async () => {
-    const mailbox = await open()
-    const large = Buffer.alloc(12 * 1024 ** 2)
-    for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
-    const pages: string[][] = []
-    let after: string | undefined
-    do {
-      const page = await mailbox.browse!(after === undefined ? {} : { after })
-      pages.push(page.messages.map(({ id }) => id))
-      after = page.after
-    } while (after !== undefined)
-    expect(pages).toEqual([
-      ['a', 'b', 'c'],
-      ['d', 'e'],
-    ])
-    const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
-    expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
+    await carriesSomeAtATime(await open())
   })
 
   it('is opened by eight at once when the schema is not there yet', async () => {

@@ -8,6 +8,7 @@ import { migrations } from '../../../src/mailboxes/sqlite/schema.ts'
 import { sqliteMailbox, type SqliteMailboxOptions } from '../../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
+import { carriesSomeAtATime } from '../large-messages.ts'
 
 /** Every thread of this file, since a mailbox takes over one that another gave back. */
 const threads: Worker[] = []
@@ -275,22 +276,7 @@ describe('sqliteMailbox', () => {
   })
 
   it('carries large messages some at a time, and says that there are more', async () => {
-    const mailbox = await open()
-    const large = Buffer.alloc(12 * 1024 ** 2)
-    for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
-    const pages: string[][] = []
-    let after: string | undefined
-    do {
-      const page = await mailbox.browse!(after === undefined ? {} : { after })
-      pages.push(page.messages.map(({ id }) => id))
-      after = page.after
-    } while (after !== undefined)
-    expect(pages).toEqual([
-      ['a', 'b', 'c'],
-      ['d', 'e'],
-    ])
-    const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
-    expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
+    await carriesSomeAtATime(await open())
   })
 
   it('refuses a cursor that is none of its own', async () => {

@@ -76,6 +76,16 @@ describe.skipIf(server.missing)('the documents', () => {
     })
   })
 
+  const findsThoseThatMatch = async (letters: DeadLetter[], text: string): Promise<void> => {
+    const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
+    const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
+    assert.deepEqual(
+      items.map(({ id }) => id),
+      expected,
+      text,
+    )
+  }
+
   it('are not kept of a letter that JSON cannot hold, which does not stop others', async () => {
     const odd = aLetter({ metadata: { big: 1n as unknown as number } })
     const [good, bad] = await Promise.allSettled([store.add([aLetter()]), store.add([odd])])
@@ -122,13 +132,7 @@ describe.skipIf(server.missing)('the documents', () => {
       'efu',
       'econn',
     ]) {
-      const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
-      const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
-      assert.deepEqual(
-        items.map(({ id }) => id),
-        expected,
-        text,
-      )
+      await findsThoseThatMatch(letters, text)
     }
   })
 
@@ -145,13 +149,7 @@ describe.skipIf(server.missing)('the documents', () => {
     await store.add(letters)
     const texts = ['a'.repeat(1999), 'A'.repeat(2000), '*'.repeat(400), '*'.repeat(401)]
     for (const text of [...texts, `${fox}${'y'.repeat(200)}`, fox]) {
-      const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
-      const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
-      assert.deepEqual(
-        items.map(({ id }) => id),
-        expected,
-        text,
-      )
+      await findsThoseThatMatch(letters, text)
     }
   })
 

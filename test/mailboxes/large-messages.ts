@@ -1,0 +1,21 @@
+import { expect } from 'vitest'
+import type { Mailbox } from '../../src/mailbox.ts'
+
+/** No page and no look brings more than 32 MiB at once, and none of them says for that reason that it was all. */
+export async function carriesSomeAtATime(mailbox: Mailbox): Promise<void> {
+  const large = Buffer.alloc(12 * 1024 ** 2)
+  for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
+  const pages: string[][] = []
+  let after: string | undefined
+  do {
+    const page = await mailbox.browse!(after === undefined ? {} : { after })
+    pages.push(page.messages.map(({ id }) => id))
+    after = page.after
+  } while (after !== undefined)
+  expect(pages).toEqual([
+    ['a', 'b', 'c'],
+    ['d', 'e'],
+  ])
+  const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
+  expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
+}
