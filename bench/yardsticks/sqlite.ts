@@ -1,14 +1,12 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { systemClock } from '../../src/clock.ts'
 import type { PackedLetter } from '../../src/kept/form.ts'
-import { rowColumns, rowWidth } from '../../src/kept/row.ts'
-import { migrations } from '../../src/stores/sqlite/schema.ts'
-import { toMs } from '../../src/letter/time.ts'
-import { rate } from '../harness.ts'
+import { takeLine } from '../../src/sqlite/line.ts'
 import type { Ground } from '../ground.ts'
+import { rate } from '../harness.ts'
 import { sampleRows } from '../sample.ts'
+import { openRaw } from './sqlite-raw.ts'
 
 /**
  * What node:sqlite alone gives: the rows that the store writes, into the same tables and indexes, fully synchronous, in
@@ -21,47 +19,59 @@ export async function rawSqlite(
   perTransaction: number,
 ): Promise<number> {
   const path = join(at, `raw-${perTransaction}.db`)
-  const raw = openRaw(path, await sampleRows())
-  const warmUp = Math.min(count, 10 * perTransaction)
-  for (let n = 0; n < warmUp; n += perTransaction) raw.transaction(n, perTransaction)
+  const rows = await sampleRows()
+  const raw = openRaw(path)
+  const run = (letters: number): void => {
+    for (let n = 0; n < letters; n += perTransaction)
+      raw.transaction(Array.from({ length: perTransaction }, (_, at) => fresh(rows, n + at)))
+  }
+  run(Math.min(count, 10 * perTransaction))
   const startMs = performance.now()
-  for (let n = 0; n < count; n += perTransaction) raw.transaction(n, perTransaction)
+  run(count)
   const tookMs = performance.now() - startMs
   raw.close()
-  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
+  removeFiles(path)
   return rate(count, tookMs)
 }
 
-interface Raw {
-  transaction(first: number, letters: number): void
-  close(): void
+const program = { file: new URL('./sqlite-thread.ts', import.meta.url), name: 'raw-sqlite' }
+
+/** The same one by one, each handed to the thread in which a store keeps its file, and awaited. */
+export async function rawSqliteThread({ at }: Ground, count: number): Promise<number> {
+  const path = join(at, 'raw-thread.db')
+  const rows = await sampleRows()
+  const line = takeLine(program)
+  line.hold(true)
+  let heard = Promise.withResolvers<void>()
+  line.listen({ hear: () => heard.resolve(), lost: (cause) => heard.reject(cause) })
+  line.send({ kind: 'file', options: { path } })
+  const run = async (letters: number): Promise<void> => {
+    for (let n = 0; n < letters; n++) {
+      heard = Promise.withResolvers()
+      line.send([systemClock.now(), [[n, 'add', fresh(rows, n)]]])
+      await heard.promise
+    }
+  }
+  // The thread is new, and compiles what it runs anew.
+  await run(Math.min(count, 3000))
+  const startMs = performance.now()
+  await run(count)
+  const tookMs = performance.now() - startMs
+  heard = Promise.withResolvers()
+  line.send({ kind: 'close' })
+  await heard.promise
+  line.giveBack()
+  removeFiles(path)
+  return rate(count, tookMs)
 }
 
-function openRaw(path: string, rows: readonly PackedLetter[]): Raw {
-  const db = new DatabaseSync(path)
-  db.exec('PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-  db.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 2000')
-  for (const migration of migrations) db.exec(migration)
-  const begin = db.prepare('BEGIN IMMEDIATE')
-  const commit = db.prepare('COMMIT')
-  const marks = '?, '.repeat(rowWidth)
-  const letters = db.prepare(
-    `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, due_at) VALUES (${marks}?, ?, ?, ?)`,
-  )
-  const bodies = db.prepare('INSERT INTO bodies VALUES (?, ?, ?, ?, ?)')
-  const insert = (n: number): void => {
-    const [values, , origin, originCrc, bytes, bytesCrc] = rows[n % rows.length]!
-    values[0] = systemClock.id()
-    const dueAt = toMs(values[11] as string)
-    const { lastInsertRowid } = letters.run(...values, 1, null, 0, dueAt)
-    bodies.run(lastInsertRowid, origin, originCrc, bytesCrc, bytes)
-  }
-  return {
-    transaction: (first, count) => {
-      begin.run()
-      for (let n = first; n < first + count; n++) insert(n)
-      commit.run()
-    },
-    close: () => db.close(),
-  }
+/** The letter with an id that no other has. */
+function fresh(rows: readonly PackedLetter[], n: number): PackedLetter {
+  const packed = rows[n % rows.length]!
+  packed[0][0] = systemClock.id()
+  return packed
+}
+
+function removeFiles(path: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
 }

@@ -1,7 +1,7 @@
 import type { Ground, StoreKind } from '../ground.ts'
 import { rawPostgres } from './postgres.ts'
 import { rawRedis } from './redis.ts'
-import { rawSqlite } from './sqlite.ts'
+import { rawSqlite, rawSqliteThread } from './sqlite.ts'
 
 /** What the backend alone gives, in letters a second, with so many letters to a write. */
 export type Yardstick = (ground: Ground, count: number, perWrite: number) => Promise<number>
@@ -11,6 +11,9 @@ const yardsticks: Partial<Record<StoreKind, Yardstick>> = {
   postgres: rawPostgres,
   redis: rawRedis,
 }
+
+/** For a store that keeps its file in a thread: what the way there and back leaves of one letter to a write. */
+export const threadYardsticks: Partial<Record<StoreKind, Yardstick>> = { sqlite: rawSqliteThread }
 
 export function yardstickOf(kind: StoreKind): Yardstick | undefined {
   return yardsticks[kind]

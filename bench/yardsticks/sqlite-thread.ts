@@ -1,0 +1,15 @@
+import type { PackedLetter } from '../../src/kept/form.ts'
+import { serve } from '../../src/sqlite/serve.ts'
+import { openRaw } from './sqlite-raw.ts'
+
+/** The thread of a store, with nothing in it but the raw loop. */
+serve((options, report) => {
+  const raw = openRaw((options as { path: string }).path)
+  return {
+    run: (_, [call]) => {
+      raw.transaction([call![2] as PackedLetter])
+      report({ answers: [] })
+    },
+    close: () => raw.close(),
+  }
+})
