@@ -6,14 +6,15 @@ import type { Store } from './store.ts'
 import type { FollowedStore } from './stores/opensearch/opensearch.ts'
 import type { Sight } from './stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from './stores/spool/spool.ts'
+import { sqliteFileOf } from './url.ts'
 
 /** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
 const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = {
   memory: async (_rest, clock) =>
     (await import('./stores/memory/memory.ts')).memoryStore({ clock }),
   sqlite: async (rest, clock) => {
-    const path = rest.replace(/^\/\/(?=\/)/, '')
-    if (path === '')
+    const path = sqliteFileOf(`sqlite:${rest}`)
+    if (!path)
       throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, as in sqlite:redrive.db')
     return (await import('./stores/sqlite/sqlite.ts')).sqliteStore({ path, clock })
   },
@@ -99,8 +100,8 @@ export async function lookAtSpool(url: string): Promise<Sight & { path: string }
  * process runs in. User and password are no part of its name, so that they may change.
  */
 export function spoolPathOf(url: string): string {
-  const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/is.exec(url)?.[1]
-  if (file !== undefined) return `${file}-spool`
+  const file = sqliteFileOf(url)
+  if (file) return `${file}-spool`
   const place = url.replace(/:\/\/[^@/]*@/, '://')
   const name = createHash('sha256').update(place).digest('hex').slice(0, 12)
   return join('.redrive', `spool-${name}`)

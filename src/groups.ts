@@ -1,3 +1,4 @@
+import { RedriveError } from './errors.ts'
 import { states, type ErrorCategory, type State } from './letter/letter.ts'
 import type { LetterFilter, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
@@ -27,7 +28,9 @@ const maxGroups = 100
 /** Groups by size, largest first; the cursor is how many were passed. */
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
   const { limit = 20, cursor, ...filter } = query
-  const from = cursor === undefined ? 0 : Number.parseInt(cursor, 10) || 0
+  if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
+    throw new RedriveError('INVALID_INPUT', 'cursor is not one of groups')
+  const from = Number(cursor ?? 0)
   const size = Math.max(0, Math.min(Math.trunc(limit) || 0, maxGroups))
   const counts = [...(await store.tally('group', filter))].sort(
     (a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1),

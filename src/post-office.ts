@@ -4,7 +4,7 @@ import { RedriveError } from './errors.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
 import { openedByName } from './mailboxes/opened-by-name.ts'
 import { urlBeside } from './mailboxes/sqs/address.ts'
-import { unescaped } from './url.ts'
+import { sqliteFileOf, unescaped } from './url.ts'
 import { nearest } from './nearest.ts'
 
 export interface OpenMailboxOptions {
@@ -27,8 +27,8 @@ interface Given {
 const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
   memory: async (given) => (await import('./mailboxes/memory/memory.ts')).memoryMailbox(given),
   sqlite: async ({ url, ...given }) => {
-    const path = url.replace(/^sqlite:/i, '').replace(/^\/\/(?=\/)/, '')
-    if (path === '') throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
+    const path = sqliteFileOf(url)
+    if (!path) throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
     return (await import('./mailboxes/sqlite/sqlite.ts')).sqliteMailbox({ ...given, path })
   },
   postgres: async (given) =>

@@ -1,12 +1,26 @@
 import { describe, expect, it } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
 import { systemClock } from '../src/clock.ts'
-import { connect, needing } from '../src/connect.ts'
+import { connect, needing, spoolPathOf } from '../src/connect.ts'
 
 describe('connect', () => {
   it('gives the store of the scheme', async () => {
     expect((await connect('memory:', systemClock)).powers.kind).toBe('memory')
     expect((await connect('sqlite:x.db', systemClock)).powers.kind).toBe('sqlite')
+  })
+
+  it.each([
+    ['sqlite:/x.db', '/x.db-spool'],
+    ['sqlite:///x.db', '/x.db-spool'],
+    ['SQLITE:x.db', 'x.db-spool'],
+  ])('takes %s for a file, which is that of its spool too', (url, spool) => {
+    expect(spoolPathOf(url)).toBe(spool)
+  })
+
+  it('does not guess which file sqlite://x.db is', async () => {
+    await expect(connect('sqlite://x.db', systemClock)).rejects.toThrow(
+      'write sqlite:x.db for a file in this folder, or sqlite:/x.db for one at the root of the disk',
+    )
   })
 
   it.each(['', 'redrive.db', 'mysql://root:secret@host/db', 'sqlite:', '__proto__:x'])(

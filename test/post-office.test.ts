@@ -25,6 +25,7 @@ describe('openMailbox', () => {
 
   it.each([
     ['memory:', /needs a name.*memory:…#requests/],
+    ['sqlite://mail.db#requests', /write sqlite:mail\.db for a file in this folder/],
     ['sqlite:#requests', /needs a file, as in sqlite:mail\.db#requests/],
     ['rediss', /opened by a URL/],
     ['reddis://localhost#a', /begin with reddis: did you mean redis:\?/],

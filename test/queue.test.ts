@@ -318,6 +318,11 @@ describe('DeadLetterQueue.groups', () => {
     expect((await dlq.groups({ limit: 1, cursor: page.cursor! })).items[0]!.count).toBe(1)
   })
 
+  it.each(['', 'x', '-1', '1.5', '1x'])('refuses %j, which is no cursor', async (cursor) => {
+    const { dlq } = await aQueue()
+    await expect(dlq.groups({ cursor })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
   it.each([0, -1, NaN])('gives none for a limit of %s, and no next page', async (limit) => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a' }, refused())

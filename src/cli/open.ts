@@ -5,6 +5,7 @@ import { connect } from '../connect.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetterQueue } from '../queue.ts'
 import type { Store } from '../store.ts'
+import { sqliteFileOf } from '../url.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -57,7 +58,7 @@ async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | '
 
 /** The file of a store that is a file. */
 export function fileOf(url: string): string | undefined {
-  return /^sqlite:(?:\/\/(?=\/))?(.+)$/is.exec(url)?.[1]
+  return sqliteFileOf(url) || undefined
 }
 
 /** What a store is called from now on: its file by the whole path, or its URL without secrets. */
