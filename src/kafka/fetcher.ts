@@ -96,8 +96,10 @@ export class Fetcher {
   async bounds(places: readonly Place[]): Promise<{ first: number; next: number }[]> {
     const topics = [...new Set(places.map(({ topic }) => topic))]
     const isolationLevel = FetchIsolationLevels.READ_UNCOMMITTED
-    const first = await this.#consumer.listOffsets({ topics, timestamp: -2n })
-    const next = await this.#consumer.listOffsets({ topics, timestamp: -1n, isolationLevel })
+    const [first, next] = await Promise.all([
+      this.#consumer.listOffsets({ topics, timestamp: -2n }),
+      this.#consumer.listOffsets({ topics, timestamp: -1n, isolationLevel }),
+    ])
     return places.map(({ topic, partition }) => ({
       first: Number(first.get(topic)?.[partition] ?? 0),
       next: Number(next.get(topic)?.[partition] ?? 0),

@@ -40,7 +40,7 @@ export interface ErasureReport {
   id: string
   /** Dead records that were erased: Kafka forgets them when it compacts their topics. */
   records: number
-  /** Dead records that match and have no key, so that nothing can erase them but the end of their time. */
+  /** Dead records that match and have no key, or one of no length, so that nothing can erase them but the end of their time. */
   keyless: number
   letters: number
   /** Letters that match and are being run: erase again when they are done. */
@@ -110,7 +110,7 @@ async function eraseRecords(
           for (const { stream } of copies) noteLocation(locations, stream)
           const [{ record }] = copies
           const { key: dead } = record
-          if (!dead) {
+          if (!dead?.length) {
             report.keyless += 1
             continue
           }
@@ -123,7 +123,10 @@ async function eraseRecords(
             for (const copy of copies) outgoing.push(markOf(settings, copy.record, erasedNote))
         }
         if (outgoing.length === 0) continue
-        await new Replayed(cluster, fetcher, settings).create(partitions, settings.replicas)
+        await new Replayed({ cluster, fetcher, admin, place: settings }).create(
+          partitions,
+          settings.replicas,
+        )
         await transactor.carry(outgoing)
       }
   } finally {
@@ -156,7 +159,7 @@ async function matching(
     for await (const { records } of readAll(cluster, fetcher, places[partition]!, first, next))
       for (const record of records) {
         // Where a key leads changes with the number of partitions, and each has its own tombstones.
-        const name = `${partition}:${record.key?.toString('latin1') ?? `\n${record.offset}`}`
+        const name = `${partition}:${record.key?.toString('latin1') || `\n${record.offset}`}`
         const seen = glance(record.value)
         const stream = seen?.isStream ? readStream(seen.value) : undefined
         if (record.value.length === 0) found.delete(name)

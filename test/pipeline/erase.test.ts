@@ -105,6 +105,15 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(await erased({ key: { accountId: 'ada' } })).toMatchObject({ records: 0, letters: 0 })
     })
 
+    it('erases nothing by a key of no length: others may have none either', async () => {
+      const { dlq } = bench.settings
+      for (const dead of [of('ada', 1), of('bob', 2)])
+        await bench.put(dlq.topic, [{ ...putOf(dead, bench.settings, 0), key: '' }])
+      const report = await erased({ key: { accountId: 'ada' } })
+      expect(report).toMatchObject({ records: 0, keyless: 1 })
+      expect(await bench.read(dlq.topic)).toHaveLength(2)
+    })
+
     it('takes all copies of a record, also where its key led before the topic got more partitions', async () => {
       const [once, both] = [of('ada', 1), of('ada', 2)]
       await bench.dies([once, both])

@@ -4,6 +4,7 @@ import { systemClock } from '../../clock.ts'
 import { needing } from '../../connect.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
+import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
 import { nearest } from '../../nearest.ts'
 import type { Graphs } from '../../pipeline/graph/graph.ts'
 import type { ReplayReport } from '../../pipeline/replay/replay.ts'
@@ -139,15 +140,18 @@ function shareOf({ positions, ends }: ReplayReport): number {
 /** The end of it, in lines that fit. A replay that was done under its id already does no work, and counts what it did then. */
 export function summary(
   { name, dlq }: Pick<NodeSettings, 'name' | 'dlq'>,
-  { id, sent, quarantined, passed, left, done, dryRun }: ReplayReport,
+  { id, sent, quarantined, passed, left, ends, done, dryRun }: ReplayReport,
   width: number,
   worked = true,
 ): string[] {
-  const would = dryRun ? ' would be' : ''
-  const lines = [
-    `Node ${line(name)}, from ${line(dlq.topic)}`,
-    `${counted(sent, 'record')}${would} sent back.`,
-  ]
+  const would = dryRun && worked ? ' would be' : ''
+  const lines = [`Node ${line(name)}, from ${line(dlq.topic)}`]
+  if (ends.length === 0) {
+    lines.push('There is no such topic, so there is nothing to replay: nothing has died here.')
+    lines.push('If something has, look at its topic in dlq_config, and at the Kafka (--kafka).')
+    return lines.map((text) => cut(text, width))
+  }
+  lines.push(`${counted(sent, 'record')}${would} sent back.`)
   if (quarantined > 0)
     lines.push(
       `${counted(quarantined, 'record')}${would} quarantined: replayed ${dlq.maxReprocessCount} times already.`,
@@ -197,7 +201,8 @@ export interface StatusRow {
   name: string
   /** Null: nobody knows, and `problem` says why. */
   depth: number | null
-  oldestMs: number | null
+  /** When the oldest of them died. */
+  oldestAt: Timestamp | null
   quarantined: number | null
   problem?: string
 }
@@ -224,10 +229,11 @@ export function rowOf(
 /** Without a topic there was never one. */
 function depthIn(
   found: NodeStanding | undefined,
-): Pick<StatusRow, 'depth' | 'oldestMs' | 'problem'> {
-  if (!found) return { depth: 0, oldestMs: null }
-  if ('error' in found) return { depth: null, oldestMs: null, problem: found.error.message }
-  return { depth: found.depth, oldestMs: found.oldestMs ?? null }
+): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
+  if (!found) return { depth: 0, oldestAt: null }
+  if ('error' in found) return { depth: null, oldestAt: null, problem: found.error.message }
+  const { depth, oldestMs } = found
+  return { depth, oldestAt: oldestMs === undefined ? null : toTimestamp(oldestMs) }
 }
 
 export function standings(rows: readonly StatusRow[], nowMs: number, width: number): string[] {
@@ -238,7 +244,7 @@ export function standings(rows: readonly StatusRow[], nowMs: number, width: numb
       { title: 'DEAD', cell: ({ depth }) => count(depth), right: true },
       {
         title: 'OLDEST',
-        cell: ({ oldestMs }) => (oldestMs === null ? '-' : span(nowMs - oldestMs)),
+        cell: ({ oldestAt }) => (oldestAt === null ? '-' : span(nowMs - toMs(oldestAt))),
         right: true,
       },
       { title: 'QUARANTINED', cell: ({ quarantined }) => count(quarantined), right: true },
@@ -289,6 +295,7 @@ function nodeNamed({ nodes }: Graphs, wanted: string): NodeSettings {
     wanted,
     nodes.flatMap(({ node, name }) => [node, name]),
   )
-  const hint = near ? `did you mean ${near}?` : `there are ${counted(nodes.length, 'node')}`
+  const all = nodes.map(({ node, name }) => (node === name ? node : `${node} (${name})`))
+  const hint = near ? `did you mean ${near}?` : `there are ${all.join(', ')}`
   throw new RedriveError('INVALID_INPUT', `there is no node ${JSON.stringify(wanted)}: ${hint}`)
 }

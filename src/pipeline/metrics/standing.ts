@@ -74,11 +74,10 @@ export class Standing {
   constructor(options: StandingOptions) {
     this.#options = options
     const { cluster, nodes } = options
-    this.#admin = cluster.admin()
-    const fetcher = readerOf(cluster)
-    this.#fetcher = fetcher
+    const admin = (this.#admin = cluster.admin())
+    const fetcher = (this.#fetcher = readerOf(cluster))
     this.#known = nodes.map((node) => {
-      const replayed = new Replayed(cluster, fetcher, node)
+      const replayed = new Replayed({ cluster, fetcher, admin, place: node })
       return { node, replayed, parts: [], askedMs: -Infinity }
     })
   }
@@ -176,7 +175,7 @@ function dropReplayed(part: Part, isReplayed: (offset: number) => boolean): void
 /** Of several records with one key the first counts, as it does for replays. One without a value erases it. */
 function take(part: Part, record: Stored, isReplayed: (offset: number) => boolean): void {
   const { value, offset, timestampMs } = record
-  const key = record.key?.toString('latin1') ?? `\n${offset}`
+  const key = record.key?.toString('latin1') || `\n${offset}`
   if (value.length === 0 || isReplayed(offset)) finish(part, key)
   else if (!part.dead.has(key) && !part.done.has(key))
     part.dead.set(key, { offset, atMs: timestampMs })

@@ -1,6 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
+import { readAll } from '../../kafka/read-all.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { partitionsOf } from '../../kafka/topics.ts'
 import { Transactor } from '../../kafka/transactor.ts'
@@ -24,6 +25,7 @@ export type ReplayHandler = Handler & { close(): Promise<void> }
 
 /** Where the dead record of a letter lies. */
 type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
+type Bounds = Awaited<ReturnType<Fetcher['bounds']>>[number]
 
 /**
  * Runs letters of a node by sending their records back to where they came from, edited if they were edited. Resolved means that the broker
@@ -32,8 +34,8 @@ type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
  */
 export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
   const fetcher = readerOf(cluster)
-  const replayed = new Replayed(cluster, fetcher, settings)
   const admin = cluster.admin()
+  const replayed = new Replayed({ cluster, fetcher, admin, place: settings })
   // Others replay at the same time; nobody is taken over.
   const transactor = new Transactor(cluster, `redrive.letters.${cluster.clock.id()}`)
   let opening: Promise<void> | undefined
@@ -47,6 +49,30 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
       throw error
     })
     return opening
+  }
+
+  /**
+   * Of what lies there several times compaction leaves the last copy, and a replay sends that one. It is looked for only behind an offset
+   * that the topic still has: what retention took was taken with its copies, and to read a whole topic for each old letter takes too long.
+   */
+  const wentAsCopy = async (
+    letter: DeadLetter,
+    lying: Lying,
+    { first, next }: Bounds,
+    last: number,
+  ): Promise<boolean> => {
+    const { partition, offset } = lying
+    if (offset < first) return false
+    const end = Math.min(last + 1, next)
+    for await (const { records } of readAll(cluster, fetcher, lying, offset + 1, end))
+      for (const record of records)
+        if (
+          keyOf(record) === deadKeyOf(letter) &&
+          replayed.has(partition, record.offset) &&
+          !replayed.isQuarantined(partition, record.offset)
+        )
+          return true
+    return false
   }
 
   const handler: Handler = async ({ letter, signal }) => {
@@ -68,6 +94,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     if (record && isQueued && last >= bounds!.next) throw ofAnother(replayed.topic, lying.topic)
     const isQuarantined = isQueued && replayed.isQuarantined(lying.partition, lying.offset)
     if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return
+    if (isQueued && !record && bounds && (await wentAsCopy(letter, lying, bounds, last))) return
     const found = (record && glance(record.value)) ?? glanceOf(letter)
     found.headers = headersOf(letter, found.headers)
     if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
@@ -122,7 +149,7 @@ async function recordAt(
   cluster: Cluster,
   fetcher: Fetcher,
   { topic, partition, offset }: Lying,
-  { first, next }: { first: number; next: number },
+  { first, next }: Bounds,
 ): Promise<Stored | undefined> {
   if (offset < first || offset >= next) return undefined
   const { records } = await cluster.call(() => fetcher.read({ topic, partition }, offset))

@@ -1,3 +1,4 @@
+import type { Admin } from '@platformatic/kafka'
 import { createHash } from 'node:crypto'
 import { pipelineLetterId } from '../../capture/pipeline.ts'
 import { nextTurn, sleep } from '../../clock.ts'
@@ -28,7 +29,7 @@ export interface ReplayOptions {
   limit?: number
   /** So many a second, and no more. */
   rate?: number
-  /** Counts, and does nothing. */
+  /** Does nothing, and counts what it would: a replay that was stopped, or is done, with what it did before. */
   dryRun?: boolean
   /** Instead of the topics that the records came from. */
   target?: string
@@ -41,7 +42,10 @@ export interface ReplayOptions {
   signal?: AbortSignal
 }
 
-/** What a replay did. `done` is false when it was stopped: started again, it goes on. */
+/**
+ * What a replay did, or what it would report if it were no dry run. `done` is false when it was stopped: started again, it goes on. Without
+ * any `ends` there is no DLQ topic, and nothing to do.
+ */
 export type ReplayReport = Readonly<ReplayProgress> & { readonly dryRun: boolean }
 
 /**
@@ -70,6 +74,7 @@ const none: readonly number[] = []
 class Replay {
   readonly #options: ReplayOptions
   readonly #fetcher: Fetcher
+  readonly #admin: Admin
   readonly #replayed: Replayed
   readonly #transactor: Transactor
   readonly #targets: Targets
@@ -89,9 +94,11 @@ class Replay {
     if (Number.isNaN(filter.sinceMs) || Number.isNaN(filter.untilMs))
       throw invalid('sinceMs and untilMs are moments in milliseconds since 1970, and not NaN')
     this.#options = options
-    this.#fetcher = readerOf(cluster)
-    this.#targets = new Targets(cluster, settings, options.dryRun ?? false)
-    this.#replayed = new Replayed(cluster, this.#fetcher, settings)
+    const fetcher = (this.#fetcher = readerOf(cluster))
+    const admin = (this.#admin = cluster.admin())
+    const { dryRun = false } = options
+    this.#targets = new Targets({ cluster, settings, admin, dryRun })
+    this.#replayed = new Replayed({ cluster, fetcher, admin, place: settings, withLetters: true })
     this.#transactor = new Transactor(cluster, replaysTopicOf(settings))
     this.#progress = {
       id: options.id ?? idOf(options),
@@ -109,11 +116,13 @@ class Replay {
 
   async run(): Promise<ReplayReport> {
     const { settings, target, id, signal } = this.#options
-    const partitions = await this.#targets.look(settings.dlq.topic)
-    if (partitions === 0)
-      throw new RedriveError('INVALID_INPUT', `there is no topic ${settings.dlq.topic}`)
     if (target !== undefined && (await this.#targets.look(target)) === 0)
       throw new RedriveError('INVALID_INPUT', `there is no topic ${target} to replay to`)
+    const partitions = await this.#targets.look(settings.dlq.topic)
+    if (partitions === 0) {
+      this.#progress.done = true
+      return this.#report()
+    }
     await this.#begin(partitions)
     if (this.#progress.done && id !== undefined) return this.#report()
     await this.#replayAll()
@@ -126,7 +135,11 @@ class Replay {
 
   async close(): Promise<void> {
     await this.#carrying.catch(() => {})
-    await Promise.all([this.#transactor.close(), this.#fetcher.close(), this.#targets.close()])
+    await Promise.all([
+      this.#transactor.close(),
+      this.#fetcher.close(),
+      this.#admin.close().catch(() => {}),
+    ])
   }
 
   /** From now on, nobody else replays this node. Goes on with the replay of our id, or starts it. */
@@ -147,7 +160,7 @@ class Replay {
       open.some((end, partition) => end > (bounds[partition]?.next ?? 0))
     )
       throw ofAnother(this.#replayed.topic, topic)
-    if (before && !dryRun && (!before.done || id !== undefined)) this.#progress = before
+    if (before && (!before.done || id !== undefined)) this.#progress = before
     else {
       this.#progress.positions = bounds.map(({ first }) => first)
       this.#progress.ends = bounds.map(({ next }) => next)
@@ -315,7 +328,8 @@ class Replay {
       const added = this.#note(steps)
       try {
         const written = this.#replayed.written(progress)
-        const all = [...outgoing, ...written, ...this.#marksOf(steps)]
+        // Marks go first: whoever wants to send one of these as a letter sees that there are some, and waits for how this ends.
+        const all = [...written, ...this.#marksOf(steps), ...outgoing]
         await this.#transactor.carry(all, undefined, signal)
       } catch (error) {
         if (!hasCode(error, 'TOO_LARGE') || outgoing.length === 0) throw error

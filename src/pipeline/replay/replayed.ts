@@ -1,3 +1,4 @@
+import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { Commits } from '../../kafka/commits.ts'
@@ -40,6 +41,16 @@ export const erasedNote = 'erased'
 /** It was sent as the letter with the id that stands behind this. Copies of it have the same letter, wherever they lie. */
 export const letterNote = 'letter '
 
+export interface ReplayedOptions {
+  cluster: Cluster
+  /** Both stay open, and are closed by whoever made them. */
+  fetcher: Fetcher
+  admin: Admin
+  place: Pick<NodePlace, 'cluster' | 'node'>
+  /** They take a hundred bytes each, and only a replay asks for them: whoever lives for longer does without. */
+  withLetters?: boolean
+}
+
 /**
  * Which dead records of a node were replayed: one bit for each offset of its DLQ topic, in a topic of its own that is compacted. Partition
  * n of it knows about partition n of the DLQ topic; what stands there about replays as a whole is in partition 0. Those that were
@@ -49,11 +60,13 @@ export class Replayed {
   readonly topic: string
   readonly #cluster: Cluster
   readonly #fetcher: Fetcher
+  readonly #admin: Admin
   readonly #chunks = new Map<string, Buffer>()
   readonly #changed = new Set<string>()
   readonly #quarantined = new Set<string>()
   readonly #erased = new Set<string>()
   readonly #letters = new Set<string>()
+  readonly #withLetters: boolean
   readonly #replays = new Map<string, ReplayProgress>()
   /** Marks count in their order, so one reads at a time. */
   readonly #catching = new Commits<never>(() => this.#catchUp())
@@ -61,23 +74,20 @@ export class Replayed {
   #isThere = false
   #lastKey = { partition: -1, number: -1, key: '' }
 
-  constructor(cluster: Cluster, fetcher: Fetcher, place: Pick<NodePlace, 'cluster' | 'node'>) {
+  constructor({ cluster, fetcher, admin, place, withLetters = false }: ReplayedOptions) {
     this.topic = replaysTopicOf(place)
     this.#cluster = cluster
     this.#fetcher = fetcher
+    this.#admin = admin
+    this.#withLetters = withLetters
   }
 
   /** Creates its topic unless it is there. */
   async create(partitions: number, replicas: number): Promise<void> {
     const { topic } = this
-    const admin = this.#cluster.admin()
-    try {
-      const configs = { 'cleanup.policy': 'compact' }
-      await createTopic(this.#cluster, admin, { topic, partitions, replicas, configs })
-      await partitionsOf(this.#cluster, admin, topic)
-    } finally {
-      await admin.close().catch(() => {})
-    }
+    const configs = { 'cleanup.policy': 'compact' }
+    await createTopic(this.#cluster, this.#admin, { topic, partitions, replicas, configs })
+    await partitionsOf(this.#cluster, this.#admin, topic)
   }
 
   /** Reads what is new. Without its topic, nothing was replayed yet. */
@@ -133,7 +143,7 @@ export class Replayed {
     return this.#erased.has(`${partition}:${offset}`)
   }
 
-  /** The letters whose records were sent back. */
+  /** The letters whose records were sent back; none unless it was made with letters. */
   get letters(): ReadonlySet<string> {
     return this.#letters
   }
@@ -183,14 +193,8 @@ export class Replayed {
   }
 
   async #partitions(): Promise<number> {
-    const admin = this.#cluster.admin()
-    try {
-      const there = await this.#cluster.call(() => admin.listTopics())
-      if (!there.includes(this.topic)) return 0
-      return await partitionsOf(this.#cluster, admin, this.topic)
-    } finally {
-      await admin.close().catch(() => {})
-    }
+    const there = await this.#cluster.call(() => this.#admin.listTopics())
+    return there.includes(this.topic) ? partitionsOf(this.#cluster, this.#admin, this.topic) : 0
   }
 
   #clear(): void {
@@ -233,7 +237,8 @@ export class Replayed {
 
   #note(at: string, note: string): void {
     if (note === erasedNote) this.#erased.add(at)
-    if (note.startsWith(letterNote)) this.#letters.add(note.slice(letterNote.length))
+    if (this.#withLetters && note.startsWith(letterNote))
+      this.#letters.add(note.slice(letterNote.length))
     if (note === quarantinedNote) this.#quarantined.add(at)
     else this.#quarantined.delete(at)
   }

@@ -51,7 +51,8 @@ export async function survey(
         bytes += value.length
         from = offset + 1
       }
-      if (!key) continue
+      // One of no length is none, as it is for letters.
+      if (!key?.length) continue
       const first = keys.add(key, offset)
       if (first === undefined) continue
       doubles.add(offset)

@@ -3,6 +3,13 @@ import type { Cluster } from '../../kafka/cluster.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import { createTopics } from '../graph/topic-setup.ts'
 
+interface TargetsOptions {
+  cluster: Cluster
+  settings: NodeSettings
+  admin: Admin
+  dryRun: boolean
+}
+
 /** The topics that records go to, and how many partitions they have. 0: it is not there. */
 export class Targets {
   readonly #cluster: Cluster
@@ -11,11 +18,11 @@ export class Targets {
   readonly #admin: Admin
   readonly #partitions = new Map<string, number>()
 
-  constructor(cluster: Cluster, settings: NodeSettings, dryRun: boolean) {
+  constructor({ cluster, settings, admin, dryRun }: TargetsOptions) {
     this.#cluster = cluster
     this.#settings = settings
+    this.#admin = admin
     this.#dryRun = dryRun
-    this.#admin = cluster.admin()
   }
 
   knows(topic: string): boolean {
@@ -40,10 +47,6 @@ export class Targets {
     if (!this.#dryRun && (await this.look(dlq.quarantineTopic)) === 0)
       await createTopics(this.#cluster, [this.#settings])
     this.#know(dlq.quarantineTopic, partitions)
-  }
-
-  async close(): Promise<void> {
-    await this.#admin.close().catch(() => {})
   }
 
   #know(topic: string, partitions: number): number {

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { rowOf, standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
 import { RedriveError } from '../../../src/errors.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/replay.ts'
 import { deadBench, type DeadBench } from '../../pipeline/dead-records.ts'
 import { backend } from '../../servers/servers.ts'
@@ -106,6 +107,7 @@ graphs:
       return err
     }
     expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
+    expect(await wrong('replay', 'something-else')).toContain(': there are node-1 (parser)')
     expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
     expect(await wrong('replay', 'parser', '--limit', 'many')).toContain('limit is a number')
     expect(await wrong('replay', 'parser', '--id', '')).toContain('--id is empty')
@@ -148,6 +150,7 @@ describe('what is printed', () => {
     const error = new RedriveError('STORE_UNAVAILABLE', 'not authorized')
     const row = rowOf(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
     expect(row).toMatchObject({ depth: 2, quarantined: null, problem: 'not authorized' })
+    expect(row.oldestAt).toBe('1970-01-01T00:00:00.000Z')
     expect(standings([row], 0, 80).at(-1)).toBe('parser: not authorized')
   })
 
@@ -157,11 +160,15 @@ describe('what is printed', () => {
       node: 'n',
       name: 'a node with a name that is longer than any line of a terminal could ever be, really',
       depth: null,
-      oldestMs: null,
+      oldestAt: null,
       quarantined: 0,
       problem: 'the cluster failed',
     }
-    const lines = standings([row, { ...row, depth: 12_000, oldestMs: 0 }], 3_600_000, 80)
+    const lines = standings(
+      [row, { ...row, depth: 12_000, oldestAt: toTimestamp(0) }],
+      3_600_000,
+      80,
+    )
     expect(lines.filter(({ length }) => length > 80)).toEqual([])
     expect(lines.join('\n')).toMatch(/\?.*-.*0\n.*12,000.*1 h/)
   })

@@ -141,6 +141,11 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     expect(await open().ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
   })
 
+  it('counts each of those whose key has no length', async () => {
+    await write(key(''), key(''), key('a'))
+    await expect.poll(() => open().ask()).toMatchObject([{ depth: 3 }])
+  })
+
   it('counts a record that was written twice once, and one that was erased no more', async () => {
     const standing = open()
     await write(key('a'), key('b'), key('a'))

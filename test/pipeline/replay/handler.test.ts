@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Door } from '../../../src/capture/capture.ts'
+import type { Captured, Door } from '../../../src/capture/capture.ts'
 import { pipelineCapture } from '../../../src/capture/pipeline.ts'
 import { systemClock, type Clock } from '../../../src/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
 import { Cluster } from '../../../src/kafka/cluster.ts'
+import type { Stored } from '../../../src/kafka/record.ts'
 import { unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import { replayNode } from '../../../src/pipeline/replay/replay.ts'
@@ -14,6 +15,7 @@ import { readStream } from '../../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aDoor } from '../../capture/a-door.ts'
+import { asks, lossyWay } from '../../kafka/lossy.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, putOf, type Dead, type DeadBench } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
@@ -46,8 +48,22 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
   const letterOf = async (dead: Dead): Promise<DeadLetter> => {
     await bench.dies([dead])
     const record = (await bench.read(bench.settings.dlq.topic)).at(-1)!
-    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
-    return door.capture(pipelineCapture(deadStreamOf(record, found)))
+    return door.capture(captureOf(record))
+  }
+
+  const captureOf = (record: Stored): Captured =>
+    pipelineCapture(
+      deadStreamOf(record, { cluster: bench.name, node: 'node-1', isQuarantine: false }),
+    )
+
+  /** As compaction leaves it: the offset is there, and nothing lies at it. Here that is what never was committed. */
+  const compactedAway = async (partition: number): Promise<void> => {
+    const producer = bench.cluster.producer({ transactionalId: `${bench.name}.gone` })
+    const transaction = await producer.beginTransaction()
+    const message = { topic: bench.settings.dlq.topic, partition, value: Buffer.from('gone') }
+    await transaction.send({ messages: [message], acks: -1 })
+    await transaction.abort()
+    await producer.close()
   }
 
   const run = async (id: string): Promise<DeadLetter> => {
@@ -84,6 +100,44 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings, again: true })).toMatchObject({ sent: 1 })
   })
 
+  it('sends nothing whose last copy a replay has sent, when compaction has taken the one of the letter', async () => {
+    const dead = { id: 'twice', offset: 1 }
+    await compactedAway(0)
+    await bench.dies([{ id: 'other', offset: 2 }, dead])
+    const [, copy] = await bench.read(bench.settings.dlq.topic)
+    const { id } = await door.capture(captureOf({ ...copy!, offset: 0 }))
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 2 })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect(await inputs()).toHaveLength(2)
+  })
+
+  it('sends what compaction has taken, when no replay has sent a copy of it', async () => {
+    const dead = { id: 'twice', offset: 1 }
+    await compactedAway(0)
+    await bench.dies([{ id: 'other', offset: 2 }, dead])
+    const [, copy] = await bench.read(bench.settings.dlq.topic)
+    const { id } = await door.capture(captureOf({ ...copy!, offset: 0 }))
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings, limit: 1 })).toMatchObject({ sent: 1 })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    expect(await inputs()).toHaveLength(2)
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 2 })
+  })
+
+  it('sends headers of any length, with a letter and with a replay', async () => {
+    const headers = { long: 'x'.repeat(100_000), broken: 'one\ntwo' }
+    const { id } = await letterOf({ id: 'a', offset: 1, headers })
+    expect(await run(id)).toMatchObject({ state: 'resolved' })
+    await bench.dies([{ id: 'b', offset: 2, headers }])
+    const { cluster, settings } = bench
+    expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 1, passed: 1 })
+    const sent = (await inputs()).map((record) =>
+      Object.fromEntries(withoutLineage(record.headers).map((pair) => pair.map(String))),
+    )
+    expect(sent).toEqual([headers, headers])
+  })
+
   it('sends it once, also while a replay runs that has read another copy of it', async () => {
     const dead = { id: 'twice', offset: 1 }
     const { id } = await letterOf(dead)
@@ -103,6 +157,38 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await running).toMatchObject({ state: 'resolved' })
     expect(replayed).toMatchObject({ sent: 1, passed: 1 })
     expect(await inputs()).toHaveLength(2)
+  })
+
+  it('sends nothing that a replay is about to send, and waits for how that ends', async () => {
+    const large = 'x'.repeat(900_000)
+    // So large that they go one after the other, and the record of the letter goes last.
+    for (const offset of [1, 2])
+      await bench.dies([{ id: `s${offset}`, offset, value: streamOf(`s${offset}`, large) }])
+    const { id } = await letterOf({ id: 'mine', offset: 3, value: streamOf('mine', large) })
+    const waits = Promise.withResolvers<void>()
+    const timer: Clock['timer'] = (ms, fire) => {
+      if (ms === 50) waits.resolve()
+      return systemClock.timer(ms, fire)
+    }
+    const about = { url, clock: systemClock, timeoutMs: 10_000, clientId: bench.name }
+    const { settings } = bench
+    await handler.close()
+    handler = replayHandler({
+      cluster: new Cluster({ ...about, clock: { ...systemClock, timer } }),
+      settings,
+    })
+    dlq.handle('node-1', handler)
+    const way = await lossyWay(url)
+    way.hold(asks.produce)
+    const replaying = replayNode({ cluster: new Cluster({ ...about, url: way.url }), settings })
+    await expect.poll(() => way.held(asks.produce)).toBe(1)
+    const running = run(id)
+    await Promise.race([running, waits.promise])
+    way.release(asks.produce)
+    expect(await replaying).toMatchObject({ sent: 3 })
+    expect(await running).toMatchObject({ state: 'resolved' })
+    way.close()
+    expect(await inputs()).toHaveLength(3)
   })
 
   it('resolves a letter whose record was replayed with its topic', async () => {
@@ -159,8 +245,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     const [record] = await bench.read(bench.settings.dlq.topic)
     const put = putOf({ id: 'mine', offset: 1 }, bench.settings, 0)
     const before = { ...record!, key: Buffer.from(put.key!), value: put.value }
-    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
-    const { id } = await door.capture(pipelineCapture(deadStreamOf(before, found)))
+    const { id } = await door.capture(captureOf(before))
     expect(await run(id)).toMatchObject({ state: 'resolved' })
     expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('mine')])
     const { cluster, settings } = bench
@@ -205,8 +290,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     const { settings } = bench
     await bench.put(settings.dlq.topic, [{ value: Buffer.from('no envelope'), partition: 0 }])
     const [record] = await bench.read(settings.dlq.topic)
-    const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
-    const { id } = await door.capture(pipelineCapture(deadStreamOf(record!, found)))
+    const { id } = await door.capture(captureOf(record!))
     expect((await run(id)).failure.message).toContain('no payload')
     expect(await bench.read(settings.dlq.topic)).toHaveLength(1)
     await dlq.edit(id, { payload: streamOf('a'), by: 'ann', reason: 'mended' })

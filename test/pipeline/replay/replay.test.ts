@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../../../src/clock.ts'
 import { Cluster } from '../../../src/kafka/cluster.ts'
@@ -12,6 +14,7 @@ import {
 } from '../../../src/pipeline/replay/replay.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
+import { aFolder, redrive, type Ran } from '../../cli/run-cli.ts'
 import { asks, lossyWay } from '../../kafka/lossy.ts'
 import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
@@ -21,6 +24,7 @@ import { streamOf } from '../pipeline-bench.ts'
 const { url, missing } = backend('kafka')
 
 describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
+  const folder = aFolder()
   let bench: DeadBench
 
   beforeEach(async () => {
@@ -113,6 +117,53 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await replay({ dryRun: true })).toMatchObject(counts)
     expect(await inputs()).toEqual([])
     expect(await bench.read(bench.settings.dlq.quarantineTopic)).toEqual([])
+  })
+
+  it('counts in a dry run what it would count, also under an id that is done or was stopped', async () => {
+    await bench.dies(many(3))
+    const done = await replay({ id: 'done' })
+    const stop = new AbortController()
+    await bench.dies([
+      { id: 'later', offset: 8 },
+      { id: 'last', offset: 9 },
+    ])
+    const stopped = await replay({
+      id: 'stopped',
+      rate: 4,
+      onProgress: () => stop.abort(),
+      signal: stop.signal,
+    })
+    expect(stopped).toMatchObject({ sent: 1, passed: 3, done: false })
+    await bench.dies([{ id: 'behind', offset: 10 }])
+    expect(await replay({ id: 'done', dryRun: true })).toEqual({ ...done, dryRun: true })
+    const dry = await replay({ id: 'stopped', dryRun: true })
+    const real = await replay({ id: 'stopped' })
+    expect(real).toMatchObject({ sent: 2, passed: 3, done: true })
+    expect(dry).toEqual({ ...real, dryRun: true })
+  })
+
+  it('has nothing to do for a node without a DLQ topic, and makes none', async () => {
+    const topic = `${bench.name}.never`
+    const settings = { ...bench.settings, dlq: { ...bench.settings.dlq, topic } }
+    const nothing = { sent: 0, quarantined: 0, passed: 0, left: 0, ends: [], done: true }
+    expect(await replay({ settings })).toMatchObject(nothing)
+    expect(await bench.admin.listTopics()).not.toContain(topic)
+    const wrong = replay({ settings, target: 'no-such-topic' })
+    await expect(wrong).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('says at the command line that there is nothing, and what to look at', async () => {
+    const config = join(folder, 'graph.yaml')
+    const node = `{ node_id: n1, module: { function: f }, dlq_config: { topic: ${bench.name}.never } }`
+    const graphs = `[{ graph_id: g, nodes: [${node}] }]`
+    writeFileSync(config, `cluster_id: c\nkafka: kafka://${url}\ngraphs: ${graphs}\n`)
+    const run = (...args: string[]): Promise<Ran> =>
+      redrive(['pipeline', 'replay', 'n1', '--config', config, ...args])
+    const { out, err, exit } = await run()
+    expect([exit, err]).toEqual([0, ''])
+    expect(out).toContain(`from ${bench.name}.never\nThere is no such topic, so there is nothing`)
+    expect(out).toContain('dlq_config')
+    expect(JSON.parse((await run('--json')).out)).toMatchObject({ sent: 0, ends: [], done: true })
   })
 
   it('quarantines what was replayed as often as it may be', async () => {

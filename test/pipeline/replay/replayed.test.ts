@@ -6,6 +6,7 @@ import {
   markOf,
   quarantinedNote,
   Replayed,
+  type ReplayedOptions,
   type ReplayProgress,
 } from '../../../src/pipeline/replay/replayed.ts'
 import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
@@ -48,7 +49,11 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
   })
 
   const place = (): { cluster: string; node: string } => ({ cluster: bench.name, node: 'n1' })
-  const made = (): Replayed => new Replayed(bench.cluster, fetcher, place())
+  const options = (): ReplayedOptions => {
+    const { cluster, admin } = bench
+    return { cluster, fetcher, admin, place: place() }
+  }
+  const made = (): Replayed => new Replayed(options())
   const send = async (outgoing: readonly Outgoing[]): Promise<void> => {
     const messages = outgoing.map(({ topic, partition = 0, written: { key, value } }) => ({
       topic,
@@ -94,6 +99,16 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect(offsets.filter((offset) => replayed.has(0, offset))).toEqual([1, 2, 3])
     expect(offsets.filter((offset) => replayed.isQuarantined(0, offset))).toEqual([1])
     expect(offsets.filter((offset) => replayed.isErased(0, offset))).toEqual([3])
+  })
+
+  it('keeps letters in mind only for those who ask for them: others live for long', async () => {
+    const others = made()
+    await others.create(1, 1)
+    await send([markOf(place(), { partition: 0, offset: 1 }, 'letter l1')])
+    const asking = new Replayed({ ...options(), withLetters: true })
+    for (const one of [others, asking]) await one.catchUp()
+    expect([others.has(0, 1), asking.has(0, 1)]).toEqual([true, true])
+    expect([others.letters.size, [...asking.letters]]).toEqual([0, ['l1']])
   })
 
   it('is read by one at a time, so that what a later mark says counts for all who ask', async () => {
