@@ -58,8 +58,15 @@ export class ObserverHub {
   }
 
   emit(event: RedriveEvent): void {
-    for (const listener of this.#all) this.#tell(listener, event)
-    for (const listener of this.#byType.get(event.type) ?? []) this.#tell(listener, event)
+    this.#tellAll(this.#all, event)
+    const own = this.#byType.get(event.type)
+    if (own) this.#tellAll(own, event)
+  }
+
+  /** Those who are there now: one that leaves and comes back while it hears would hear the same without end. */
+  #tellAll(listeners: ReadonlySet<Observer>, event: RedriveEvent): void {
+    const present = [...listeners]
+    for (const listener of present) if (listeners.has(listener)) this.#tell(listener, event)
   }
 
   #listenersOf(type: EventType): Set<Observer> {

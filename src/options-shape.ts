@@ -80,15 +80,20 @@ const budget = z.strictObject({
     .describe('Runs that may come at once after a quiet time. What a second brings, unless said.'),
 })
 
-const concurrency = z.strictObject({
-  max: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .optional()
-    .describe('Never more than this. No limit unless said.'),
-  min: z.int().min(1).max(10_000).optional().describe('Never fewer than this. 1 unless said.'),
-})
+const concurrency = z
+  .strictObject({
+    max: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe('Never more than this. No limit unless said.'),
+    min: z.int().min(1).max(10_000).optional().describe('Never fewer than this. 1 unless said.'),
+  })
+  .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
+    path: ['min'],
+    error: 'must not be above max',
+  })
 
 /** What holds letters back. */
 const brakesShape = {

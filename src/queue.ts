@@ -194,6 +194,9 @@ export class DeadLetterQueue {
     fn: (input: A, run?: Run<A>) => Promise<R>,
     options: GuardSettings<A> = {},
   ): (input: A) => Promise<R | undefined> {
+    // Around it stands a function of ours, which would pass for a handler.
+    if (typeof fn !== 'function')
+      throw new RedriveError('INVALID_INPUT', `the handler of ${queue} must be a function`)
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
     return guarded(async (input: A) => fn(input), {

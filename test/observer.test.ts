@@ -17,6 +17,31 @@ describe('ObserverHub', () => {
     expect(heard).toEqual(['all', 'one', 'all'])
   })
 
+  it('tells a listener that leaves and comes back meanwhile only once', () => {
+    const hub = new ObserverHub()
+    let heard = 0
+    const again = (): void => {
+      heard += 1
+      leave()
+      // Without an end of its own, the test could not fail.
+      if (heard < 5) leave = hub.on('evicted', again)
+    }
+    let leave = hub.on('evicted', again)
+    hub.emit(evicted)
+    expect(heard).toBe(1)
+    hub.emit(evicted)
+    expect(heard).toBe(2)
+  })
+
+  it('does not tell a listener that another one has taken away', () => {
+    const hub = new ObserverHub()
+    const heard: string[] = []
+    hub.on('*', () => leave())
+    const leave = hub.on('*', () => heard.push('taken away'))
+    hub.emit(evicted)
+    expect(heard).toEqual([])
+  })
+
   it('goes on to the other listeners when one throws, and tells of the trouble', () => {
     const hub = new ObserverHub()
     const heard: string[] = []

@@ -5,6 +5,16 @@ import { decodePayload } from '../src/letter/payload.ts'
 import { DeadLetterQueue } from '../src/queue.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
+describe('DeadLetterQueue.open', () => {
+  // As from an environment variable that nobody has set.
+  it.each([undefined, null, 7, {}])('refuses %j and says what to give', async (store) => {
+    await expect(DeadLetterQueue.open(store as never)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('sqlite:redrive.db') as string,
+    })
+  })
+})
+
 describe('DeadLetterQueue.enqueue', () => {
   it('keeps a failure as a pending letter that waits one minute for its first retry', async () => {
     const { dlq, clock } = await aQueue()
@@ -208,6 +218,13 @@ describe('DeadLetterQueue.guard', () => {
     await dlq.close()
   })
 
+  it('refuses what is no function when it is given, not when it is called', async () => {
+    const { dlq } = await aQueue()
+    expect(() => dlq.guard('charge', undefined as never)).toThrow(
+      'the handler of charge must be a function',
+    )
+  })
+
   it('passes results through and makes no letter when nothing fails', async () => {
     const { dlq } = await aQueue()
     const double = dlq.guard('double', async (n: number) => n * 2)
@@ -387,6 +404,73 @@ describe('DeadLetterQueue.start and stop', () => {
     expect(signal?.aborted).toBe(true)
     expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 0, epoch: 1 })
     expect(heard('released')).toHaveLength(1)
+  })
+
+  it('leaves the slot to a handler that goes on after its letter was given back', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
+    const works: (() => void)[] = []
+    dlq.handle('a', () => new Promise<void>((resolve) => works.push(resolve)))
+    dlq.start()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(10)
+    const stopped = dlq.stop({ drainMs: 0 })
+    await clock.advance(10)
+    await stopped
+    dlq.start()
+    await clock.advance(10_000)
+    expect(works).toHaveLength(1)
+    const { problems } = await dlq.health()
+    expect(problems).toEqual([expect.stringContaining('1 of 1 slots (maxConcurrent) are kept')])
+    works[0]!()
+    await clock.advance(10)
+    expect(works).toHaveLength(2)
+    expect((await dlq.health()).problems).toEqual([])
+    works[1]!()
+    await clock.advance(10)
+    expect(heard('resolved')).toHaveLength(1)
+  })
+
+  it('counts both runs of a letter that was given back within the limit of its queue', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate(), concurrency: { max: 2 } })
+    let running = 0
+    dlq.handle('a', () => {
+      running += 1
+      return new Promise(() => {})
+    })
+    dlq.start()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(10)
+    const stopped = dlq.stop({ drainMs: 0 })
+    await clock.advance(10)
+    await stopped
+    dlq.start()
+    await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(10_000)
+    expect(running).toBe(2)
+  })
+
+  it.each([
+    { options: { concurrency: { min: 5, max: 2 } }, path: 'concurrency', got: 5 },
+    {
+      options: { queues: { mail: { concurrency: { min: 3, max: 1 } } } },
+      path: 'queues.mail.concurrency',
+      got: 3,
+    },
+    {
+      options: { dependencies: { smtp: { concurrency: { min: 2, max: 1 } } } },
+      path: 'dependencies.smtp.concurrency',
+      got: 2,
+    },
+  ])('refuses fewest letters at a time above the most in $path', async ({ options, path, got }) => {
+    await expect(aQueue(options)).rejects.toMatchObject({
+      code: 'INVALID_CONFIG',
+      message: `option "${path}.min": must not be above max (got ${got})`,
+    })
+    const { dlq } = await aQueue({ concurrency: { min: 2, max: 2 } })
+    const policy = { concurrency: { min: 2, max: 1 } }
+    const problem = 'queue option "concurrency.min": must not be above max (got 2)'
+    expect(() => dlq.handle('a', () => {}, policy)).toThrow(problem)
+    expect(() => dlq.guard('a', async () => {}, policy)).toThrow(problem)
   })
 
   it.each<[string, (reason: Error) => unknown, unknown]>([

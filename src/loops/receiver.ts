@@ -148,7 +148,8 @@ export class Receiver {
       else failures = 0
       if (signal.aborted) await this.#release(messages ?? [])
       else for (const message of messages ?? []) this.#begin(message, options)
-      while (this.#held.size >= concurrency) await this.#slot()
+      // One that stops begins no more, and the slots may be those of the next run by now.
+      while (!signal.aborted && this.#held.size >= concurrency) await this.#slot()
     }
     while (this.#held.size > 0) await Promise.all(this.#held.values())
   }

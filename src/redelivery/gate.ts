@@ -69,7 +69,7 @@ export interface GateStatus {
  */
 export class Gate {
   readonly #options: GateOptions
-  /** When each letter that runs was started. */
+  /** When each run was started. Of a letter that was given back there may be two: handlers go on that do not hear. */
   readonly #inFlight = new Map<string, number>()
   #breaker: BreakerState = closedBreaker
   #pace: ConcurrencyState = unlimited
@@ -119,7 +119,7 @@ export class Gate {
     const { clock, settings } = this.#options
     const nowMs = clock.mono()
     const { budget, breaker: rules } = settings()
-    this.#inFlight.set(letter.id, nowMs)
+    this.#inFlight.set(runOf(letter), nowMs)
     if (budget) this.#bucket = spend(this.#bucket, this.#part(budget), nowMs)
     if (rules !== false && this.#breaker.kind !== 'closed')
       this.#step(
@@ -131,9 +131,10 @@ export class Gate {
     const { clock, settings, maxConcurrent } = this.#options
     const { breaker: rules, concurrency } = settings()
     const atMs = clock.mono()
-    const startedMs = this.#inFlight.get(letter.id) ?? atMs
+    const run = runOf(letter)
+    const startedMs = this.#inFlight.get(run) ?? atMs
     const inFlight = this.#inFlight.size
-    this.#inFlight.delete(letter.id)
+    this.#inFlight.delete(run)
     if (rules !== false)
       this.#step(breaker(this.#breaker, happened(letter.id, verdict, atMs), rules))
     if (concurrency === false || (verdict.kind !== 'resolved' && verdict.kind !== 'failed')) return
@@ -175,6 +176,10 @@ export class Gate {
     const { clock } = this.#options
     return { until: toTimestamp(clock.now() + this.#breaker.untilMs - clock.mono()) }
   }
+}
+
+function runOf({ id, epoch }: DeadLetter): string {
+  return `${id}:${epoch}`
 }
 
 function happened(letterId: string, verdict: Verdict, atMs: number): Parameters<typeof breaker>[1] {

@@ -29,6 +29,8 @@ export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
 interface Running extends OnRoll {
   letter: DeadLetter
   held: Held
+  /** Its handler has begun, and neither ended nor run out of time. */
+  working: boolean
   /** Set when the run was given back: whatever it still answers is ignored. */
   givenBack: boolean
 }
@@ -54,7 +56,7 @@ export class Redelivery {
   readonly #alarm: Alarm
   readonly #running = new Roll<Running>()
   readonly #settling = new Roll<Settling>()
-  /** Letters whose handlers ignored their aborted signal and still run. Each keeps a slot. */
+  /** Letters that were taken from handlers that ignored their aborted signal and still run. Each keeps a slot. */
   readonly #stuck = new Set<DeadLetter>()
   #started = false
   /** Whether the last word was start or stop. */
@@ -223,7 +225,7 @@ export class Redelivery {
     const { worker } = this.#options
     const { id, epoch } = letter
     const held: Held = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
-    const running: Running = { letter, held, givenBack: false, at: 0 }
+    const running: Running = { letter, held, working: false, givenBack: false, at: 0 }
     this.#running.add(running)
     this.#leases.hold(held)
     this.#brakes.begin(letter)
@@ -251,7 +253,8 @@ export class Redelivery {
     this.#pump()
   }
 
-  async #outcome({ letter, held }: Running): Promise<Verdict> {
+  async #outcome(running: Running): Promise<Verdict> {
+    const { letter, held } = running
     // The answer to the claim took longer than the lease: someone else may run it by now.
     if (this.#clock.mono() >= held.leaseEndsMs) return { kind: 'released' }
     const fitness = decideClaimed(letter, this.#clock.now())
@@ -279,12 +282,16 @@ export class Redelivery {
     }
     const timeoutMs = this.#options.timeoutMsFor(letter.queue)
     const { clock, graceMs } = this.#options
+    running.working = true
     const outcome = await runHandler(handler, run, {
       clock,
       timeoutMs,
       graceMs,
       controller: held.controller,
     })
+    running.working = false
+    // It was given back, and its handler has ended only now.
+    if (outcome.kind !== 'timed-out' && this.#stuck.delete(letter)) this.#pump()
     return this.#verdictOf(outcome, letter, timeoutMs, held.controller.signal)
   }
 
@@ -325,8 +332,11 @@ export class Redelivery {
 
   async #giveBackAll(): Promise<void> {
     const left = this.#running.list()
-    for (const running of left) this.#running.delete(running)
-    for (const running of left) running.givenBack = true
+    for (const running of left) {
+      this.#running.delete(running)
+      if (running.working) this.#stuck.add(running.letter)
+      running.givenBack = true
+    }
     await Promise.all(
       left.map(async ({ letter, held }) => {
         await this.#settle(letter, { kind: 'released' }, 0)

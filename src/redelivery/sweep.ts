@@ -32,6 +32,8 @@ const sweepLimit = 500
 const catchUpMs = 100
 /** Letters that are looked at to see whether some wait for each other: a longer circle is not noticed. */
 const maxAhead = 2000
+/** How often the store is asked for that. In a long row each answer names only the next one, and the sweep has other things to do. */
+const maxStepsAhead = 100
 /** Whole letters that are in memory together. */
 const wholePage = 20
 /** Edits are as large as payloads, and seldom those of a letter that is gone: they are looked at less often than the rest. */
@@ -242,7 +244,8 @@ export class Sweeper {
   async #ahead(letters: readonly LetterSummary[]): Promise<Map<string, LetterSummary>> {
     const there = new Map(letters.map((letter) => [letter.id, letter]))
     const asked = new Set<string>()
-    for (let next = letters; next.length > 0 && asked.size < maxAhead;) {
+    let next = letters
+    for (let step = 0; next.length > 0 && asked.size < maxAhead && step < maxStepsAhead; step++) {
       const wanted = next.flatMap(({ dependsOn = [] }) => dependsOn)
       const left = new Set(wanted.filter((id) => !there.has(id) && !asked.has(id)))
       for (const id of left) asked.add(id)

@@ -3,7 +3,9 @@ import { RedriveError } from '../../src/errors.ts'
 import { teller } from '../../src/loops/events.ts'
 import type { HeldMessage } from '../../src/loops/held-message.ts'
 import { Receiver, type ReceiverOptions } from '../../src/loops/receiver.ts'
+import type { Message } from '../../src/mailbox.ts'
 import { deferred } from '../a-queue.ts'
+import { overlaid } from '../crash/mailbox/overlaid.ts'
 import { aLoop, faulty, type LoopBench } from './a-loop.ts'
 
 /** Acknowledges what it is given, unless the test says otherwise. */
@@ -315,6 +317,35 @@ describe('the shutdown of a Receiver', () => {
     expect(bench.heard('message-released')).toHaveLength(4)
     const back = await bench.requests.receive({ max: 10 })
     expect(back.map(({ failures }) => failures)).toEqual([0, 0, 0, 0])
+  })
+
+  it('does not hold up the next run when a call of this one comes back late', async () => {
+    const bench = aLoop()
+    const late = deferred<Message[]>()
+    const away = overlaid(bench.requests, { receive: () => late.promise })
+    let mailbox = away
+    const switched = new Proxy(away, { get: (_, key) => Reflect.get(mailbox, key) as unknown })
+    const gate = deferred()
+    let done = 0
+    const attend = async ({ message }: HeldMessage): Promise<void> => {
+      await gate.promise
+      await message.acknowledge()
+      done += 1
+    }
+    const receiver = aReceiver(bench, { mailbox: switched, attend })
+    void receiver.run()
+    const stopped = receiver.shutdown({ timeoutMs: 0 })
+    await bench.clock.advance(1000)
+    expect(await stopped).toBe(false)
+    mailbox = overlaid(bench.requests, {})
+    void receiver.run()
+    for (let n = 0; n < 3; n++) await bench.requests.send({ n })
+    await bench.settle()
+    late.resolve([])
+    await bench.settle()
+    gate.resolve()
+    await bench.settle()
+    expect(done).toBe(3)
   })
 
   it('asked twice ends once, and the shorter time counts', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nextTurn, type Clock } from '../../src/clock.ts'
+import type { LetterQuery } from '../../src/letter/query.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
@@ -341,6 +342,26 @@ describe('Sweeper', () => {
     await dlq.remove(stays.id)
     await clock.advance(20_000)
     expect((await dlq.stats()).states).toMatchObject({ parked: 1202, pending: 0 })
+    await dlq.close()
+  })
+
+  it('asks the store a bounded number of times, however long the row of those that wait for each other', async () => {
+    const { dlq, clock, store } = await aQueue()
+    let asked = 0
+    const find = store.find.bind(store) as (query?: LetterQuery) => Promise<never>
+    store.find = (query?: LetterQuery) => {
+      asked += 1
+      return find(query)
+    }
+    dlq.handle('a', () => {})
+    let before = aLetter({ queue: 'a', state: 'parked' })
+    const row = [before]
+    for (let n = 0; n < 3000; n++)
+      row.push((before = aLetter({ queue: 'a', dependsOn: [before.id] })))
+    await store.add(row)
+    dlq.start()
+    await clock.advance(10)
+    expect(asked).toBeLessThan(200)
     await dlq.close()
   })
 })

@@ -138,8 +138,10 @@ class OneWire implements Wire {
     if (this.connection.isClosed()) return
     if (this.#away) return this.connection.close()
     const cancel = this.#clock.timer(timeoutMs, () => void this.connection.close())
-    await Promise.race([Promise.all(this.#leaving), this.connection.closed()])
-    await this.connection.drain().catch(() => this.connection.close())
+    const closed = this.connection.closed()
+    await Promise.race([Promise.all(this.#leaving), closed])
+    // A drain that waits for an answer does not end when the connection is closed meanwhile.
+    await Promise.race([this.connection.drain().catch(() => this.connection.close()), closed])
     cancel()
   }
 

@@ -153,6 +153,14 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect([message?.value(), message?.deliveries]).toEqual(['passing', 2])
   })
 
+  it('closes when the server no longer answers, also if nobody waits for a message', async () => {
+    const [mailbox, between] = await proxied()
+    await mailbox.send('before')
+    await between.set('blackhole')
+    await mailbox.close()
+    expect(mailbox.closed).toBe(true)
+  })
+
   it('comes back once its credentials are taken again, however often they were refused', async () => {
     const [mailbox, between] = await proxied()
     const gatekeeper = await refusing()
