@@ -16,6 +16,11 @@ export async function openStore(
   clock: Clock,
   hub: ObserverHub,
 ): Promise<OpenedStore> {
+  if (typeof store !== 'string' && typeof store?.open !== 'function')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `a queue needs a store, got ${store === null ? 'null' : typeof store}: give its URL, as in sqlite:redrive.db, or a store of a driver`,
+    )
   const url = typeof store === 'string' ? store : undefined
   const kept = typeof store === 'string' ? await connect(store, clock) : store
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept

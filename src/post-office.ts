@@ -82,7 +82,8 @@ const brands = new Map([
  * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
  */
 export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
-  const [broker, fragment] = splitName(url)
+  // An environment variable that is not set, for one, gives none.
+  const [broker, fragment] = splitName(typeof url === 'string' ? url : '')
   const driver = driverOf(broker)
   const name = options.name ?? fragment
   if (name === undefined || name === '')

@@ -30,8 +30,10 @@ describe('openMailbox', () => {
     ['rediss', /opened by a URL/],
     ['reddis://localhost#a', /begin with reddis: did you mean redis:\?/],
     ['ftp://localhost#a', /begin with ftp:.*known: memory:, sqlite:, postgres:/],
+    // As from an environment variable that nobody has set.
+    [undefined, /opened by a URL/],
   ])('refuses %s and says what is right', async (url, expected) => {
-    await expect(openMailbox(url)).rejects.toMatchObject({
+    await expect(openMailbox(url as string)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringMatching(expected) as string,
     })

@@ -175,6 +175,22 @@ describe('docs', () => {
     expect(named.filter((name) => !(name in manifest.scripts))).toEqual([])
   })
 
+  it('code on a page says where the driver that it calls comes from, and that is exported', () => {
+    const exported = Object.keys(manifest.exports).map((path) => path.replace('.', 'redrive'))
+    const wrong = ['README.md', ...filesBelow('docs', '.md')].flatMap((page) =>
+      [...read(page).matchAll(/^```ts\n(.*?)^```/gms)].flatMap(([, code = '']) => {
+        const imports = [...code.matchAll(/^import \{([^}]*)\} from '(redrive[^']*)'/gm)]
+        const names = new Set(imports.flatMap(([, list = '']) => list.match(/\w+/g) ?? []))
+        const drivers = code.match(/\b[a-z]+(Mailbox|Tap|Store)(?=\()/g) ?? []
+        return [
+          ...drivers.filter((name) => !/^(open|copy)/.test(name) && !names.has(name)),
+          ...imports.map(([, , from = '']) => from).filter((from) => !exported.includes(from)),
+        ].map((what) => `${page}: ${what}`)
+      }),
+    )
+    expect(wrong).toEqual([])
+  })
+
   it('every relative link of a page leads somewhere', () => {
     const pages = [
       'README.md',

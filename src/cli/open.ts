@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { connect } from '../connect.ts'
@@ -128,5 +128,16 @@ async function findStore(options: GlobalOptions, create: boolean): Promise<Opene
       'STORE_UNAVAILABLE',
       `there is no store file ${file}: give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it (redrive demo makes one to look at)`,
     )
+  // SQLite takes an empty file for a new database, and would write a store into whatever it is.
+  if (!create && file !== undefined && isEmptyFile(file))
+    throw new RedriveError(
+      'STORE_UNAVAILABLE',
+      `the file ${file} is empty: no store was made in it yet. Give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it`,
+    )
   return { url, missing, store: await connect(url, systemClock), clock: systemClock }
+}
+
+function isEmptyFile(file: string): boolean {
+  const there = statSync(file)
+  return there.isFile() && there.size === 0
 }

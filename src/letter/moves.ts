@@ -98,6 +98,8 @@ export function withChange(letter: DeadLetter, change: Change): DeadLetter {
   let kept: object = letter
   const set: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(change.set)) {
+    // Only null takes a field away: undefined is what a field that nobody named looks like.
+    if (value === undefined) continue
     if (value !== null) set[key] = value
     else if (key in kept) kept = without(kept, key)
   }
@@ -191,7 +193,13 @@ export function resolve(letter: Subject, by: Mover): Change {
     state: 'resolved',
     reason: null,
     settledAt: by.at,
+    ...unasked(letter),
   })
+}
+
+/** Somebody has acted without a review: it is not needed any more. One that was decided stays as it is. */
+function unasked({ review: asked }: Subject): Patch {
+  return asked && asked.decidedAt === undefined ? { review: null } : {}
 }
 
 /** What a failed run leaves behind: why it failed and, when part of the work is done, the input of the next run. */
@@ -282,7 +290,7 @@ export function putOff(
 
 /** Due now, by a person's wish. A letter that had come to rest starts with a fresh budget of retries. */
 export function retry(letter: Subject, by: Mover): Change {
-  return change('retry', letter, by, dueNow(letter, by))
+  return change('retry', letter, by, { ...dueNow(letter, by), ...unasked(letter) })
 }
 
 function dueNow(letter: Subject, by: Mover): Patch {

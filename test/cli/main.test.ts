@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -39,16 +39,24 @@ describe('redrive', () => {
       'stats',
       'retry',
       'review',
+      'archive',
+      'restore',
       'doctor',
       'import',
       'export',
+      'copy',
+      'work',
+      'config check',
+      'pipeline replay',
+      'pipeline status',
       'demo',
     ]
     for (const command of commands) {
-      const { out, exit } = await redrive([command, '--help'])
+      const { out, exit } = await redrive([...command.split(' '), '--help'])
       expect(exit).toBe(0)
       expect(out).toContain('Examples:')
       expect(out).toContain('--store')
+      expect(out).not.toContain('[])')
       expectToFit(out)
     }
   })
@@ -148,6 +156,15 @@ describe('redrive', () => {
       expect(existsSync(join(folder, 'redrive.db'))).toBe(false)
     },
   )
+
+  it('does not make a store of an empty file to look at', async () => {
+    const file = join(folder, 'empty.db')
+    writeFileSync(file, '')
+    const { out, err, exit } = await redrive(['list', '--store', `sqlite:${file}`])
+    expect({ out, exit }).toEqual({ out: '', exit: 8 })
+    expect(err).toMatch(/^STORE_UNAVAILABLE: the file .*empty\.db is empty: /)
+    expect(readFileSync(file, 'utf8')).toBe('')
+  })
 
   it('leaves a file alone that is no store', async () => {
     const path = join(folder, 'notes.txt')

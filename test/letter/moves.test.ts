@@ -250,6 +250,22 @@ describe('retry', () => {
   })
 })
 
+describe('a review that nobody has decided', () => {
+  it.each([
+    ['retry', retry],
+    ['resolve', resolve],
+  ] as const)('is not needed any more after %s', (_name, move) => {
+    const parked = aLetter({ state: 'parked' })
+    expect(withChange(parked, move(parked, person))).not.toHaveProperty('review')
+  })
+
+  it('stays when it was decided', () => {
+    const parked = aLetter({ state: 'parked' })
+    const decided = withChange(parked, review(parked, person, 'requeue'))
+    expect(withChange(decided, resolve(decided, person)).review).toEqual(decided.review)
+  })
+})
+
 describe('wake', () => {
   it('makes a parked letter due with what is left of its budget, and asks nobody any more', () => {
     const parked = aLetter({ state: 'parked', reason: 'no-handler', retries: 2 })

@@ -3,7 +3,7 @@ import type { ConfigOptions } from '../open.ts'
 
 const examples = `
 Examples:
-  redrive config check                      redrive.yaml, if it is in this folder
+  redrive config check                      redrive.yaml, if there is one here
   redrive config check deploy/redrive.yaml
   redrive config check --set maxRetries=5   what would be in force
   redrive config schema > redrive.schema.json
@@ -20,8 +20,7 @@ export function takingConfig(command: Command): Command {
     .option(
       '--set <key=value>',
       'set one key, as in --set maxRetries=5; may be repeated',
-      (value: string, before: string[]) => [...before, value],
-      [],
+      (value: string, before: string[] | undefined) => [...(before ?? []), value],
     )
 }
 

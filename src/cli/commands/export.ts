@@ -102,9 +102,9 @@ function placeOf(file: string): string {
 
 function unwritable(file: string, error: unknown): RedriveError {
   if (error instanceof RedriveError) return error
-  return new RedriveError('INVALID_INPUT', `cannot write ${file}: ${(error as Error).message}`, {
-    cause: error,
-  })
+  const { code, message } = error as NodeJS.ErrnoException
+  const why = code === 'ENOENT' ? 'its folder is not there: make it, or correct the path' : message
+  return new RedriveError('INVALID_INPUT', `cannot write ${file}: ${why}`, { cause: error })
 }
 
 /** The new file is whole and on disk before it takes the place of the old one; when anything fails the old one stays. */

@@ -60,8 +60,11 @@ export function troubleOf(error: unknown, { node }: Address): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message, statusCode, body } = error as ClientError
   if (statusCode !== undefined) return faultOf(statusCode, body?.error, node)
+  // Its errors keep the words of the socket and not its code.
   const what =
-    name === 'TimeoutError' ? 'the server did not answer in time' : 'the server cannot be reached'
+    name === 'TimeoutError'
+      ? 'the server did not answer in time'
+      : 'the server cannot be reached: start it, or correct the URL'
   return unavailable(`opensearch ${node}: ${what} (${clean(message ?? String(error))})`)
 }
 
