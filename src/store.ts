@@ -194,7 +194,7 @@ export interface Records {
     value: Json,
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'>
-  /** By id, ascending, after the given one. */
+  /** By id, ascending, after the given one. `limit` is a whole number; without one, all of them. */
   list(
     kind: string,
     options?: { prefix?: string; after?: string; limit?: number },

@@ -9,8 +9,11 @@ export function dueOf(row: Row): number | null {
   return row.state === pending ? moment(row.deadLetteredAt) : null
 }
 
-/** A moment that is none counts as long past, so that the letter is seen rather than forgotten. */
+/**
+ * A moment that is none counts as long past, so that the letter is seen rather than forgotten. So does one before 1970: lists
+ * go by these numbers as text, in which one below zero has no place.
+ */
 function moment(at: string): number {
   const ms = toMs(at)
-  return Number.isNaN(ms) ? 0 : ms
+  return ms > 0 ? ms : 0
 }

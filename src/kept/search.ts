@@ -37,6 +37,12 @@ export function searchOf(query: LetterQuery): Search {
   return { filter, order, limit, whole: payload === true, ...after }
 }
 
+/** How many records a list may have. Undefined: all of them. */
+export function checkListLimit(limit: number | undefined): void {
+  if (limit !== undefined && (!Number.isInteger(limit) || limit < 0))
+    throw invalid(`limit must be a whole number from 0 on, not ${limit}`)
+}
+
 /** A removal that names nothing would take everything, which nobody means. */
 export function checkRemoval(which: LetterFilter): void {
   if (Object.values(which).every((wanted) => wanted === undefined))

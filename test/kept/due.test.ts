@@ -31,7 +31,7 @@ describe('dueOf', () => {
     expect(dueOf({ ...blank, ...given })).toBe(due === null ? null : Date.parse(due))
   })
 
-  it('takes a moment that is none as long past', () => {
-    expect(dueOf({ ...row, state: 0, retryAt: 'soon' })).toBe(0)
+  it.each(['soon', '0001-01-01T00:00:00.000Z'])('takes %s as long past', (retryAt) => {
+    expect(dueOf({ ...row, state: 0, retryAt })).toBe(0)
   })
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import { checkListLimit } from '../../kept/search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
@@ -55,6 +56,7 @@ class MemoryRecords implements Records {
     options: { prefix?: string; after?: string; limit?: number } = {},
   ): Promise<DocumentRecord[]> {
     this.#check()
+    checkListLimit(options.limit)
     const { prefix = '', after, limit = Number.POSITIVE_INFINITY } = options
     const passed = ({ id }: DocumentRecord): boolean =>
       id < prefix || (after !== undefined && id <= after)

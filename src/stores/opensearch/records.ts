@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkListLimit } from '../../kept/search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
@@ -48,6 +49,7 @@ export function openSearchRecords(
 
     list: async (kind, options = {}) => {
       const { records } = use()
+      checkListLimit(options.limit)
       const { prefix = '', after, limit = Infinity } = options
       await records.refresh()
       const found: DocumentRecord[] = []

@@ -92,13 +92,15 @@ export async function addIn(
   const { results, fresh } = decide(candidates, seen, room, writing)
   // First, since what is evicted is not there any more to be waited for.
   erase(tx, writing, room?.going ?? [], evict)
-  await meetDependencies(tx, fresh)
+  const coming = await meetDependencies(tx, fresh)
   const inserted = await insertLetters(tx, fresh)
-  if (exacting && inserted.size < fresh.length) throw new Again('a letter came in between')
+  const known = fresh.filter(({ row }) => !inserted.has(row.id))
+  if (known.length > 0 && (exacting || known.some(({ row }) => coming.has(row.id))))
+    throw new Again('a letter came in between')
   const kept = fresh.filter(({ row }) => inserted.has(row.id))
   follow(tx, writing, kept)
   for (const { queue, row } of kept) writing.deltas.total(queue, capture, row)
-  if (kept.length < fresh.length) await tellDuplicates(tx, candidates, results, inserted)
+  if (known.length > 0) await tellDuplicates(tx, candidates, results, inserted)
   const waiting = await dependents(tx, writing.resolved)
   const { woken } = await writing.flush(books, tx, slot, waiting)
   return { results, woken }
@@ -230,13 +232,22 @@ function appendLater({ later }: Candidate, next: Row, line: HistoryEntry): void 
   next.omitted += excess
 }
 
-/** Leaves in `unmet` only what is not resolved, here or among the letters that come along. */
-export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<void> {
+/**
+ * Leaves in `unmet` only what is not resolved, here or among the letters that come along. Whoever comes under the id of a letter that is
+ * here will not be kept, so that it counts for nothing. Answers whom others count on to be kept.
+ */
+export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<Set<string>> {
   const ids = fresh.flatMap(({ unmet }) => unmet.map(toText))
-  if (ids.length === 0) return
-  const met = new Set([...(await resolvedAmong(tx, ids))].map(fromText))
-  for (const { row } of fresh) if (isResolvedRow(row)) met.add(row.id)
-  for (const one of fresh) one.unmet = one.unmet.filter((id) => !met.has(id))
+  if (ids.length === 0) return new Set()
+  const there = new Map([...(await resolvedAmong(tx, ids))].map(([id, is]) => [fromText(id), is]))
+  const asked = new Set(fresh.flatMap(({ unmet }) => unmet))
+  const coming = new Set(
+    fresh.flatMap(({ row }) =>
+      asked.has(row.id) && !there.has(row.id) && isResolvedRow(row) ? [row.id] : [],
+    ),
+  )
+  for (const one of fresh) one.unmet = one.unmet.filter((id) => !there.get(id) && !coming.has(id))
+  return coming
 }
 
 /** Letters whose id was kept already, which only the insertion could tell. */

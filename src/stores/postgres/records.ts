@@ -1,3 +1,4 @@
+import { checkListLimit } from '../../kept/search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { isoOf, nowMs, type Books } from './books.ts'
@@ -39,6 +40,7 @@ export function postgresRecords(
       }),
     list: (kind, { prefix = '', after, limit } = {}) =>
       use(async ({ link }) => {
+        checkListLimit(limit)
         const sql = `SELECT ${columns} FROM @records
           WHERE kind = $1 AND id >= $2 AND starts_with(id, $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4`
         const from = [toText(prefix), after === undefined ? null : toText(after), limit ?? null]

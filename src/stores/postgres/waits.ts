@@ -96,12 +96,12 @@ export async function lockForWaiting(tx: Tx, link: Link, ids: readonly string[])
 }
 
 /**
- * Which of these letters are resolved already. The others cannot be resolved before this transaction ends: those that are there are
- * locked, those that are not yet are kept out by `lockForWaiting`.
+ * Those of these letters that are there, and whether they are resolved already. The others cannot be resolved before this transaction
+ * ends: those that are there are locked, those that are not yet are kept out by `lockForWaiting`.
  */
-export async function resolvedAmong(tx: Tx, ids: readonly string[]): Promise<Set<string>> {
+export async function resolvedAmong(tx: Tx, ids: readonly string[]): Promise<Map<string, boolean>> {
   const rows = (await tx.rows(`${findStates} FOR SHARE`, [ids])) as [string, number, string][]
-  return new Set(rows.filter(([, state, rest]) => isResolved(state, rest)).map(([id]) => id))
+  return new Map(rows.map(([id, state, rest]) => [id, isResolved(state, rest)]))
 }
 
 /** Resolved, or put away after it was. */

@@ -1,3 +1,4 @@
+import { checkListLimit } from '../../kept/search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { textOf, type Wire } from '../../redis/wire.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
@@ -40,6 +41,7 @@ async function listed(
   kind: string,
   options: NonNullable<Parameters<Records['list']>[1]>,
 ): Promise<DocumentRecord[]> {
+  checkListLimit(options.limit)
   const { prefix = '', after, limit = Number.POSITIVE_INFINITY } = options
   const found: DocumentRecord[] = []
   let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`

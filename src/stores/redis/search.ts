@@ -170,7 +170,9 @@ function cut(found: Found[], limit: number): Stride {
 /** A time in a zset as places have it: the moment, since that is what letters sort by. */
 function keyOf(time: Buffer): string {
   const ms = Number(textOf(time))
-  return Number.isFinite(ms) ? toTimestamp(ms) : keyless
+  if (!Number.isFinite(ms)) return keyless
+  // `toTimestamp` begins in 1970, and a page that ends before would go on from there.
+  return ms < 0 ? new Date(ms).toISOString() : toTimestamp(ms)
 }
 
 function letterOf(

@@ -1,3 +1,4 @@
+import { checkListLimit } from '../../kept/search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Stored } from './protocol.ts'
@@ -17,8 +18,11 @@ export function sqliteRecords(use: () => Thread): Records {
         expectedVersion === undefined ? ask : { ...ask, expected: expectedVersion },
       )
     },
-    async list(kind, { prefix = '', after, limit = -1 } = {}) {
-      const found = await use().call('records', { kind, prefix, after: after ?? null, limit })
+    async list(kind, { prefix = '', after, limit } = {}) {
+      const thread = use()
+      checkListLimit(limit)
+      const ask = { kind, prefix, after: after ?? null, limit: limit ?? -1 }
+      const found = await thread.call('records', ask)
       return found.map(recordOf)
     },
     async remove(kind, id) {

@@ -125,11 +125,9 @@ function idStreams(
   const narrow = letters > maxCandidates ? narrowest(filter) : undefined
   if (narrow === 'tag') return [tagStream(books, filter, filter.tag!, down, after)]
   if (narrow || shelves.length > maxStreams) {
-    const from = narrow
-      ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.column} = ?`
-      : everything
+    const from = narrow ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.where}` : everything
     const fits = conditionOf(books, filter, narrow ? [narrow.field] : [])
-    return [idStream(books, from, narrow ? [narrow.value] : [], fits, down, after)]
+    return [idStream(books, from, narrow?.params ?? [], fits, down, after)]
   }
   const fits = conditionOf(books, filter, ['queue', 'state'])
   return shelves.map(({ queue, state }) =>
@@ -139,25 +137,26 @@ function idStreams(
 
 interface Narrow {
   field: keyof LetterFilter
-  column: string
+  where: string
   index: string
-  value: SqlValue
+  params: SqlValue[]
 }
 
-const narrowIndexes: Omit<Narrow, 'value'>[] = [
-  { field: 'lane', column: 'lane', index: 'letters_lane' },
-  { field: 'group', column: 'fingerprint', index: 'letters_group' },
-  { field: 'dependent', column: 'dependent', index: 'letters_dependent' },
-  { field: 'reason', column: 'reason', index: 'letters_reason' },
-  { field: 'tenant', column: 'tenant', index: 'letters_tenant' },
+/** SQLite uses an index of some rows only where it can see from the text that no others are asked for. */
+const narrowIndexes: Omit<Narrow, 'params'>[] = [
+  { field: 'lane', where: 'lane = ?', index: 'letters_lane' },
+  { field: 'group', where: 'fingerprint = ?', index: 'letters_group' },
+  { field: 'dependent', where: 'dependent = 1', index: 'letters_dependent' },
+  { field: 'reason', where: 'reason = ?', index: 'letters_reason' },
+  { field: 'tenant', where: 'tenant = ?', index: 'letters_tenant' },
 ]
 
 function narrowest(filter: LetterFilter): Narrow | 'tag' | undefined {
   if (filter.tag !== undefined) return 'tag'
   for (const narrow of narrowIndexes) {
     const value = filter[narrow.field]
-    if (typeof value === 'string') return { ...narrow, value }
-    if (value === true) return { ...narrow, value: 1 }
+    if (typeof value === 'string') return { ...narrow, params: [value] }
+    if (value === true) return { ...narrow, params: [] }
   }
   return undefined
 }

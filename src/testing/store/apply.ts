@@ -279,6 +279,18 @@ export const applyChecks = [
     sameLetter(await stored(store, letter.id), expected)
   }),
 
+  check('leaves alone what a change names without a value', async (bench) => {
+    const { store } = bench
+    const letter = aLetter({ tags: ['a'], headers: { h: '1' } })
+    await store.add([letter])
+    const change = edit(letter, person(bench), { priority: 'high' })
+    const expected = withChange(letter, structuredClone(change))
+    Object.assign(change.set, { tags: undefined, headers: undefined, retryAt: undefined })
+    await store.apply([change])
+    sameLetter(await stored(store, letter.id), expected)
+    assert.equal((await store.find({ tag: 'a' })).items.length, 1)
+  }),
+
   check('moves a pending letter in line when its time or its priority changes', async (bench) => {
     const { store } = bench
     const due = ago(bench, 1000)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { archive, exhaust, resolve, restore } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
-import { ahead, claim, claimOne, ids, newFailure, person, stored, worker } from './stage.ts'
+import { ahead, claim, claimOne, ids, kinds, newFailure, person, stored, worker } from './stage.ts'
 
 const check = checkOn('dependencies')
 
@@ -65,6 +65,20 @@ export const dependencyChecks = [
     await bench.store.add([dependent])
     await bench.store.add([resolved])
     assert.deepEqual(ids(await claim(bench)), [dependent.id])
+  }),
+
+  check('waits for the letter that is kept, whatever comes under its id', async (bench) => {
+    const { store } = bench
+    const head = aLetter({ state: 'parked' })
+    await store.add([head])
+    const other = { ...aLetter({ state: 'resolved' }), id: head.id }
+    const dependent = aLetter({ dependsOn: [head.id] })
+    assert.deepEqual(kinds(await store.add([other, dependent])), ['duplicate', 'added'])
+    const kept = aLetter({ dependsOn: [head.id] })
+    const coming = [{ letter: other }, { letter: kept, waitsFor: [head.id] }]
+    assert.deepEqual(await store.keep(coming), ['conflict', 'written'])
+    assert.deepEqual(await claim(bench), [])
+    assert.equal((await store.find({ dependent: true })).items.length, 2)
   }),
 
   check('takes exhausted, parked, archived and removed for unresolved', async (bench) => {

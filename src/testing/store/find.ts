@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../letter/letter.ts'
-import { matches, orders, sortKey, type Order } from '../../letter/query.ts'
+import { matches, orders, sortKey, type LetterFilter, type Order } from '../../letter/query.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, type StoreBench } from './check.ts'
 import { mixedFilters, mixedLetters } from './mixed.ts'
-import { ids, rejectsWith, sameLetter, walk } from './stage.ts'
+import { claim, ids, rejectsWith, sameLetter, walk } from './stage.ts'
 
 const check = checkOn('find')
 
@@ -104,6 +104,57 @@ export const findChecks = [
       )
     }),
   ),
+
+  check(
+    'lists and gives out what fell due before 1970, or falls due last of all',
+    async (bench) => {
+      const { store } = bench
+      const letters = [
+        '9999-12-31T23:59:59.999Z',
+        '2026-01-01T00:00:00.000Z',
+        '0001-01-01T00:00:00.000Z',
+      ].map((retryAt) => aLetter({ retryAt }))
+      await store.add(letters)
+      const [last, middle, first] = letters
+      const found = await walk(store, { order: 'due', limit: 1 })
+      assert.deepEqual(ids(found), ids([first!, middle!, last!]))
+      assert.deepEqual(ids(await claim(bench)), ids([first!, middle!]))
+    },
+  ),
+
+  check('lists what came to rest before 1970', async ({ store }) => {
+    const letters = [
+      '1969-12-31T23:59:59.999Z',
+      '2026-01-01T00:00:00.000Z',
+      '0001-01-01T00:00:00.000Z',
+    ].map((settledAt) => aLetter({ state: 'resolved', settledAt }))
+    await store.add(letters)
+    const [second, third, first] = letters
+    const found = await walk(store, { order: 'settled', limit: 1 })
+    assert.deepEqual(ids(found), ids([first!, second!, third!]))
+    const settledBefore = '1970-01-01T00:00:00.000Z'
+    assert.equal((await walk(store, { order: 'settled', settledBefore, limit: 1 })).length, 2)
+  }),
+
+  check('finds the few among thousands', async ({ store }) => {
+    const few: [LetterFilter, DeadLetter][] = [
+      [{ lane: 'a' }, aLetter({ lane: 'a' })],
+      [{ tenant: 'a' }, aLetter({ tenant: 'a' })],
+      [{ tag: 'a' }, aLetter({ tags: ['a'] })],
+      [{ group: 'f2' }, aLetter({ fingerprint: 'f2' })],
+      [{ reason: 'max-hops' }, aLetter({ state: 'parked', reason: 'max-hops' })],
+      [{ dependent: true }, aLetter({ dependsOn: [aLetter().id] })],
+    ]
+    await store.add([...times(2100, () => aLetter()), ...few.map(([, letter]) => letter)])
+    for (const [filter, { id, state }] of few)
+      for (const order of orders)
+        for (const narrower of [{}, { state }, { state, queue: 'orders' }])
+          assert.deepEqual(
+            ids(await walk(store, { ...filter, ...narrower, order })),
+            [id],
+            `${order} ${JSON.stringify({ ...filter, ...narrower })}`,
+          )
+  }),
 
   check('goes on after a letter that is gone', async ({ store }) => {
     const letters = times(6, () => aLetter())

@@ -3,7 +3,7 @@ import type { Json } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
 import { another, checkOn, needsShared } from './check.ts'
 import { hostileNames } from './mixed.ts'
-import { ids } from './stage.ts'
+import { ids, rejectsWith } from './stage.ts'
 
 const check = checkOn('records')
 
@@ -95,6 +95,12 @@ export const recordChecks = [
     ])
     assert.deepEqual(await records.list('kind', { limit: 0 }), [])
     assert.deepEqual(await records.list('kind', { prefix: 'zz' }), [])
+  }),
+
+  check('refuses a limit that there is not', async ({ store: { records } }) => {
+    for (const limit of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
+      await rejectsWith('INVALID_INPUT', () => records.list('k', { limit }))
+    assert.deepEqual(await records.list('k', { limit: 0 }), [])
   }),
 
   check('keeps any JSON, and any name', async ({ store: { records } }) => {

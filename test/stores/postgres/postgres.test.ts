@@ -1,6 +1,7 @@
 import { describe } from 'vitest'
 import { runStoreContract } from '../../contract/run-store-contract.ts'
 import { runStoreModel } from '../../contract/run-store-model.ts'
+import { runAgreement } from '../run-agreement.ts'
 import { missing, openPostgresBench } from './postgres-bench.ts'
 
 describe.skipIf(missing)('on a real server', () => {
@@ -10,4 +11,5 @@ describe.skipIf(missing)('on a real server', () => {
     runStoreModel(`postgresStore, ${part} part,`, (clock) => openPostgresBench(clock), {
       numRuns: 25,
     })
+  runAgreement('postgresStore', openPostgresBench, 5)
 })

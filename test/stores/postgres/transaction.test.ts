@@ -119,6 +119,20 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(await bench.store.tally('state')).toEqual(new Map(Object.entries(counts)))
   })
 
+  it('waits for a letter that came in between, whatever comes along under its id', async () => {
+    const parked = aLetter({ state: 'parked' })
+    const rival = { ...aLetter({ state: 'resolved' }), id: parked.id }
+    meanwhile('DO NOTHING RETURNING id', () => bench.store.add([parked]))
+    const dependent = aLetter({ dependsOn: [parked.id] })
+    expect(await bench.store.within(client).add([rival, dependent])).toMatchObject([
+      { kind: 'duplicate', by: 'id' },
+      { kind: 'added' },
+    ])
+    await client.query('COMMIT')
+    const { letters } = await bench.store.claim({ worker: 'w', limit: 3, leaseMs: 1000 })
+    expect(letters).toEqual([])
+  })
+
   it('leaves no half when one of its letters comes from elsewhere in between', async () => {
     const twice = aLetter()
     const letter = aLetter({ dedupeKey: 'k', lane: 'l', tags: ['a'] })
