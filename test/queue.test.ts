@@ -3,6 +3,7 @@ import { fixed, immediate } from '../src/policy/backoff.ts'
 import { RedriveError } from '../src/errors.ts'
 import { decodePayload } from '../src/letter/payload.ts'
 import { DeadLetterQueue } from '../src/queue.ts'
+import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
 describe('DeadLetterQueue.open', () => {
@@ -406,10 +407,8 @@ describe('DeadLetterQueue.start and stop', () => {
     expect(heard('released')).toHaveLength(1)
   })
 
-  it('leaves the slot to a handler that goes on after its letter was given back', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
-    const works: (() => void)[] = []
-    dlq.handle('a', () => new Promise<void>((resolve) => works.push(resolve)))
+  /** One letter begins to run and is given back, and the queue is started again. */
+  async function runAndRestart(dlq: DeadLetterQueue, clock: FakeClock): Promise<void> {
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(10)
@@ -417,6 +416,13 @@ describe('DeadLetterQueue.start and stop', () => {
     await clock.advance(10)
     await stopped
     dlq.start()
+  }
+
+  it('leaves the slot to a handler that goes on after its letter was given back', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
+    const works: (() => void)[] = []
+    dlq.handle('a', () => new Promise<void>((resolve) => works.push(resolve)))
+    await runAndRestart(dlq, clock)
     await clock.advance(10_000)
     expect(works).toHaveLength(1)
     const { problems } = await dlq.health()
@@ -437,13 +443,7 @@ describe('DeadLetterQueue.start and stop', () => {
       running += 1
       return new Promise(() => {})
     })
-    dlq.start()
-    await dlq.enqueue({ type: 'a' }, refused())
-    await clock.advance(10)
-    const stopped = dlq.stop({ drainMs: 0 })
-    await clock.advance(10)
-    await stopped
-    dlq.start()
+    await runAndRestart(dlq, clock)
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(10_000)
     expect(running).toBe(2)
