@@ -1,9 +1,9 @@
-export { DeadLetterQueue, type Enqueued, type GuardSettings } from './queue.ts'
+export { DeadLetterQueue, type GuardSettings } from './queue.ts'
 export type { QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'
 export type { ForeignLetterOptions } from './capture/foreign.ts'
-export type { OperationInput } from './capture/operation.ts'
+export type { Enqueued, OperationInput } from './capture/operation.ts'
 export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor.ts'
 export {
   resiliencePolicies,

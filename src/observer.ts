@@ -47,32 +47,33 @@ export type Observer = (event: RedriveEvent) => unknown
  * take away what it likes.
  */
 export class ObserverHub {
-  readonly #all = new Set<Observer>()
-  readonly #byType = new Map<EventType, Set<Observer>>()
+  /** Never changed but replaced, so that whoever goes through one is not led astray by those who come and go meanwhile. */
+  readonly #listeners = new Map<EventType | '*', readonly Observer[]>()
 
   /** Adds a listener for one type of event, or for all with `*`. Returns a function that takes it away. */
   on(type: EventType | '*', listener: Observer): () => void {
-    const listeners = type === '*' ? this.#all : this.#listenersOf(type)
-    listeners.add(listener)
-    return () => void listeners.delete(listener)
+    const remove = (): void =>
+      void this.#listeners.set(
+        type,
+        this.#of(type).filter((other) => other !== listener),
+      )
+    if (!this.#of(type).includes(listener)) this.#listeners.set(type, [...this.#of(type), listener])
+    return remove
   }
 
   emit(event: RedriveEvent): void {
-    this.#tellAll(this.#all, event)
-    const own = this.#byType.get(event.type)
-    if (own) this.#tellAll(own, event)
+    this.#tellAll('*', event)
+    this.#tellAll(event.type, event)
   }
 
-  /** Those who are there now: one that leaves and comes back while it hears would hear the same without end. */
-  #tellAll(listeners: ReadonlySet<Observer>, event: RedriveEvent): void {
-    const present = [...listeners]
-    for (const listener of present) if (listeners.has(listener)) this.#tell(listener, event)
+  /** Those who were there when it began, and still are. */
+  #tellAll(type: EventType | '*', event: RedriveEvent): void {
+    for (const listener of this.#of(type))
+      if (this.#of(type).includes(listener)) this.#tell(listener, event)
   }
 
-  #listenersOf(type: EventType): Set<Observer> {
-    const listeners = this.#byType.get(type) ?? new Set()
-    this.#byType.set(type, listeners)
-    return listeners
+  #of(type: EventType | '*'): readonly Observer[] {
+    return this.#listeners.get(type) ?? []
   }
 
   #tell(listener: Observer, event: RedriveEvent): void {

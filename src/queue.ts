@@ -7,7 +7,12 @@ import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
 import { pipelineKeeper, type PipelineKeeper } from './capture/pipeline.ts'
-import { guarded, operationCapture, type OperationInput } from './capture/operation.ts'
+import {
+  guarded,
+  operationCapture,
+  type Enqueued,
+  type OperationInput,
+} from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
 import { WorkflowGuard } from './capture/workflow.ts'
 import type { WorkflowOptions } from './capture/workflow-options.ts'
@@ -31,7 +36,7 @@ import { Policies } from './policies.ts'
 import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
-import type { Handler, Run } from './redelivery/run.ts'
+import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
 import {
@@ -52,12 +57,6 @@ export interface GuardSettings<A> extends QueuePolicy {
   rethrow?: boolean
   /** What to say about a failure of this input: a dedupeKey, a lane, tags. */
   context?: (input: A) => CaptureContext
-}
-
-export interface Enqueued {
-  operation: OperationInput
-  error: unknown
-  context?: CaptureContext
 }
 
 /**
@@ -195,8 +194,7 @@ export class DeadLetterQueue {
     options: GuardSettings<A> = {},
   ): (input: A) => Promise<R | undefined> {
     // Around it stands a function of ours, which would pass for a handler.
-    if (typeof fn !== 'function')
-      throw new RedriveError('INVALID_INPUT', `the handler of ${queue} must be a function`)
+    checkHandler(queue, fn)
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
     return guarded(async (input: A) => fn(input), {

@@ -1,6 +1,6 @@
 import type { StoreKind } from '../ground.ts'
 import { median, result, type Bench, type Result } from '../harness.ts'
-import { threadYardsticks, yardstickOf } from '../yardsticks/yardstick.ts'
+import { threadYardstickOf, yardstickOf } from '../yardsticks/yardstick.ts'
 import { drainRate, failRate } from './drain.ts'
 import { bulkRate, enqueueRate } from './enqueue.ts'
 
@@ -55,7 +55,7 @@ async function warmUp(bench: Bench): Promise<void> {
 export async function throughput(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
   const raw = yardstickOf(kind)
-  const byThread = threadYardsticks[kind]
+  const byThread = threadYardstickOf(kind)
   const run: Record<Measure, () => Promise<number> | number> = {
     R1: () => raw!(bench.ground, sizes.single, 1),
     'R1 by a thread': () => byThread!(bench.ground, sizes.single, 1),

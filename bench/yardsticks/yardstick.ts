@@ -12,9 +12,11 @@ const yardsticks: Partial<Record<StoreKind, Yardstick>> = {
   redis: rawRedis,
 }
 
-/** For a store that keeps its file in a thread: what the way there and back leaves of one letter to a write. */
-export const threadYardsticks: Partial<Record<StoreKind, Yardstick>> = { sqlite: rawSqliteThread }
-
 export function yardstickOf(kind: StoreKind): Yardstick | undefined {
   return yardsticks[kind]
+}
+
+/** For a store that keeps its file in a thread: what the way there and back leaves of one letter to a write. */
+export function threadYardstickOf(kind: StoreKind): Yardstick | undefined {
+  return kind === 'sqlite' ? rawSqliteThread : undefined
 }

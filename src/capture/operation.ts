@@ -17,6 +17,13 @@ export interface OperationInput {
   context?: { [key: string]: Json }
 }
 
+/** One of many that are captured at once. */
+export interface Enqueued {
+  operation: OperationInput
+  error: unknown
+  context?: CaptureContext
+}
+
 /** One operation and the error it ended with, ready for the door. */
 export function operationCapture(
   operation: OperationInput,

@@ -188,14 +188,15 @@ export function occur(letter: DeadLetter, newer: DeadLetter): DeadLetter {
 const atRest: Patch = { lease: null, retryAt: null }
 
 export function resolve(letter: Subject, by: Mover): Change {
-  return change('resolve', letter, by, {
-    ...atRest,
-    state: 'resolved',
-    reason: null,
-    settledAt: by.at,
-    ...unasked(letter),
-  })
+  return change('resolve', letter, by, { ...resolved(by), ...unasked(letter) })
 }
+
+const resolved = ({ at }: Mover): Patch => ({
+  ...atRest,
+  state: 'resolved',
+  reason: null,
+  settledAt: at,
+})
 
 /** Somebody has acted without a review: it is not needed any more. One that was decided stays as it is. */
 function unasked({ review: asked }: Subject): Patch {
@@ -325,7 +326,7 @@ export function review(
   }
   const outcome: Record<typeof decision, Patch> = {
     requeue: dueNow(letter, by),
-    resolve: { ...atRest, state: 'resolved', reason: null, settledAt: by.at },
+    resolve: resolved(by),
     discard: { ...shelved(letter, by), reason: 'operator' },
   }
   return change('review', letter, by, { ...outcome[decision], review: decided })

@@ -13,6 +13,7 @@ import { states, type DeadLetter } from '../letter/letter.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { DocumentStore } from './documents/documents.ts'
+import { keyOf } from './dead/stream.ts'
 import { glance } from './replay/glance.ts'
 import { erasedNote, markOf, Replayed } from './replay/replayed.ts'
 import type { NodeSettings } from './graph/settings.ts'
@@ -159,7 +160,7 @@ async function matching(
     for await (const { records } of readAll(cluster, fetcher, places[partition]!, first, next))
       for (const record of records) {
         // Where a key leads changes with the number of partitions, and each has its own tombstones.
-        const name = `${partition}:${record.key?.toString('latin1') || `\n${record.offset}`}`
+        const name = `${partition}:${keyOf(record)}`
         const seen = glance(record.value)
         const stream = seen?.isStream ? readStream(seen.value) : undefined
         if (record.value.length === 0) found.delete(name)

@@ -15,7 +15,14 @@ import { Alarm } from '../alarm.ts'
 import { Brakes, type BrakeOptions } from './brakes.ts'
 import type { GateStatus } from './gate.ts'
 import { LeaseKeeper, type Held } from './leases.ts'
-import { HandlerTimeout, runHandler, type Handler, type Outcome, type Run } from './run.ts'
+import {
+  checkHandler,
+  HandlerTimeout,
+  runHandler,
+  type Handler,
+  type Outcome,
+  type Run,
+} from './run.ts'
 import { settle, type SettleOptions, type Verdict } from './settle.ts'
 
 export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
@@ -112,8 +119,7 @@ export class Redelivery {
   }
 
   handle(queue: string, handler: Handler): void {
-    if (typeof handler !== 'function')
-      throw new RedriveError('INVALID_INPUT', `the handler of ${queue} must be a function`)
+    checkHandler(queue, handler)
     this.#handlers.set(queue, handler)
     this.#pump()
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { insideRedelivery } from '../redelivering.ts'
 
@@ -22,6 +23,12 @@ export interface Run<Input = unknown> {
  * `remaining` beside the error, the next run gets that as its input, unless it is too large to be kept.
  */
 export type Handler = (run: Run) => unknown
+
+/** Refused when it is given, since letters would spend their retries on it. */
+export function checkHandler(queue: string, handler: unknown): void {
+  if (typeof handler !== 'function')
+    throw new RedriveError('INVALID_INPUT', `the handler of ${queue} must be a function`)
+}
 
 export type Outcome =
   | { kind: 'done'; value: unknown }

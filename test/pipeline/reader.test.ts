@@ -44,6 +44,16 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     return reader
   }
 
+  /** Another one, and what comes to it with how often it was delivered. */
+  const startedAgain = (): [value: string, deliveries: number][] => {
+    const again: [string, number][] = []
+    started(async ({ value }, { deliveries }) => {
+      again.push([value.toString(), deliveries])
+      return nothing
+    })
+    return again
+  }
+
   const put = (count: number, key?: (n: number) => string): Promise<void> =>
     bench.put(
       topic,
@@ -117,11 +127,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await reader.stop(0)
     slow.resolve()
     expect(await bench.committed(group())).toEqual([2, 10])
-    const again: [string, number][] = []
-    started(async ({ value }, { deliveries }) => {
-      again.push([value.toString(), deliveries])
-      return nothing
-    })
+    const again = startedAgain()
     await expect.poll(() => bench.committed(group())).toEqual([10, 10])
     // It was given back in good order, so nothing is held against it.
     expect(again).toEqual([['4', 1]])
@@ -211,11 +217,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
     await reader.stop(0)
     expect(await bench.committed(group())).toEqual([2, 5])
-    const again: [string, number][] = []
-    started(async ({ value }, { deliveries }) => {
-      again.push([value.toString(), deliveries])
-      return nothing
-    })
+    const again = startedAgain()
     await expect.poll(() => bench.committed(group())).toEqual([5, 5])
     expect(again).toEqual([['4', 1]])
     expect(await bench.read(out)).toHaveLength(9)
@@ -240,11 +242,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await reader.stop(0)
     expect(sent.toSorted()).toEqual(['0', '1', '2', '3', '5', '7', '9'])
     expect(await bench.committed(group())).toEqual([2, 5])
-    const again: [string, number][] = []
-    started(async ({ value }, { deliveries }) => {
-      again.push([value.toString(), deliveries])
-      return nothing
-    })
+    const again = startedAgain()
     await expect.poll(() => bench.committed(group())).toEqual([5, 5])
     expect(again).toEqual(['4', '6', '8'].map((name) => [name, 1]))
   })

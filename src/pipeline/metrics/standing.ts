@@ -4,6 +4,7 @@ import type { Cluster } from '../../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import type { Stored } from '../../kafka/record.ts'
 import { unseal } from '../dead/envelope.ts'
+import { keyOf } from '../dead/stream.ts'
 import { Replayed } from '../replay/replayed.ts'
 import type { NodePlace } from '../graph/topics.ts'
 
@@ -175,7 +176,7 @@ function dropReplayed(part: Part, isReplayed: (offset: number) => boolean): void
 /** Of several records with one key the first counts, as it does for replays. One without a value erases it. */
 function take(part: Part, record: Stored, isReplayed: (offset: number) => boolean): void {
   const { value, offset, timestampMs } = record
-  const key = record.key?.toString('latin1') || `\n${offset}`
+  const key = keyOf(record)
   if (value.length === 0 || isReplayed(offset)) finish(part, key)
   else if (!part.dead.has(key) && !part.done.has(key))
     part.dead.set(key, { offset, atMs: timestampMs })

@@ -1,6 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
 import { nearest } from '../../nearest.ts'
+import type { NodeSettings } from '../graph/settings.ts'
 import type { Glance } from './glance.ts'
 import { readStream } from '../stream.ts'
 
@@ -79,8 +80,17 @@ export function matches(filter: ReplayFilter, found: Glance): boolean {
   return found.isStream && readStream(found.value)?.streamId === streamId
 }
 
+/** What does not say where it failed may be of any node. */
+export function isOf(
+  { node, graph }: Glance,
+  settings: Pick<NodeSettings, 'node' | 'graph'>,
+): boolean {
+  const isNode = node === settings.node || node === ''
+  return isNode && (graph === settings.graph || graph === '')
+}
+
 const quoted = (text: string): string => JSON.stringify(text.slice(0, 80))
 
-function invalid(message: string): RedriveError {
+export function invalid(message: string): RedriveError {
   return new RedriveError('INVALID_INPUT', message)
 }

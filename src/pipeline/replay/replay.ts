@@ -2,7 +2,7 @@ import type { Admin } from '@platformatic/kafka'
 import { createHash } from 'node:crypto'
 import { pipelineLetterId } from '../../capture/pipeline.ts'
 import { nextTurn, sleep } from '../../clock.ts'
-import { hasCode, RedriveError } from '../../errors.ts'
+import { hasCode } from '../../errors.ts'
 import type { Cluster } from '../../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import { readAll } from '../../kafka/read-all.ts'
@@ -10,9 +10,9 @@ import { sizeOf, type Stored } from '../../kafka/record.ts'
 import type { Outgoing } from '../../kafka/sender.ts'
 import { Transactor } from '../../kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import { glance, type Glance } from './glance.ts'
+import { glance } from './glance.ts'
 import { isSpent } from '../dead/lineage.ts'
-import { matches, type ReplayFilter } from './filter.ts'
+import { invalid, isOf, matches, type ReplayFilter } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
 import { markOf, ofAnother, quarantinedNote, Replayed, type ReplayProgress } from './replayed.ts'
 import type { NodeSettings } from '../graph/settings.ts'
@@ -117,7 +117,7 @@ class Replay {
   async run(): Promise<ReplayReport> {
     const { settings, target, id, signal } = this.#options
     if (target !== undefined && (await this.#targets.look(target)) === 0)
-      throw new RedriveError('INVALID_INPUT', `there is no topic ${target} to replay to`)
+      throw invalid(`there is no topic ${target} to replay to`)
     const partitions = await this.#targets.look(settings.dlq.topic)
     if (partitions === 0) {
       this.#progress.done = true
@@ -386,12 +386,6 @@ class Replay {
   }
 }
 
-/** What does not say where it failed may be of any node. */
-function isOf({ node, graph }: Glance, settings: NodeSettings): boolean {
-  const isNode = node === settings.node || node === ''
-  return isNode && (graph === settings.graph || graph === '')
-}
-
 /** The same question is the same replay. */
 function idOf(options: ReplayOptions): string {
   const { cluster, node } = options.settings
@@ -401,8 +395,4 @@ function idOf(options: ReplayOptions): string {
 
 function askedIn({ filter = {}, limit, target, again }: ReplayOptions): string {
   return JSON.stringify({ filter, limit, target, again })
-}
-
-function invalid(message: string): RedriveError {
-  return new RedriveError('INVALID_INPUT', message)
 }
