@@ -23,7 +23,7 @@ import type { ObserverHub } from '../observer.ts'
 import { onAbort } from '../passing/on-abort.ts'
 import { neverAgain } from '../policy/backoff.ts'
 import type { BreakerState } from '../policy/breaker.ts'
-import { classify, type Rule } from '../policy/classify.ts'
+import { classifyFailure, type Rule } from '../policy/classify.ts'
 import type { BreakerLimits, SettledPolicy } from './resilience.ts'
 import { BulkheadFullError, CallTimeout, CircuitBreakerOpenError } from './resilience-errors.ts'
 import { isListed, waitMs } from './resilience-retry.ts'
@@ -197,7 +197,7 @@ export class Chain {
     const { clock, rules } = this.#options
     const { overallTimeoutMs = Infinity } = this.policy
     const failure = toFailure(thrown, toTimestamp(clock.now()))
-    const { category } = classify(failure, thrown, rules)
+    const { category } = classifyFailure(failure, thrown, rules)
     const again = this.#isListed(thrown, failure, category)
     const counts = again || !neverAgain.has(category)
     if (!again) return new FailedRun(thrown, counts)

@@ -21,6 +21,18 @@ export function toFailure(thrown: unknown, at: Timestamp): Failure {
   }
 }
 
+/** Whether a value is a `Failure` as `toFailure` makes them, such as the failure of a letter. Never throws. */
+export function isFailure(value: unknown, depth = 0): value is Failure {
+  if (!isObject(value) || depth > maxDepth) return false
+  const causes = read(value, 'causes')
+  return (
+    ['name', 'message', 'at'].every((key) => typeof read(value, key) === 'string') &&
+    isList(causes) &&
+    causes.length <= maxPerLevel &&
+    causes.every((cause) => isFailure(cause, depth + 1))
+  )
+}
+
 /** The walk down the causes: what lies above the one that is read, and how many each level has so far. */
 interface Walk {
   at: Timestamp

@@ -3,7 +3,7 @@ import { toFailure } from '../letter/failure.ts'
 import type { ErrorCategory, Failure } from '../letter/letter.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { neverAgain } from '../policy/backoff.ts'
-import { classify } from '../policy/classify.ts'
+import { classifyFailure } from '../policy/classify.ts'
 import { layersOf, statusOf } from '../policy/layers.ts'
 import { grpcNames } from '../policy/rules.ts'
 
@@ -61,7 +61,7 @@ const byCategory: Partial<Record<ErrorCategory, string>> = {
  */
 export function errorTypeOf(thrown: unknown, nowMs?: number): ErrorType {
   const failure = toFailure(thrown, nowMs === undefined ? '' : toTimestamp(nowMs))
-  const { category } = classify(failure, thrown)
+  const { category } = classifyFailure(failure, thrown)
   const layers = layersOf(failure)
   // Errors of ours have a word themselves, and know whether it helps.
   const isOurs = thrown instanceof RedriveError

@@ -1,3 +1,4 @@
+import { isFailure, toFailure } from '../letter/failure.ts'
 import type { Failure } from '../letter/letter.ts'
 import { ancestorsOf } from './ancestors.ts'
 import { asksForRetry } from './asks-for-retry.ts'
@@ -30,12 +31,25 @@ export interface Classification extends Judgement {
   problems?: string[]
 }
 
+/** The timestamp of a failure that `classify` makes itself. No rule looks at it. */
+const noTimestamp = '1970-01-01T00:00:00.000Z'
+
+/**
+ * Classifies anything that was thrown, or the failure of a letter: an Error, a string, undefined, a hostile object. Never
+ * throws. `rules` go before the built-in ones.
+ */
+export function classify(thrown: unknown, rules: readonly Rule[] = []): Classification {
+  return isFailure(thrown)
+    ? classifyFailure(thrown, undefined, rules)
+    : classifyFailure(toFailure(thrown, noTimestamp), thrown, rules)
+}
+
 /**
  * Says what a failure is: by the user's rules, then by codes, then class names, then HTTP statuses, of the failure
  * and of its causes, and by the words of its message last. What no rule knows is unknown, never permanent; and what
  * says of itself that it may be tried again is never parked.
  */
-export function classify(
+export function classifyFailure(
   failure: Failure,
   thrown?: unknown,
   rules: readonly Rule[] = [],

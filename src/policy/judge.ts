@@ -1,7 +1,7 @@
 import { toFailure } from '../letter/failure.ts'
 import type { Judged } from '../letter/moves.ts'
 import type { Timestamp } from '../letter/time.ts'
-import { classify, type Rule } from './classify.ts'
+import { classifyFailure, type Rule } from './classify.ts'
 import { detailOf } from './details.ts'
 import { fingerprint } from './fingerprint.ts'
 import { layersOf } from './layers.ts'
@@ -28,7 +28,7 @@ export function understand(
   work: Work | undefined = workOf(queue, thrown),
 ): Understood {
   const failure = toFailure(thrown, at)
-  const told = classify(failure, thrown, rules)
+  const told = classifyFailure(failure, thrown, rules)
   for (const problem of told.problems ?? []) report?.(problem)
   const { category, severity, recoverability, template } = told
   const { value } = fingerprint(queue, failure)

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import { commandHandler, type CommandTarget } from '../../src/handlers/command.ts'
 import { toFailure } from '../../src/letter/failure.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
-import { classify } from '../../src/policy/classify.ts'
+import { classifyFailure } from '../../src/policy/classify.ts'
 import { aRun } from './a-run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-command-'))
@@ -28,7 +28,7 @@ async function failureOf(running: unknown) {
     (error: unknown) => error,
   )
   const failure = toFailure(thrown, toTimestamp(0))
-  return { ...failure, category: classify(failure, thrown).category }
+  return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
 /** Resolves when a file is there. */

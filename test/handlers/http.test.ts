@@ -6,7 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import { httpHandler, targetProblem, type HttpTarget } from '../../src/handlers/http.ts'
 import { toFailure } from '../../src/letter/failure.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
-import { classify } from '../../src/policy/classify.ts'
+import { classifyFailure } from '../../src/policy/classify.ts'
 import { verifySignature } from '../../src/signature.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { aRun } from './a-run.ts'
@@ -59,7 +59,7 @@ async function failureOf(running: unknown) {
     (error: unknown) => error,
   )
   const failure = toFailure(thrown, toTimestamp(0))
-  return { ...failure, category: classify(failure, thrown).category }
+  return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
 function says(status: number, body = '', headers: Record<string, string> = {}): void {

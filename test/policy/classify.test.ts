@@ -8,7 +8,7 @@ import {
   type ErrorCategory,
   type Failure,
 } from '../../src/letter/letter.ts'
-import { classify, type Rule } from '../../src/policy/classify.ts'
+import { classify, classifyFailure, type Rule } from '../../src/policy/classify.ts'
 
 const at = '2025-01-01T00:00:00.000Z'
 
@@ -17,7 +17,7 @@ function failureOf(over: Partial<Failure> = {}): Failure {
 }
 
 function categoryOf(thrown: unknown): ErrorCategory {
-  return classify(toFailure(thrown, at), thrown).category
+  return classifyFailure(toFailure(thrown, at), thrown).category
 }
 
 function named(name: string, message = ''): Error {
@@ -25,6 +25,39 @@ function named(name: string, message = ''): Error {
 }
 
 describe('classify', () => {
+  it('takes anything that was thrown', () => {
+    const refused = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
+    expect(classify(refused)).toMatchObject({ category: 'network' })
+    expect(classify(new Error('fetch failed', { cause: refused })).category).toBe('network')
+    expect(classify('socket hang up').category).toBe('network')
+    const revoked = Proxy.revocable({}, {})
+    revoked.revoke()
+    for (const thrown of [undefined, null, 7, Symbol('x'), () => 1, {}, [], revoked.proxy])
+      expect(classify(thrown).category).toBe('unknown')
+  })
+
+  it('takes the failure of a letter, with its causes', () => {
+    const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED' })
+    const failure = toFailure(new Error('no luck', { cause: refused }), at)
+    expect(classify(failure).category).toBe('network')
+    expect(classify(JSON.parse(JSON.stringify(failure))).category).toBe('network')
+  })
+
+  it('does not fail on an object that only looks like a failure', () => {
+    const causes: unknown[] = [null]
+    expect(classify({ name: 'x', message: 'y', at, causes }).category).toBe('unknown')
+    const looped = { name: 'x', message: 'y', at, causes: [] as unknown[] }
+    looped.causes.push(looped)
+    expect(classify(looped).category).toBe('unknown')
+  })
+
+  it('asks the rules of the user first', () => {
+    const rules: Rule[] = [{ name: 'tea', when: { message: 'tea' }, category: 'resource' }]
+    expect(classify(new Error('no tea'), rules).rule).toBe('user:tea')
+  })
+})
+
+describe('classifyFailure', () => {
   it.each<[string, unknown, ErrorCategory]>([
     ['a timeout with an empty message', named('TimeoutError'), 'timeout'],
     ['"Read timed out"', new Error('Read timed out'), 'timeout'],
@@ -133,7 +166,7 @@ describe('classify', () => {
     ['unknown', ['E_CUSTOM', 'P0001', '14', '7', 'WEIRD', 'constructor', '__proto__']],
   ])('knows the codes of %s: %j', (category, codes) => {
     for (const code of codes) {
-      const { category: found, rule } = classify(failureOf({ code }))
+      const { category: found, rule } = classifyFailure(failureOf({ code }))
       expect([code, found]).toEqual([code, category])
       if (category !== 'unknown') expect(rule).toBe(`code:${code}`)
     }
@@ -151,7 +184,7 @@ describe('classify', () => {
     ['unknown', [100, 200, 302, 304]],
   ])('knows the statuses of %s: %j', (category, statuses) => {
     for (const status of statuses)
-      expect([status, classify(failureOf({ status })).category]).toEqual([status, category])
+      expect([status, classifyFailure(failureOf({ status })).category]).toEqual([status, category])
   })
 
   it.each<[ErrorCategory, string[]]>([
@@ -218,7 +251,7 @@ describe('classify', () => {
     ],
   ])('knows the class names of %s: %j', (category, names) => {
     for (const name of names)
-      expect([name, classify(failureOf({ name })).category]).toEqual([name, category])
+      expect([name, classifyFailure(failureOf({ name })).category]).toEqual([name, category])
   })
 
   it('reads the reply of Redis and the text of gRPC', () => {
@@ -240,12 +273,12 @@ describe('classify', () => {
   it('finds the reason of "TypeError: fetch failed" in its cause, and calls a plain TypeError a mistake', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED ::1:80'), { code: 'ECONNREFUSED' })
     const failed = new TypeError('fetch failed', { cause })
-    expect(classify(toFailure(failed, at), failed)).toMatchObject({
+    expect(classifyFailure(toFailure(failed, at), failed)).toMatchObject({
       category: 'network',
       rule: 'code:ECONNREFUSED',
     })
     expect(categoryOf(new TypeError('fetch failed'))).toBe('network')
-    const mistake = classify(
+    const mistake = classifyFailure(
       toFailure(new TypeError("Cannot read properties of undefined (reading 'timeout')"), at),
     )
     expect(mistake).toMatchObject({
@@ -286,14 +319,15 @@ describe('classify', () => {
 
   it('hears a timeout in the code of a broken connection', () => {
     const code = 'ECONNABORTED'
-    const of = (message: string): ErrorCategory => classify(failureOf({ code, message })).category
+    const of = (message: string): ErrorCategory =>
+      classifyFailure(failureOf({ code, message })).category
     expect(of('timeout of 50ms exceeded')).toBe('timeout')
     expect(of('write ECONNABORTED')).toBe('network')
   })
 
   it('hears in a 400 only what cannot mean anything else', () => {
     const of = (message: string): ErrorCategory =>
-      classify(failureOf({ status: 400, message })).category
+      classifyFailure(failureOf({ status: 400, message })).category
     expect(of('Your credit balance is too low')).toBe('resource')
     expect(of('API key not valid. Please pass a valid API key.')).toBe('permission')
     expect(of('timeout must be a number')).toBe('validation')
@@ -302,7 +336,7 @@ describe('classify', () => {
 
   it('takes the replies of mail and file servers for what they are', () => {
     const of = (name: string, message: string): ErrorCategory =>
-      classify(failureOf({ name, message })).category
+      classifyFailure(failureOf({ name, message })).category
     expect(of('Error', 'rejected: 451 4.7.1 Greylisting in action')).toBe('transient')
     expect(of('Error', 'rejected: 550 5.1.1 User unknown')).toBe('permanent')
     expect(of('Error', 'Invalid login: 535 5.7.8 Credentials')).toBe('permission')
@@ -312,25 +346,25 @@ describe('classify', () => {
 
   it('never parks what says of itself that it may be tried again', () => {
     const conflict = Object.assign(new Error('conflict'), { status: 409, retryable: true })
-    expect(classify(toFailure(conflict, at), conflict)).toMatchObject({
+    expect(classifyFailure(toFailure(conflict, at), conflict)).toMatchObject({
       category: 'transient',
       rule: 'retryable',
     })
     const busy = Object.assign(new Error('busy'), { status: 503, retryable: true })
-    expect(classify(toFailure(busy, at), busy).category).toBe('dependency')
+    expect(classifyFailure(toFailure(busy, at), busy).category).toBe('dependency')
     const refused = Object.assign(new Error('no'), { status: 409, retryable: false })
-    expect(classify(toFailure(refused, at), refused).category).toBe('permanent')
+    expect(classifyFailure(toFailure(refused, at), refused).category).toBe('permanent')
   })
 
   it('reads the words of a code when the message has none', () => {
-    expect(classify(failureOf({ code: 'channel_not_found' }))).toMatchObject({
+    expect(classifyFailure(failureOf({ code: 'channel_not_found' }))).toMatchObject({
       category: 'permanent',
       rule: 'code:channel_not_found',
     })
-    expect(classify(failureOf({ code: 'RequestTimeout' })).category).toBe('timeout')
-    expect(classify(failureOf({ code: 'lock_timeout', message: 'not found' })).category).toBe(
-      'permanent',
-    )
+    expect(classifyFailure(failureOf({ code: 'RequestTimeout' })).category).toBe('timeout')
+    expect(
+      classifyFailure(failureOf({ code: 'lock_timeout', message: 'not found' })).category,
+    ).toBe('permanent')
   })
 
   it('recognises a subclass of a known error by the class that it extends', () => {
@@ -344,23 +378,29 @@ describe('classify', () => {
   it('takes a 403 for a rate limit where it says so', () => {
     const secondary =
       'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.'
-    expect(classify(failureOf({ status: 403, message: secondary })).category).toBe('rate-limit')
-    expect(classify(failureOf({ status: 403, retryAfterMs: 60_000 })).category).toBe('rate-limit')
-    expect(classify(failureOf({ status: 403, message: 'Quota exceeded' })).category).toBe(
+    expect(classifyFailure(failureOf({ status: 403, message: secondary })).category).toBe(
+      'rate-limit',
+    )
+    expect(classifyFailure(failureOf({ status: 403, retryAfterMs: 60_000 })).category).toBe(
+      'rate-limit',
+    )
+    expect(classifyFailure(failureOf({ status: 403, message: 'Quota exceeded' })).category).toBe(
       'resource',
     )
-    expect(classify(failureOf({ status: 403, message: 'Forbidden' })).category).toBe('permission')
+    expect(classifyFailure(failureOf({ status: 403, message: 'Forbidden' })).category).toBe(
+      'permission',
+    )
   })
 
   it('takes what it was asked to repeat later for transient', () => {
-    expect(classify(failureOf({ message: 'hm', retryAfterMs: 5 }))).toMatchObject({
+    expect(classifyFailure(failureOf({ message: 'hm', retryAfterMs: 5 }))).toMatchObject({
       category: 'transient',
       rule: 'retry-after',
     })
   })
 
   it('never calls permanent what it does not know', () => {
-    expect(classify(failureOf({ message: 'the flux capacitor hums' }))).toEqual({
+    expect(classifyFailure(failureOf({ message: 'the flux capacitor hums' }))).toEqual({
       category: 'unknown',
       severity: 'medium',
       recoverability: 'unknown',
@@ -387,7 +427,10 @@ describe('classify', () => {
   it('answers for anything that can be thrown', () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
-        const { category, severity, recoverability, rule } = classify(toFailure(thrown, at), thrown)
+        const { category, severity, recoverability, rule } = classifyFailure(
+          toFailure(thrown, at),
+          thrown,
+        )
         expect(categories).toContain(category)
         expect(severities).toContain(severity)
         expect(recoverabilities).toContain(recoverability)
@@ -412,7 +455,7 @@ describe('classify', () => {
       )
     fc.assert(
       fc.property(deep(3), (failure) => {
-        expect(categories).toContain(classify(failure).category)
+        expect(categories).toContain(classifyFailure(failure).category)
       }),
     )
   })
@@ -420,16 +463,16 @@ describe('classify', () => {
   it('ends on causes that lead back to themselves, and on a proxy that refuses to be looked at', () => {
     const looped = failureOf()
     looped.causes.push(looped, looped)
-    expect(classify(looped).category).toBe('unknown')
+    expect(classifyFailure(looped).category).toBe('unknown')
     const { proxy, revoke } = Proxy.revocable({}, {})
     revoke()
-    expect(classify(failureOf(), proxy).category).toBe('unknown')
+    expect(classifyFailure(failureOf(), proxy).category).toBe('unknown')
   })
 
   it('reads only the beginning of a long message', () => {
     const long = 'x '.repeat(500_000)
-    expect(classify(failureOf({ message: `${long} timed out` })).category).toBe('unknown')
-    expect(classify(failureOf({ message: `timed out ${long}` })).category).toBe('timeout')
+    expect(classifyFailure(failureOf({ message: `${long} timed out` })).category).toBe('unknown')
+    expect(classifyFailure(failureOf({ message: `timed out ${long}` })).category).toBe('timeout')
     for (const hostile of [
       'a'.repeat(1e6),
       'E'.repeat(1e6),
@@ -437,7 +480,9 @@ describe('classify', () => {
       '5'.repeat(1e6),
       ' :='.repeat(3e5),
     ])
-      expect(classify(failureOf({ message: hostile, name: hostile })).category).toBe('unknown')
+      expect(classifyFailure(failureOf({ message: hostile, name: hostile })).category).toBe(
+        'unknown',
+      )
   })
 
   describe('with rules of the user', () => {
@@ -451,13 +496,13 @@ describe('classify', () => {
     it('asks them first, in order', () => {
       const later: Rule = { name: 'later', when: {}, category: 'transient' }
       const error = named('CardDeclined', 'timed out')
-      expect(classify(toFailure(error, at), error, [declined, later])).toEqual({
+      expect(classifyFailure(toFailure(error, at), error, [declined, later])).toEqual({
         category: 'permanent',
         severity: 'low',
         recoverability: 'permanent',
         rule: 'user:declined',
       })
-      expect(classify(failureOf(), undefined, [declined, later]).rule).toBe('user:later')
+      expect(classifyFailure(failureOf(), undefined, [declined, later]).rule).toBe('user:later')
     })
 
     it.each<[string, Rule['when'], boolean]>([
@@ -476,17 +521,19 @@ describe('classify', () => {
       ['a function that says no', () => false, false],
     ])('matches by %s', (_, when, matches) => {
       const failure = failureOf({ message: 'I am a teapot', code: 'E1', status: 418 })
-      const { rule } = classify(failure, undefined, [{ name: 'tea', when, category: 'resource' }])
+      const { rule } = classifyFailure(failure, undefined, [
+        { name: 'tea', when, category: 'resource' },
+      ])
       expect(rule === 'user:tea').toBe(matches)
     })
 
     it('carries what a rule advises, and nothing where it advises nothing', () => {
       const { hint, maxRetries } = { hint: 'Call them.', maxRetries: 2 }
-      const own = classify(failureOf(), undefined, [
+      const own = classifyFailure(failureOf(), undefined, [
         { name: 'a', when: {}, category: 'resource', detail: 'd', hint, maxRetries },
       ])
       expect(own).toMatchObject({ detail: 'd', template: { name: 'a', hint, maxRetries } })
-      const bare = classify(failureOf(), undefined, [{ ...declined, when: {} }])
+      const bare = classifyFailure(failureOf(), undefined, [{ ...declined, when: {} }])
       expect(bare).not.toHaveProperty('template')
       expect(bare).not.toHaveProperty('detail')
     })
@@ -496,20 +543,21 @@ describe('classify', () => {
       const rules: Rule[] = [{ name: 'both', when, category: 'resource' }]
       const together = failureOf({ causes: [failureOf({ code: 'E1', status: 500 })] })
       const apart = failureOf({ code: 'E1', causes: [failureOf({ status: 500 })] })
-      expect(classify(together, undefined, rules).rule).toBe('user:both')
-      expect(classify(apart, undefined, rules).rule).not.toBe('user:both')
+      expect(classifyFailure(together, undefined, rules).rule).toBe('user:both')
+      expect(classifyFailure(apart, undefined, rules).rule).not.toBe('user:both')
     })
 
     it('gives the same answer twice to a pattern with a memory', () => {
       const rules: Rule[] = [{ name: 'sticky', when: { message: /tea/g }, category: 'resource' }]
-      const ask = (): string => classify(failureOf({ message: 'tea' }), undefined, rules).rule
+      const ask = (): string =>
+        classifyFailure(failureOf({ message: 'tea' }), undefined, rules).rule
       expect([ask(), ask(), ask()]).toEqual(['user:sticky', 'user:sticky', 'user:sticky'])
     })
 
     it('does not take the promise of an async function for a yes', () => {
       const when = (async () => true) as unknown as () => boolean
       const rules: Rule[] = [{ name: 'async', when, category: 'permanent' }]
-      expect(classify(failureOf(), undefined, rules).rule).toBe('unknown')
+      expect(classifyFailure(failureOf(), undefined, rules).rule).toBe('unknown')
     })
 
     it('skips one that throws and reports it', () => {
@@ -520,7 +568,7 @@ describe('classify', () => {
         },
         category: 'permanent',
       }
-      const found = classify(failureOf({ code: 'ETIMEDOUT' }), undefined, [broken])
+      const found = classifyFailure(failureOf({ code: 'ETIMEDOUT' }), undefined, [broken])
       expect(found).toMatchObject({
         category: 'timeout',
         problems: ['rule "broken" threw Error: oops'],

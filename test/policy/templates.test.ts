@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, type Rule } from '../../src/policy/classify.ts'
+import { classifyFailure, type Rule } from '../../src/policy/classify.ts'
 import { toFailure } from '../../src/letter/failure.ts'
 import { details } from '../../src/policy/details.ts'
 import { templates, templatesOf } from '../../src/policy/templates.ts'
@@ -62,7 +62,9 @@ describe('templatesOf', () => {
 
   it('gives rules that carry their advice', () => {
     const thrown = Object.assign(new Error('x'), { code: 'ENOSPC' })
-    expect(classify(toFailure(thrown, at), thrown, templatesOf(['disk-full']))).toMatchObject({
+    expect(
+      classifyFailure(toFailure(thrown, at), thrown, templatesOf(['disk-full'])),
+    ).toMatchObject({
       category: 'resource',
       severity: 'critical',
       rule: 'user:disk-full',
