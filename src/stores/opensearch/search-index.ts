@@ -51,6 +51,7 @@ class LetterIndex implements SearchIndex {
   readonly #address: Address
   readonly #wire: Wire
   readonly #shelf: Shelf<IndexedLetter>
+  #opening: Promise<void> | undefined
 
   constructor({ url, prefix, replicas, client, clock = systemClock }: SearchIndexOptions) {
     this.#address = { ...addressOf(url, prefix), ...(replicas === undefined ? {} : { replicas }) }
@@ -61,6 +62,15 @@ class LetterIndex implements SearchIndex {
 
   open(): Promise<void> {
     return openIndices(this.#wire, this.#address, { search: letterFields })
+  }
+
+  /** Opens the index before the first search: the feeder opens it in the background, so a search can come first. */
+  #openOnce(): Promise<void> {
+    this.#opening ??= this.open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
   }
 
   close(): Promise<void> {
@@ -113,6 +123,7 @@ class LetterIndex implements SearchIndex {
 
   async search(text: string, options: SearchOptions = {}): Promise<string[]> {
     const asked = fullText(text, options)
+    await this.#openOnce()
     const { hits } = await this.#shelf.search({ ...asked, _source: false })
     return hits.map(({ id }) => id)
   }

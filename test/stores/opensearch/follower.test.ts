@@ -96,6 +96,12 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     assert.deepEqual(await store.search('crooked', { among: { state: 'pending' } }), [])
   })
 
+  it('answers a search that comes before the index was created', async () => {
+    const store = followed(memoryStore({ clock }))
+    await store.open()
+    assert.deepEqual(await store.search('crooked'), [])
+  })
+
   it('notices what a removal by filter took', async () => {
     const store = followed(memoryStore({ clock }))
     await store.open()
