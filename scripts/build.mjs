@@ -1,6 +1,6 @@
-// Compiles src to dist from scratch.
+// Compiles src to dist from scratch. With a type error nothing is written, so a dist that exists is complete.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,4 +11,3 @@ execFileSync(join(root, 'node_modules', '.bin', 'tsc'), ['-p', 'tsconfig.build.j
   stdio: 'inherit',
 })
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)
-writeFileSync(join(root, 'dist', '.built'), '')

@@ -31,7 +31,7 @@ if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lock) {
 }
 
 if (process.argv.includes('build')) {
-  const built = at('dist', '.built')
+  const built = at('dist', 'index.js')
   const sources = Math.max(newest(at('src')), statSync(at('tsconfig.build.json')).mtimeMs)
   if (!existsSync(built) || statSync(built).mtimeMs < sources) {
     console.log('Building …')
