@@ -9,7 +9,7 @@ const chargeCard = dlq.guard('charge-card', async (order: Order) => {
 dlq.start() // redelivers what is due, also what an earlier process left behind
 await chargeCard({ id: 42 }).catch(report) // fails? kept, classified, retried with backoff
 
-// What the README leaves out: look at what is kept, hurry it up, and end.
+// Show what is kept, retry it now, and end.
 const { items } = await dlq.find({ queue: 'charge-card', state: 'pending' })
 for (const letter of items) {
   console.log(

@@ -237,10 +237,13 @@ export class DeadLetterQueue {
 
   // back
 
-  /** Says how letters of this queue are run again. The last handler given for a queue counts. */
-  handle(queue: string, handler: Handler, policy: QueuePolicy = {}): void {
+  /**
+   * Registers the handler that runs letters of this queue again; a later one for the same queue replaces it. `Input` is the type of
+   * the payload, as the caller knows it.
+   */
+  handle<Input = unknown>(queue: string, handler: Handler<Input>, policy: QueuePolicy = {}): void {
     this.#policies.set(queue, policy)
-    this.#redelivery.handle(queue, handler)
+    this.#redelivery.handle(queue, handler as Handler)
   }
 
   /** Begins to redeliver what is due. Safe twice. Keeps the process alive until `stop`. */

@@ -22,7 +22,7 @@ export interface Run<Input = unknown> {
  * Runs a letter again. Returning means resolved; throwing, or returning `{ ok: false, error }`, means failed. With
  * `remaining` beside the error, the next run gets that as its input, unless it is too large to be kept.
  */
-export type Handler = (run: Run) => unknown
+export type Handler<Input = unknown> = (run: Run<Input>) => unknown
 
 /** Refused when it is given, since letters would spend their retries on it. */
 export function checkHandler(queue: string, handler: unknown): void {

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { backend } from '../servers/servers.ts'
+import { readBlocks, type Block } from './blocks.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+
+// Inside the package, so that `redrive` is found by its name; behind a dot, so that no other tool reads it.
+const folder = mkdtempSync(join(root, 'test/.blocks-'))
+
+const blocks = readBlocks('ts')
+const nameOf = ({ page, number }: Block): string => `${page} ${number}`
+const fileOf = ({ page, number }: Block): string =>
+  join(folder, `${page.replaceAll(/[/.]/g, '-')}-${number}.ts`)
+
+/** Blocks that are compiled and not run, and why. */
+const notRun = new Map([
+  [
+    'docs/guides/loops.md 1',
+    'runs until SIGTERM; examples/redis-loop.ts is the same program, and is run',
+  ],
+  [
+    'docs/guides/foreign-letters.md 1',
+    'examples/foreign-letters.ts is the same program, and is run',
+  ],
+  ['docs/guides/pipelines.md 1', 'examples/pipeline.ts is the same program, and is run'],
+  ['docs/guides/pipelines.md 2', 'needs the pipeline of the block before it'],
+  ['docs/operating/pipeline-alerts.md 1', 'needs a running pipeline'],
+  ['docs/operating/test-servers.md 1', 'is a test; the tests of drivers are made like it'],
+  ['docs/operating/postgres.md 1', 'needs a transaction of the reader on Postgres'],
+  ['docs/operating/redis.md 1', 'needs a Redis with a replica'],
+  ['docs/operating/spool.md 1', 'writes to /var/lib'],
+  ['docs/operating/postgres.md 2', 'drops months of a table that is not there'],
+  ['docs/operating/mailboxes/sqs.md 1', 'needs an account at AWS'],
+  ['docs/operating/mailboxes/sqs.md 2', 'needs an account at AWS'],
+  ['docs/operating/mailboxes/nats.md 2', 'needs a stream and a consumer of the reader'],
+  ['docs/operating/mailboxes/kafka.md 2', 'needs a broker with topics of the reader'],
+  ['docs/operating/mailboxes/rabbitmq.md 2', 'needs a queue of the reader'],
+])
+
+/** The servers of the test suite in place of the addresses in the pages. */
+const servers: [pattern: RegExp, name: string][] = [
+  [/postgres:\/\/[^'#?]*/g, 'postgres'],
+  [/redis:\/\/[^'#?]*/g, 'redis'],
+  [/opensearch:\/\/[^'#?]*/g, 'opensearch'],
+  [/amqp:\/\/[^'#?]*/g, 'rabbitmq'],
+  [/nats:\/\/[^'#?]*/g, 'nats'],
+  [/kafka:\/\/[^'#?]*/g, 'kafka'],
+]
+
+/** The code with addresses that exist here, or the name of the server that is missing. */
+function localize(code: string): { code: string } | { missing: string } {
+  for (const [pattern, name] of servers) {
+    if (!pattern.test(code)) continue
+    const { url, missing } = backend(name as Parameters<typeof backend>[0])
+    if (missing) return { missing: name }
+    const scheme = /^\/(\w+):/.exec(String(pattern))![1]!
+    code = code.replaceAll(
+      pattern,
+      url.includes('://') ? url.replace(/^\w+:/, `${scheme}:`) : `${scheme}://${url}`,
+    )
+  }
+  return { code }
+}
+
+beforeAll(() => {
+  for (const block of blocks) writeFileSync(fileOf(block), `${block.code}\nexport {}\n`)
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: '../../tsconfig.json',
+      compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
+      files: [...blocks.map(fileOf), join(root, 'test/docs/reader.ts')],
+    }),
+  )
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the code blocks of README.md and docs/', () => {
+  it('compile as they are, with Redrive imported by its name', async () => {
+    const tsc = join(root, 'node_modules/.bin/tsc')
+    const args = ['-p', join(folder, 'tsconfig.json'), '--noEmit']
+    const output = await run(tsc, args, { cwd: root }).then(
+      () => '',
+      ({ stdout }: { stdout: string }) => stdout,
+    )
+    expect(output.split('\n').filter((line) => line.includes('error'))).toEqual([])
+  })
+
+  it('are run, or there is a reason why not', () => {
+    const names = blocks.map(nameOf)
+    expect([...notRun.keys()].filter((name) => !names.includes(name))).toEqual([])
+  })
+
+  it.for(
+    blocks
+      .filter((block) => !notRun.has(nameOf(block)))
+      .map((block) => [nameOf(block), block] as const),
+  )('%s runs', async ([, block], context) => {
+    const local = localize(block.code)
+    if ('missing' in local) return context.skip(`${local.missing} is missing`)
+    const cwd = mkdtempSync(join(folder, 'cwd-'))
+    const file = join(cwd, 'block.ts')
+    writeFileSync(file, `${local.code}\nprocess.exit(0)\n`)
+    // README stands for itself: its blocks are given nothing.
+    const given = block.page === 'README.md' ? [] : ['--import', join(root, 'test/docs/reader.ts')]
+    await run(process.execPath, [...given, file], { cwd, timeout: 50_000 })
+  })
+})
