@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RedriveError } from '../src/errors.ts'
+import { DeadLetterQueue } from '../src/index.ts'
 import { reasons, type DeadLetter, type State } from '../src/letter/letter.ts'
 import { encodePayload } from '../src/letter/payload.ts'
 import { importOperationFile } from '../src/operation-file/import.ts'
@@ -84,6 +85,77 @@ describe('readOperationFile', () => {
         { action: 'reschedule', to: 'pending', failure: { message: 'again', category: 'unknown' } },
       ],
     })
+  })
+
+  it('reads the name of the error from its stack', () => {
+    const nameOf = (stack?: string): string =>
+      readOne({ error: { message: 'x', stack } }).failure.name
+    expect(nameOf('Error: x\n    at a.ts:1:1')).toBe('Error')
+    expect(nameOf('TypeError [ERR_INVALID_URL]: x\n    at a.ts:1:1')).toBe('TypeError')
+    expect(nameOf('ConnectionError: x')).toBe('ConnectionError')
+    expect(nameOf()).toBe('Error')
+  })
+
+  it('maps every category name of the format to ours, and keeps it as the detail', () => {
+    const expected: Record<string, string> = {
+      llm_rate_limit: 'rate-limit',
+      llm_timeout: 'timeout',
+      llm_quota_exceeded: 'resource',
+      llm_invalid_request: 'validation',
+      llm_server_error: 'dependency',
+      github_rate_limit: 'rate-limit',
+      github_timeout: 'timeout',
+      github_not_found: 'permanent',
+      github_forbidden: 'permission',
+      github_server_error: 'dependency',
+      github_validation: 'validation',
+      tool_timeout: 'timeout',
+      tool_not_found: 'permanent',
+      tool_execution: 'unknown',
+      tool_permission: 'permission',
+      verification_failed: 'unknown',
+      type_error: 'unknown',
+      lint_error: 'unknown',
+      test_failure: 'unknown',
+      build_failed: 'unknown',
+      file_not_found: 'permanent',
+      file_permission: 'permission',
+      file_system: 'permanent',
+      network_error: 'network',
+      dns_error: 'network',
+      connection_error: 'network',
+      config_invalid: 'permanent',
+      config_missing: 'permanent',
+      skill_not_found: 'permanent',
+      skill_validation: 'validation',
+      skill_timeout: 'timeout',
+      system_error: 'unknown',
+      dependency_error: 'permanent',
+    }
+    expect(Object.keys(expected)).toHaveLength(33)
+    for (const [name, category] of Object.entries(expected)) {
+      const letter = readOne({ error: { message: 'x', category: name } })
+      expect([name, letter.category, letter.failure.detail]).toEqual([name, category, name])
+    }
+    for (const odd of ['constructor', '__proto__', 'no_such_name'])
+      expect(readOne({ error: { message: 'x', category: odd } }).category).toBe('unknown')
+  })
+
+  it('puts an error into the group of a live capture of it', async () => {
+    const dlq = await DeadLetterQueue.open('memory:')
+    const errors = [
+      new Error('the answer 17 was wrong'),
+      new TypeError('x is not a function'),
+      Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' }),
+    ]
+    for (const error of errors) {
+      const live = await dlq.enqueue({ type: 'llm_call' }, error)
+      const { message, stack, code } = error as Error & { code?: string }
+      const imported = readOne({ error: { category: 'network_error', message, stack, code } })
+      expect(imported.fingerprint).toBe(live.fingerprint)
+      expect(imported.failure.name).toBe(live.failure.name)
+    }
+    await dlq.close()
   })
 
   it('keeps the payload as JSON that gives the same value', () => {

@@ -119,7 +119,8 @@ function nameOf(thing: object, errorLike: boolean): string {
   if (typeof own === 'string' && own !== '' && own !== 'Error') return own
   if (typeof thing === 'function') return 'function'
   const made = read(read(thing, 'constructor'), 'name')
-  return typeof made === 'string' && made !== '' && made !== 'Object' ? made : 'object'
+  if (typeof made === 'string' && made !== '' && made !== 'Object') return made
+  return own === 'Error' ? own : 'object'
 }
 
 /**

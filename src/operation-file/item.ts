@@ -8,6 +8,7 @@ import {
   type State,
 } from '../letter/letter.ts'
 import { latestMs } from '../letter/time.ts'
+import { details, type Detail } from '../policy/details.ts'
 
 /**
  * One item of the JSON file of an operation queue: an array of these, with moments in milliseconds. What a letter
@@ -122,10 +123,22 @@ export function letterId({ id, enqueuedAt }: Pick<Item, 'id' | 'enqueuedAt'>): s
   return `${time.slice(0, 8)}-${time.slice(8)}-${random}`
 }
 
-/** `rate_limit` and `RATE_LIMIT` are our rate-limit. */
-export function categoryOf(text = 'unknown'): ErrorCategory {
-  const spelled = text.toLowerCase().replaceAll('_', '-')
-  return categories.find((known) => known === spelled) ?? 'unknown'
+/** What the format calls `llm_timeout` or `file_not_found` is a detail of ours. Undefined for any other name. */
+export function detailOf(category: string): Detail | undefined {
+  const name = category.toLowerCase()
+  return Object.hasOwn(details, name) ? (name as Detail) : undefined
+}
+
+/**
+ * Our category for a category of the format. Names of ours may be spelled `rate_limit` or `RATE_LIMIT`. `system_error` is what the
+ * format calls an error that nothing else matched.
+ */
+export function categoryOf(name = 'unknown'): ErrorCategory {
+  const spelled = name.toLowerCase().replaceAll('_', '-')
+  const known = categories.find((category) => category === spelled)
+  if (known) return known
+  const detail = detailOf(name)
+  return detail === undefined || detail === 'system_error' ? 'unknown' : details[detail].under[0]!
 }
 
 /** Who moved a letter when nobody said. */

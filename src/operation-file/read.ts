@@ -11,6 +11,7 @@ import { judgement } from '../policy/judgement.ts'
 import { readHistory } from './history.ts'
 import {
   categoryOf,
+  detailOf,
   itemSchema,
   letterId,
   waitsForReview,
@@ -79,6 +80,8 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
   const failedMs = item.error.timestamp ?? item.enqueuedAt
   const { message, stack, code } = item.error
   const failure = toFailure({ name: nameIn(stack), message, stack, code }, toTimestamp(failedMs))
+  const detail = detailOf(item.error.category ?? '')
+  if (detail !== undefined) failure.detail = detail
   const judged = judgement(categoryOf(item.error.category))
   const policy = defaultPolicyFor(judged.category)
   const { history, historyOmitted } = readHistory(item)
@@ -114,9 +117,9 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
   }
 }
 
-/** The format has no name of the error, but a stack begins with it. */
+/** The format has no name of the error, but a stack begins with it, and Node puts the code behind it in brackets. */
 function nameIn(stack = ''): string {
-  return /^([A-Za-z_$][\w$]{0,99})(?=:|\n|$)/.exec(stack)?.[1] ?? 'Error'
+  return /^([A-Za-z_$][\w$]{0,99})(?=:| \[\w+\]|\n|$)/.exec(stack)?.[1] ?? 'Error'
 }
 
 function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial<DeadLetter> {
