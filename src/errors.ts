@@ -55,6 +55,13 @@ export const errorTable = {
     means:
       'maxItems is reached. Archive or remove letters, raise the limit, or use overflow: evict-resolved.',
   },
+  CAPTURE_DISABLED: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'Capture is turned off (option capture, or dlq_enabled: false), so the failure was not kept.',
+  },
   TOO_LARGE: {
     status: 413,
     exit: 2,

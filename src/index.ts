@@ -59,6 +59,7 @@ export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-
 export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
 export type * from './store.ts'
 export { systemClock, type Clock } from './clock.ts'
+export { loadConfig, type Config, type ConfigSources } from './config/load.ts'
 export type * from './mailbox.ts'
 export { MainLoop, type LoopResult, type MainLoopOptions } from './loops/main-loop.ts'
 export {

@@ -204,6 +204,16 @@ export const optionsShape = {
     .describe(
       'The URL of an index that follows the store and finds letters by full text, as in opensearch://localhost:9200.',
     ),
+  capture: z
+    .boolean()
+    .optional()
+    .describe(
+      'False: failures are not kept. Guarded calls throw as before, and enqueue rejects with CAPTURE_DISABLED. Default: true.',
+    ),
+  redeliver: z
+    .boolean()
+    .optional()
+    .describe('False: start() redelivers nothing in this process. Default: true.'),
   onStoreDown: z
     .enum(['spool', 'fail', 'memory'])
     .optional()

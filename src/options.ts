@@ -39,6 +39,13 @@ export interface QueueOptions extends QueuePolicy {
   overflow?: 'reject' | 'evict-resolved'
   /** Larger payloads are refused with TOO_LARGE. 16 MiB unless said. */
   maxPayloadBytes?: number
+  /**
+   * False: failures are not kept. Guarded calls throw as before, `enqueue` rejects with CAPTURE_DISABLED, and a workflow reports
+   * `disabled`. Default: true.
+   */
+  capture?: boolean
+  /** False: `start()` redelivers nothing in this process. Default: true. */
+  redeliver?: boolean
   /** An index that follows the store and finds letters by full text, as in `opensearch://localhost:9200`. */
   search?: string
   /**
@@ -114,6 +121,8 @@ export const defaults = {
   maxItems: Infinity,
   overflow: 'reject',
   maxPayloadBytes: 16 * 1024 ** 2,
+  capture: true,
+  redeliver: true,
   spoolMaxBytes: 1024 ** 3,
   spoolAfterMs: 5000,
   maxConcurrent: 10,

@@ -108,6 +108,7 @@ export class DeadLetterQueue {
       ...judging,
       maxPayloadBytes: settings.maxPayloadBytes,
       capacity: this.#capacity,
+      enabled: settings.capture,
       rulesFor: (queue) => this.#policies.of(queue),
     })
     this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
@@ -246,11 +247,13 @@ export class DeadLetterQueue {
     this.#redelivery.handle(queue, handler as Handler)
   }
 
-  /** Begins to redeliver what is due. Safe twice. Keeps the process alive until `stop`. */
+  /** Starts to redeliver what is due. Safe twice. Keeps the process alive until `stop`. With `redeliver: false`, only alerts start. */
   start(): void {
     this.#mustBeOpen()
-    this.#redelivery.start()
-    this.#sweeper.start()
+    if (this.#settings.redeliver) {
+      this.#redelivery.start()
+      this.#sweeper.start()
+    }
     this.#alerts?.start()
   }
 

@@ -43,6 +43,8 @@ export interface DoorOptions {
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
   capacity: Capacity | undefined
   maxPayloadBytes: number
+  /** False: nothing is kept, and every capture rejects with CAPTURE_DISABLED. Default: true. */
+  enabled?: boolean
 }
 
 /**
@@ -56,11 +58,24 @@ export class Door {
     this.#options = options
   }
 
+  get enabled(): boolean {
+    return this.#options.enabled ?? true
+  }
+
   async capture(captured: Captured): Promise<DeadLetter> {
+    this.#mustBeEnabled(captured.queue)
     const { client } = captured.context
     const letter = this.#letterOf(captured)
     const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
     return this.#told(letter, result!, client !== undefined)
+  }
+
+  #mustBeEnabled(queue: string): void {
+    if (!this.enabled)
+      throw new RedriveError(
+        'CAPTURE_DISABLED',
+        `a failure of ${queue} was not kept: capture is turned off (option capture, or dlq_enabled: false in the configuration)`,
+      )
   }
 
   /** The store, or its end of the caller's transaction. */
@@ -89,7 +104,11 @@ export class Door {
       for (let start = 0; start < failures.length; start += chunkSize) {
         const letters = failures
           .slice(start, start + chunkSize)
-          .map((one) => this.#letterOf(alone(read(one))))
+          .map((one) => alone(read(one)))
+          .map((captured) => {
+            this.#mustBeEnabled(captured.queue)
+            return this.#letterOf(captured)
+          })
         const chunk = this.#captureChunk(letters, kept)
         // It is awaited in its turn; until then a failure of it must not count as unhandled.
         chunk.catch(() => {})

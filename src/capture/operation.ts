@@ -102,6 +102,7 @@ export function guarded<A, R>(
     }
   }
   return async (input) => {
+    if (!options.door.enabled) return fn(input)
     const held = holdInput(input, options)
     let result: R
     try {

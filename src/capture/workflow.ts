@@ -286,4 +286,5 @@ const reasonsByCode: Partial<Record<ErrorCode, Exclude<SkipReason, 'inside-a-ret
   QUEUE_FULL: 'queue-full',
   TOO_LARGE: 'too-large',
   CLOSED: 'closed',
+  CAPTURE_DISABLED: 'disabled',
 }

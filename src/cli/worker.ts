@@ -21,10 +21,12 @@ export async function runWorker(options: ConfigOptions): Promise<void> {
   process.stdout.write(`${off}: nothing to do\n`)
 }
 
-/** Which setting says that there is to be no work, if one does. */
-function switchedOff({ capture, redeliver }: Config): string | undefined {
-  if (!capture) return 'dlq_enabled is false'
-  return redeliver ? undefined : 'dlq_retry_processor_enabled is false'
+/** The setting that turns redelivery off, if one does. */
+function switchedOff({ options, settings }: Config): string | undefined {
+  if (options.redeliver !== false) return undefined
+  const { from = '' } = settings.find(({ key }) => key === 'redeliver') ?? {}
+  const twin = /^dlq_\w+/.exec(from)?.[0]
+  return `${twin ?? 'redeliver'} is false`
 }
 
 function mustHaveWork(config: Config): Config {

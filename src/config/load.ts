@@ -5,7 +5,9 @@ import { fitted } from './from-text.ts'
 import { fromFlags, type Flags } from './flags.ts'
 import { configNode } from './json-schema.ts'
 import { emptyTree, isTree, over, type Layer, type Problem } from './layer.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import { invalidConfig, problemsOf } from './problems.ts'
+import { readText } from './read-text.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { settingsOf, usualStore, type Setting } from './settings.ts'
@@ -17,13 +19,17 @@ import { readYaml } from './yaml.ts'
 const usualFile = 'redrive.yaml'
 
 export interface ConfigSources {
-  /** A file that must be there. Without it: REDRIVE_CONFIG, else redrive.yaml, if that is there. */
+  /** A file that must exist. Default: the one in REDRIVE_CONFIG, else redrive.yaml if it exists. */
   file?: string
-  env: Environment
+  /** Default: the environment of the process. */
+  env?: Environment
+  /** What goes before the environment and the file: a store URL, and keys with their values, as in `pollMs=3s`. */
   flags?: Flags
-  /** Gives the text of a file, or throws. */
-  read: ReadFile
+  /** Returns the text of a file, or throws. Default: reads it from disk. */
+  read?: ReadFile
 }
+
+const sourceKeys = keysOf<ConfigSources>({ file: true, env: true, flags: true, read: true })
 
 export interface Config {
   /** The URL of the store. */
@@ -34,10 +40,6 @@ export interface Config {
   handlers: ReadonlyMap<string, HandlerTarget>
   /** Where alerts go. */
   notify: NotifyTargets
-  /** False: failures are not to be kept (`dlq_enabled: false`). */
-  capture: boolean
-  /** False: letters are not to be redelivered (`dlq_retry_processor_enabled: false`). */
-  redeliver: boolean
   /** Every value in force and where it comes from, without secrets. */
   settings: readonly Setting[]
   /** The file that was read, if one was. */
@@ -45,10 +47,12 @@ export interface Config {
 }
 
 /**
- * Everything that is configured: flags go before the environment, that before the file, and that before the defaults.
- * Throws INVALID_CONFIG that names every key that is wrong, where it stands and what is allowed.
+ * Loads the configuration: flags go before the environment (`REDRIVE_*`), the environment before the file, the file before the
+ * defaults. Pass `store` and `options` to `DeadLetterQueue.open`. Throws INVALID_CONFIG that names every key that is wrong, where it
+ * stands and what is allowed.
  */
-export function loadConfig(sources: ConfigSources): Config {
+export function loadConfig(sources: ConfigSources = {}): Config {
+  checkKeys('loadConfig', sources, sourceKeys)
   const examined = examineConfig(sources)
   if ('problems' in examined) throw invalidConfig(examined.problems)
   return examined.config
@@ -61,8 +65,8 @@ export function loadConfig(sources: ConfigSources): Config {
 export function examineConfig(
   sources: ConfigSources,
 ): { config: Config } | { problems: Problem[]; store?: string } {
-  const { env, flags = {}, read } = sources
-  const file = fromFile(sources)
+  const { env = process.env, flags = {}, read = readText } = sources
+  const file = fromFile(sources.file, env, read)
   const environment = fromEnvironment(env, read)
   const flagged = fromFlags(flags)
   const layer = [environment, flagged].reduce(
@@ -82,14 +86,11 @@ export function examineConfig(
   if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
   if (secrets.problems.length > 0) return { problems: secrets.problems, store }
 
-  const { capture, redeliver } = workflow
   const config: Config = {
     store,
     options: optionsOf({ ...parsed.data, ...workflow.options }),
     handlers,
     notify,
-    capture,
-    redeliver,
     settings: settingsOf(parsed.data, layer, workflow),
   }
   return { config: file.name === undefined ? config : { ...config, file: file.name } }
@@ -108,7 +109,7 @@ const unreadable: Readonly<Record<string, string>> = {
   ERR_ENCODING_INVALID_ENCODED_DATA: 'the file is not UTF-8',
 }
 
-function fromFile({ file, env, read }: ConfigSources): FromFile {
+function fromFile(file: string | undefined, env: Environment, read: ReadFile): FromFile {
   const named = file ?? env['REDRIVE_CONFIG']
   const name = named ?? usualFile
   const nothing: Layer = { value: emptyTree(), origins: new Map() }

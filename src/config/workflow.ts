@@ -8,6 +8,8 @@ import type { ConfigData } from './schema.ts'
  * `dlq_enabled: true` is said.
  */
 const twins = [
+  { old: 'dlq_enabled', ours: 'capture', usual: true },
+  { old: 'dlq_retry_processor_enabled', ours: 'redeliver', usual: true },
   { old: 'dlq_max_size', ours: 'maxItems', usual: 10_000 },
   { old: 'dlq_default_retry_policy', ours: 'backoff', usual: 'exponential' },
   { old: 'dlq_default_max_retries', ours: 'maxRetries', usual: 3 },
@@ -15,19 +17,15 @@ const twins = [
 ] as const
 
 /** The defaults of the older design, for the page that lists them. */
-export const workflowDefaults: Readonly<Record<string, unknown>> = {
-  dlq_enabled: true,
-  dlq_retry_processor_enabled: true,
-  ...Object.fromEntries(twins.map(({ old, usual }) => [old, usual])),
-}
+export const workflowDefaults: Readonly<Record<string, unknown>> = Object.fromEntries(
+  twins.map(({ old, usual }) => [old, usual]),
+)
 
 export interface Workflow {
-  /** Whether failures are to be kept. */
-  capture: boolean
-  /** Whether letters are to be redelivered. */
-  redeliver: boolean
   /** Its settings under our names, and where each comes from. */
-  options: Partial<Pick<ConfigData, 'maxItems' | 'backoff' | 'maxRetries' | 'pollMs'>>
+  options: Partial<
+    Pick<ConfigData, 'maxItems' | 'backoff' | 'maxRetries' | 'pollMs' | 'capture' | 'redeliver'>
+  >
   origins: ReadonlyMap<string, string>
   problems: Problem[]
 }
@@ -56,8 +54,12 @@ export function workflowOf(data: ConfigData, layer: Layer): Workflow {
         ),
       )
   }
-  const { dlq_enabled: capture = true, dlq_retry_processor_enabled: processor = true } = data
-  return { capture, redeliver: capture && processor, options, origins, problems }
+  // In the older design, turning the queue off turns its processor off as well.
+  if (data.dlq_enabled === false && data.redeliver === undefined) {
+    options['redeliver'] = false
+    origins.set('redeliver', origins.get('capture') ?? 'dlq_enabled')
+  }
+  return { options, origins, problems }
 }
 
 function same(meant: unknown, twin: unknown): boolean {

@@ -1,12 +1,15 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
 import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
 import { told } from '../../src/config/problems.ts'
+import { DeadLetterQueue, loadConfig as publicLoadConfig } from '../../src/index.ts'
 import { readOptions } from '../../src/options.ts'
 import { exponential, fixed, linear } from '../../src/policy/backoff.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { badFiles } from './bad-files.ts'
 
 interface Given {
@@ -44,8 +47,6 @@ describe('loadConfig', () => {
     expect(load({})).toMatchObject({
       store: 'sqlite:redrive.db',
       options: {},
-      capture: true,
-      redeliver: true,
     })
     expect(load({}).file).toBeUndefined()
   })
@@ -291,5 +292,62 @@ notify:
     expect(
       problemsOf({ files: { 'redrive.yaml': "notify: { webhook: { url: 'ftp://x' } }" } })[0],
     ).toMatch(/notify\.webhook\.url.*https/)
+  })
+})
+
+describe('an embedding application', () => {
+  it('opens a queue with what loadConfig found', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-config-'))
+    try {
+      const file = join(folder, 'app.yaml')
+      writeFileSync(file, 'store: "memory:"\nmaxRetries: 7\n')
+      const { store, options } = publicLoadConfig({ file, env: { REDRIVE_MAX_ITEMS: '5' } })
+      const dlq = await DeadLetterQueue.open(store, options)
+      expect(await dlq.enqueue({ type: 'x' }, new Error('no'))).toMatchObject({ maxRetries: 7 })
+      expect((await dlq.stats()).maxItems).toBe(5)
+      await dlq.close()
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('is told by name about an unknown source', () => {
+    expect(() => publicLoadConfig({ path: 'x' } as never)).toThrow(
+      'unknown key "path" in loadConfig',
+    )
+  })
+
+  it('keeps nothing while capture is disabled, and says so at every entry point', async () => {
+    const { options } = loadYaml('dlq_enabled: false')
+    const dlq = await DeadLetterQueue.open('memory:', options)
+    const broken = new Error('no')
+    const rejected = { code: 'CAPTURE_DISABLED' }
+    await expect(dlq.enqueue({ type: 'x' }, broken)).rejects.toMatchObject(rejected)
+    await expect(
+      dlq.enqueueAll([{ operation: { type: 'x' }, error: broken }]),
+    ).rejects.toMatchObject(rejected)
+    const fails = async (): Promise<void> => Promise.reject(broken)
+    await expect(dlq.guard('x', fails)(1)).rejects.toBe(broken)
+    await expect(dlq.guard('y', fails, { rethrow: false })(1)).rejects.toBe(broken)
+    await expect(dlq.executor().execute('tool', fails)).rejects.toBe(broken)
+    const run = await dlq.workflow({ handler: fails }).run({ id: 'w', task: {} })
+    expect(run).toMatchObject({ enqueued: false, why: 'disabled' })
+    expect((await dlq.find()).items).toEqual([])
+    await dlq.close()
+  })
+
+  it('redelivers nothing while the processor is disabled', async () => {
+    const { options } = loadYaml('dlq_retry_processor_enabled: false')
+    const clock = fakeClock()
+    const dlq = await DeadLetterQueue.open('memory:', { ...options, clock })
+    dlq.handle('x', () => {})
+    await dlq.enqueue({ type: 'x' }, new Error('no'))
+    dlq.start()
+    await clock.advance(3_600_000)
+    expect(await dlq.stats()).toMatchObject({
+      states: { pending: 1 },
+      processor: { running: false },
+    })
+    await dlq.close()
   })
 })

@@ -21,8 +21,9 @@ dlq_retry_interval_seconds: 30
       backoff: linear(),
       maxRetries: 7,
       pollMs: 30_000,
+      capture: true,
+      redeliver: true,
     })
-    expect(config).toMatchObject({ capture: true, redeliver: true })
   })
 
   it('have their own defaults once they are switched on', () => {
@@ -31,21 +32,21 @@ dlq_retry_interval_seconds: 30
       backoff: exponential(),
       maxRetries: 3,
       pollMs: 60_000,
+      capture: true,
+      redeliver: true,
     })
     expect(load('dlq_enabled: true\nmaxItems: 5').options.maxItems).toBe(5)
   })
 
   it('change nothing else when one is given alone', () => {
     expect(load('dlq_max_size: 100').options).toEqual({ maxItems: 100 })
-    expect(load('dlq_retry_processor_enabled: false').options).toEqual({})
+    expect(load('dlq_retry_processor_enabled: false').options).toEqual({ redeliver: false })
   })
 
   it('switch redelivery off, and capture with it', () => {
-    expect(load('dlq_retry_processor_enabled: false')).toMatchObject({
-      capture: true,
-      redeliver: false,
-    })
-    expect(load('dlq_enabled: false')).toMatchObject({ capture: false, redeliver: false })
+    expect(load('dlq_enabled: false').options).toEqual({ capture: false, redeliver: false })
+    const both = load('dlq_enabled: false\ndlq_retry_processor_enabled: true')
+    expect(both.options).toEqual({ capture: false, redeliver: false })
   })
 
   it('may stand beside their twin only when both say the same', () => {
