@@ -1,7 +1,7 @@
 import { durationMs } from '@bufbuild/protobuf/wkt'
 import { fitted } from '../../config/from-text.ts'
 import type { Node } from '../../config/json-schema.ts'
-import { isTree, type Layer } from '../../config/layer.ts'
+import { isTree, type Layer, type Problem } from '../../config/layer.ts'
 import { invalidConfig, problemsOf } from '../../config/problems.ts'
 import { readYaml } from '../../config/yaml.ts'
 import { placedNodes, problemsIn, type PlacedNode } from './problems.ts'
@@ -14,6 +14,7 @@ import {
   type GraphData,
   type GraphInput,
   type NodeData,
+  validParts,
 } from './schema.ts'
 import type { DlqConfig } from '../proto/redrive/pipeline/v1/dlq_pb.ts'
 import { nodeSettings, type DlqSettings, type Edge, type NodeSettings } from './settings.ts'
@@ -35,8 +36,7 @@ export interface Graphs {
 /** Graphs from YAML; `name` is what the text is called in errors. Throws INVALID_CONFIG that tells everything that is wrong. */
 export function readGraphs(text: string, name = 'graph'): Graphs {
   const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)
-  if (problems.length > 0) throw invalidConfig(problems)
-  return checked(value, origins, name)
+  return checked(value, origins, name, problems)
 }
 
 /** The same from an object. */
@@ -44,19 +44,32 @@ export function graphsOf(input: GraphInput): Graphs {
   return checked(input, new Map(), 'graph')
 }
 
-function checked(value: unknown, origins: Layer['origins'], from: string): Graphs {
-  if (!isTree(value))
-    throw invalidConfig([{ key: '', from, text: 'must be a map of keys and values' }])
+/** Checks everything before it gives up, so that one run shows all that is wrong. */
+function checked(
+  value: unknown,
+  origins: Layer['origins'],
+  from: string,
+  found: readonly Problem[] = [],
+): Graphs {
+  if (!isTree(value)) {
+    const problem = { key: '', from, text: 'must be a map of keys and values' }
+    throw invalidConfig(found.length > 0 ? found : [problem])
+  }
   const layer = { value, origins }
-  const data = parsed(graphSchema.safeParse(fitted(value, graphNode)), layer, graphNode)
-  const placed = placedNodes(data)
-  const problems = problemsIn(data, placed, layer)
-  if (problems.length > 0) throw invalidConfig(problems)
+  const input = fitted(value, graphNode)
+  const { data, error } = graphSchema.safeParse(input)
+  const parts = data ?? validParts(input)
+  const placed = placedNodes(parts)
+  const invalid = error ? problemsOf(error.issues, layer, graphNode) : []
+  const problems = [...found, ...invalid, ...problemsIn(parts, placed, layer)]
+  if (!data || problems.length > 0) throw invalidConfig(problems)
   return {
     cluster: data.cluster_id,
     ...(data.kafka === undefined ? {} : { kafka: data.kafka }),
     nodes: settingsOf(data, placed),
-    modules: new Map(placed.map(({ node, data }) => [node, targetOf(data)])),
+    modules: new Map(
+      data.graphs.flatMap(({ nodes }) => nodes.map((node) => [node.node_id, targetOf(node)])),
+    ),
   }
 }
 

@@ -2,7 +2,7 @@ import { dotted, problemAt, type Layer, type Path, type Problem } from '../../co
 import { inUnits } from '../../config/text.ts'
 import { connectionTo } from '../../kafka/address.ts'
 import { nearest } from '../../nearest.ts'
-import type { GraphData, NodeData } from './schema.ts'
+import type { ValidNode, ValidParts } from './schema.ts'
 import { nodeDefaults } from './settings.ts'
 import {
   dlqTopicOf,
@@ -15,24 +15,25 @@ import {
 /** A node, and where it stands in the configuration. */
 export interface PlacedNode extends NodePlace {
   path: Path
-  data: NodeData
+  data: ValidNode
   inputTopic: string
 }
 
-export function placedNodes({ cluster_id: cluster, graphs }: GraphData): PlacedNode[] {
-  return graphs.flatMap(({ graph_id: graph, nodes }, graphAt) =>
-    nodes.map((data, at) => {
-      const place = { cluster, graph, node: data.node_id }
+export function placedNodes({ cluster_id: cluster, graphs }: ValidParts): PlacedNode[] {
+  return graphs.flatMap((graph, graphAt) =>
+    (graph?.nodes ?? []).flatMap((data, at) => {
+      if (!graph || !data) return []
+      const place = { cluster, graph: graph.graph_id, node: data.node_id }
       const { kafka_input_topic: topic = '' } = data
       const inputTopic = topic === '' ? inputTopicOf(place) : topic
-      return { ...place, path: ['graphs', graphAt, 'nodes', at], data, inputTopic }
+      return [{ ...place, path: ['graphs', graphAt, 'nodes', at], data, inputTopic }]
     }),
   )
 }
 
 /** What no value says by itself: things that contradict each other, or that are missing. */
 export function problemsIn(
-  data: GraphData,
+  data: ValidParts,
   placed: readonly PlacedNode[],
   layer: Layer,
 ): Problem[] {
@@ -46,7 +47,7 @@ export function problemsIn(
   ]
 }
 
-function kafkaProblems({ kafka }: GraphData, layer: Layer): Problem[] {
+function kafkaProblems({ kafka }: ValidParts, layer: Layer): Problem[] {
   try {
     if (kafka !== undefined) connectionTo(kafka)
     return []
@@ -70,9 +71,11 @@ function twice<T>(
   })
 }
 
-function graphProblems({ graphs }: GraphData, layer: Layer): Problem[] {
+function graphProblems({ graphs }: ValidParts, layer: Layer): Problem[] {
   return twice(
-    graphs.map(({ graph_id: graph }, at) => ({ graph, path: ['graphs', at, 'graph_id'] })),
+    graphs.flatMap((graph, at) =>
+      graph ? [{ graph: graph.graph_id, path: ['graphs', at, 'graph_id'] }] : [],
+    ),
     ({ graph }) => graph,
     ({ path }, first) => problemAt(path, layer, `is the same as ${dotted(first.path)}`),
   )
@@ -100,21 +103,23 @@ function timeProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
   })
 }
 
-function edgeProblems({ graphs }: GraphData, layer: Layer): Problem[] {
-  return graphs.flatMap(({ nodes, edges = [] }, graphAt) => {
-    const known = nodes.map(({ node_id: node }) => node)
+function edgeProblems({ graphs }: ValidParts, layer: Layer): Problem[] {
+  return graphs.flatMap((graph, graphAt) => {
+    const { nodes = [], edges = [] } = graph ?? {}
+    const known = nodes.flatMap((node) => (node ? [node.node_id] : []))
     const pathOf = (at: number): Path => ['graphs', graphAt, 'edges', at]
-    const strangers = edges.flatMap((edge, at) =>
+    const given = edges.flatMap((edge, at) => (edge ? [{ ...edge, at }] : []))
+    const dangling = given.flatMap(({ at, ...edge }) =>
       (['from', 'to'] as const)
         .filter((end) => !known.includes(edge[end]))
         .map((end) => problemAt([...pathOf(at), end], layer, unknownNode(edge[end], known))),
     )
     const same = twice(
-      edges.map(({ from, to }, at) => ({ name: JSON.stringify([from, to]), at })),
+      given.map(({ from, to, at }) => ({ name: JSON.stringify([from, to]), at })),
       ({ name }) => name,
       ({ at }, first) => problemAt(pathOf(at), layer, `is the same as ${dotted(pathOf(first.at))}`),
     )
-    return [...strangers, ...same]
+    return [...dangling, ...same]
   })
 }
 

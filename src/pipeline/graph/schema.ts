@@ -120,6 +120,55 @@ export type GraphData = z.output<typeof graphSchema>
 export type NodeData = z.output<typeof nodeSchema>
 export type DlqData = z.output<typeof dlqConfigSchema>
 
+/** A configuration, or what of it is valid: a node without a usable `node_id`, or an edge without ends, is undefined in its place. */
+export interface ValidParts extends Pick<GraphData, 'cluster_id' | 'kafka'> {
+  graphs: (ValidGraph | undefined)[]
+}
+interface ValidGraph {
+  graph_id: string
+  nodes: (ValidNode | undefined)[]
+  edges?: (Edge | undefined)[] | undefined
+}
+export type ValidNode = Omit<NodeData, 'module'>
+type Edge = z.output<typeof edgeSchema>
+
+/** What is valid of a configuration that the schema rejects, so that everything that is wrong can be reported together. */
+export function validParts(input: unknown): ValidParts {
+  const { cluster_id: cluster, kafka, graphs } = fieldsOf(input)
+  return {
+    cluster_id: id.safeParse(cluster).data ?? '',
+    ...(typeof kafka === 'string' ? { kafka } : {}),
+    graphs: listOf(graphs).map((graph) => {
+      const { graph_id: graphId, nodes, edges } = fieldsOf(graph)
+      const name = id.safeParse(graphId).data
+      if (name === undefined) return undefined
+      return {
+        graph_id: name,
+        nodes: listOf(nodes).map((node) => validFields<ValidNode>(nodeSchema, node, 'node_id')),
+        edges: listOf(edges).map((edge) => validFields<Edge>(edgeSchema, edge, 'from', 'to')),
+      }
+    }),
+  }
+}
+
+/** The fields of an object that are valid, or undefined where one that is needed is not among them. */
+function validFields<T>(schema: z.ZodObject, input: unknown, ...needed: string[]): T | undefined {
+  const valid = Object.entries(fieldsOf(input)).filter(
+    ([key, value]) =>
+      Object.hasOwn(schema.shape, key) && schema.shape[key].safeParse(value).success,
+  )
+  const names = valid.map(([key]) => key)
+  return needed.every((key) => names.includes(key)) ? (Object.fromEntries(valid) as T) : undefined
+}
+
+function fieldsOf(input: unknown): Record<string, unknown> {
+  return typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
+}
+
+function listOf(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : []
+}
+
 /** For words about what is wrong, and to see where a text is a duration. */
 export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as Node
 export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as Node

@@ -219,6 +219,23 @@ describe('graphsOf', () => {
     expect(problems[0]).toMatch(/^graphs\.0\.nodes\.0\./)
   })
 
+  it('reports values and contradictions together', () => {
+    const nodes = [
+      aNode('a', { concurrency: -1 }),
+      aNode('b'),
+      aNode('b', { timeout: 90_000_000 }),
+      { ...aNode('c'), node_id: 7 },
+    ] as NodeInput[]
+    const found = problemsOf(() => graphsOf(aGraph(nodes, [{ from: 'a', to: 'z' }])))
+    expect(found.map((line) => line.split(':')[0])).toEqual([
+      'graphs.0.nodes.0.concurrency',
+      'graphs.0.nodes.3.node_id',
+      'graphs.0.nodes.2.node_id',
+      'graphs.0.nodes.2.timeout',
+      'graphs.0.edges.0.to',
+    ])
+  })
+
   it('takes 0 where it means something: no retry, no replay, any number of hops', () => {
     const { nodes } = graphsOf(
       aGraph(
