@@ -140,6 +140,20 @@ export const defaults = {
   observers: [],
 } satisfies Settings
 
+/** Options of the operation queue that Redrive replaces, and what to use instead. The page docs/migrating/operation-queue.md has them. */
+export const operationNames: Readonly<Record<string, string>> = {
+  defaultPriority: 'priority',
+  initialBackoffMs: 'backoff: exponential({ baseMs })',
+  maxBackoffMs: 'backoff: exponential({ maxMs })',
+  backoffMultiplier: 'backoff: exponential({ factor })',
+  processIntervalMs: 'pollMs',
+  processBatchSize: 'claimBatch',
+  ageToCleanup: 'retention: { archiveAfterMs, removeAfterMs }',
+  autoCleanup: 'retention: { archiveAfterMs, removeAfterMs }',
+  storageType: 'a store URL as the first argument of open, as in sqlite:redrive.db',
+  storagePath: 'a store URL as the first argument of open, as in sqlite:redrive.db',
+}
+
 /** Checks the options once and fills in the defaults. Throws INVALID_CONFIG that names what is wrong and what is allowed. */
 export function readOptions(options: QueueOptions): Settings {
   check(optionsSchema, options, 'option')
@@ -186,6 +200,9 @@ function check(schema: z.ZodObject, value: object, what: string): void {
   if (issue.code === 'unrecognized_keys') {
     const key = issue.keys[0]!
     const known = keysAt(schema, issue.path)
+    const renamed = Object.hasOwn(operationNames, key) ? operationNames[key] : undefined
+    if (renamed !== undefined && path === '')
+      throw new RedriveError('INVALID_CONFIG', `unknown ${what} "${key}": use ${renamed}`)
     const near = nearest(key, known)
     const hint = near ? `did you mean "${near}"?` : `known: ${known.join(', ')}`
     throw new RedriveError(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readOptions, readPolicy } from '../src/options.ts'
+import { operationNames, readOptions, readPolicy } from '../src/options.ts'
 import { fixed } from '../src/policy/backoff.ts'
 import type { Rule } from '../src/policy/classify.ts'
 import { templates } from '../src/policy/templates.ts'
@@ -94,6 +94,10 @@ describe('readOptions', () => {
       { queues: { mail: { retention: { days: 1 } } } },
       'unknown option "queues.mail.retention.days": known: archiveAfterMs, removeAfterMs',
     ],
+    ...Object.entries(operationNames).map(([name, ours]): [object, string] => [
+      { [name]: 1 },
+      `unknown option "${name}": use ${ours}`,
+    ]),
     [{ rules: 'none' }, '"rules"'],
     [{ observers: [1] }, '"observers.0"'],
     [{ worker: '' }, '"worker"'],
