@@ -1,22 +1,26 @@
-/** The known key that is most like a mistyped one, if any is close. */
-export function nearest(key: string, known: readonly string[]): string | undefined {
-  const scored = known.map((name) => ({
-    name,
-    distance: distance(key.toLowerCase(), name.toLowerCase()),
+/** The known name that is most like a mistyped one, if any is close: at most one edit for every three characters, and at least one. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const scored = known.map((candidate) => ({
+    candidate,
+    edits: countEdits(name.toLowerCase(), candidate.toLowerCase()),
   }))
-  const best = scored.sort((a, b) => a.distance - b.distance)[0]
-  return best && best.distance <= Math.max(2, key.length / 3) ? best.name : undefined
+  const best = scored.sort((a, b) => a.edits - b.edits)[0]
+  return best && best.edits <= Math.max(1, Math.floor(name.length / 3)) ? best.candidate : undefined
 }
 
-/** Edits (insert, delete, replace) between two short words. */
-function distance(a: string, b: string): number {
+/** Edits (insert, delete, replace, swap of two neighbours) between two short words. */
+function countEdits(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next.push(
-        Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)),
-      )
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swap = swapped ? before[j - 2]! + 1 : Infinity
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, replaced, swap))
+    }
+    before = row
     row = next
   }
   return row[b.length]!

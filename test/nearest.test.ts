@@ -5,5 +5,8 @@ describe('nearest', () => {
   it('finds the word that was meant, or none', () => {
     expect(nearest('lits', ['list', 'show'])).toBe('list')
     expect(nearest('xyz', ['list', 'show'])).toBeUndefined()
+    expect(nearest('nope', ['copy', 'show'])).toBeUndefined()
+    expect(nearest('status', ['queue', 'state'])).toBe('state')
+    expect(nearest('retires', ['retries'])).toBe('retries')
   })
 })

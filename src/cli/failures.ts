@@ -53,7 +53,10 @@ export function unwritten({ message }: Error): Explained {
   }
 }
 
-export function tell({ code, message, advice: hint }: Explained): string {
+/** The error as it goes to standard error: lines for people, or one line of JSON for programs. */
+export function tell({ code, message, advice: hint }: Explained, asJson = false): string {
   if (code === '') return ''
+  if (asJson)
+    return `${JSON.stringify({ error: { code, message, ...(hint ? { advice: hint } : {}) } })}\n`
   return `${code}: ${block(message)}\n${hint === undefined ? '' : `  ${hint}\n`}`
 }

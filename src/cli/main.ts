@@ -17,6 +17,7 @@ import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
+import { checkOneOf } from '../keys.ts'
 import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `
@@ -50,6 +51,28 @@ function mustBeNewEnough(): void {
   )
 }
 
+/** Commander's own help command prints the general help for a command that it does not know, and exits with 0. */
+function addHelp(redrive: Command): void {
+  redrive
+    .helpCommand(false)
+    .command('help [command...]')
+    .description('print the help of a command')
+    .action((names: string[]) => {
+      const command = names.reduce((parent, name) => {
+        const known = parent.commands.filter((one) => one.name() !== 'help')
+        const found = known.find((one) => one.name() === name)
+        if (found) return found
+        checkOneOf(
+          'command',
+          name,
+          known.map((one) => one.name()),
+        )
+        return parent
+      }, redrive)
+      command.outputHelp()
+    })
+}
+
 function program(): Command {
   const redrive = new Command('redrive')
     .description('Looks after dead letters: what failed, why, and what becomes of it.')
@@ -79,14 +102,21 @@ function program(): Command {
     addDemo,
   ])
     add(redrive)
+  addHelp(redrive)
   return redrive
+}
+
+/** Whether --json was given, also when the rest of the command line could not be read. */
+function asJson(): boolean {
+  const end = process.argv.indexOf('--')
+  return process.argv.slice(2, end < 0 ? undefined : end).includes('--json')
 }
 
 /** Whoever reads our output may stop early, as `head` does. Otherwise, what is missing of it is said. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   const explained = unwritten(error)
-  process.stderr.write(tell(explained))
+  process.stderr.write(tell(explained, asJson()))
   process.exit(explained.exit)
 })
 
@@ -95,6 +125,6 @@ try {
   await program().parseAsync()
 } catch (error) {
   const explained = explain(error)
-  process.stderr.write(tell(explained))
+  process.stderr.write(tell(explained, asJson()))
   process.exitCode = explained.exit
 }

@@ -13,12 +13,11 @@ export const stateStyle: Record<State, Style> = {
 
 type Standing = Omit<LetterSummary, 'payload'>
 
-/** When a letter runs next, or since when it rests. */
+/** When a letter runs next. Empty for a letter that will not run by itself. */
 export function whenOf(letter: Standing, nowMs: number): string {
-  const { state, lease, retryAt, deadLetteredAt, settledAt, updatedAt } = letter
+  const { state, lease, retryAt, deadLetteredAt } = letter
   if (state === 'retrying') return lease && toMs(lease.expiresAt) < nowMs ? 'lapsed' : 'running'
-  const at = state === 'pending' ? (retryAt ?? deadLetteredAt) : (settledAt ?? updatedAt)
-  return fromNow(toMs(at), nowMs)
+  return state === 'pending' ? fromNow(toMs(retryAt ?? deadLetteredAt), nowMs) : ''
 }
 
 /** What failed, in one line. The category says what kind of error it was; its name is left to `show`. */

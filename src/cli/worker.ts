@@ -12,6 +12,7 @@ import { DeadLetterQueue } from '../queue.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { sourcesOf } from './configured.ts'
 import { shown, type ConfigOptions } from './open.ts'
+import { stoppedExit } from './stop-on-signal.ts'
 
 /** Redelivers with the handlers that are configured until it is asked to end, or says why there is nothing to do. */
 export async function runWorker(options: ConfigOptions): Promise<void> {
@@ -71,6 +72,7 @@ async function work({ store, options, handlers, notify }: Config): Promise<void>
     ...notifiers.map((one) => one.idle()),
   ])
   logger.info('worker stopped')
+  if (signal === 'SIGINT') process.exitCode = stoppedExit
 }
 
 function notifiersOf(targets: Config['notify']): Notifier[] {
@@ -96,7 +98,7 @@ function askedToEnd(abortAll: () => void): Promise<NodeJS.Signals> {
     const end = (signal: NodeJS.Signals): void => {
       if (asked) {
         abortAll()
-        process.exit(130)
+        process.exit(stoppedExit)
       }
       asked = true
       resolve(signal)

@@ -247,6 +247,33 @@ describe('redrive', () => {
     })
   })
 
+  it('explains one command with help, and rejects a command that it does not know', async () => {
+    const { out, exit } = await redrive(['help', 'pipeline', 'replay'])
+    expect(out).toMatch(/^Usage: redrive pipeline replay /)
+    expect(exit).toBe(0)
+    expect(await redrive(['help', 'nope'])).toMatchObject({
+      out: '',
+      err: expect.stringContaining('INVALID_INPUT: unknown command "nope": known: list, show'),
+      exit: 2,
+    })
+  })
+
+  it('prints errors as JSON for programs', async () => {
+    const { out, err, exit } = await redrive([
+      'show',
+      'nope',
+      '--json',
+      '--store',
+      'sqlite:none.db',
+    ])
+    expect({ out, exit }).toEqual({ out: '', exit: 8 })
+    expect(JSON.parse(err)).toEqual({
+      error: { code: 'STORE_UNAVAILABLE', message: expect.stringContaining('none.db') as string },
+    })
+    const unread = await redrive(['lst', '--json'])
+    expect(JSON.parse(unread.err)).toMatchObject({ error: { code: 'INVALID_INPUT' } })
+  })
+
   it('ends quietly when nobody reads on', async () => {
     const url = await aStoreFile(
       folder,
@@ -264,7 +291,7 @@ describe('redrive', () => {
 
   it.skipIf(!existsSync('/dev/full'))('says so when its output could not be written', async () => {
     const url = await aStoreFile(folder, [aLetter()])
-    const command = `"${process.execPath}" src/cli/main.ts list --json --store "${url}" > /dev/full`
+    const command = `"${process.execPath}" src/cli/main.ts list --store "${url}" > /dev/full`
     const child = spawn('bash', ['-c', command], {
       env: plainEnv,
       cwd: join(import.meta.dirname, '../..'),

@@ -10,6 +10,7 @@ import { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
 import { fileOf, shown } from '../open.ts'
 import { counted, json, line } from '../print.ts'
+import { stoppedExit } from '../stop-on-signal.ts'
 import { traffic } from './traffic.ts'
 import { liveView, logView, type View, type ViewOptions } from './view.ts'
 
@@ -32,8 +33,13 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   const shop = traffic(dlq, clock)
   await mustBeOurs(store, shop.queues, url)
   const ended = new AbortController()
-  const end = (): void => (ended.signal.aborted ? process.exit(130) : ended.abort())
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)
+  const end = (interrupted: boolean): void => {
+    if (interrupted) process.exitCode = stoppedExit
+    if (ended.signal.aborted) process.exit(stoppedExit)
+    ended.abort()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => end(signal === 'SIGINT'))
   const view = viewFor({ url, store, dlq, clock, traffic: shop, end }, options)
   dlq.start()
   const running = shop.run(ended.signal)

@@ -18,8 +18,8 @@ export interface ViewOptions {
   dlq: DeadLetterQueue
   clock: Clock
   traffic: Traffic
-  /** Asked for by a key. */
-  end: () => void
+  /** Called for the keys that end the demo; with true for Ctrl-C. */
+  end: (interrupted: boolean) => void
 }
 
 /** A line for every event, for logs and pipes. */
@@ -98,7 +98,7 @@ class LiveView implements View {
 
   #press(key: string): void {
     const { traffic, end } = this.#options
-    if (key === 'q' || key === '\u0003' || key === '\u0004') end()
+    if (key === 'q' || key === '\u0003' || key === '\u0004') end(key === '\u0003')
     else if (key === 'p') traffic.paused = !traffic.paused
     else if (key === 'r') void this.#retryRested().catch(() => {})
   }

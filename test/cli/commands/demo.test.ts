@@ -45,7 +45,7 @@ describe('demo', () => {
     expect(out).toContain('Look at them:')
     const [, given] = /npx redrive list --store (.+)/.exec(out) ?? []
     expect(execFileSync('sh', ['-c', `printf %s ${given}`], { encoding: 'utf8' })).toBe(url)
-    expect(await exited).toBe(0)
+    expect(await exited).toBe(130)
   })
 
   it('keeps away from the letters of others', async () => {

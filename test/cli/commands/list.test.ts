@@ -57,9 +57,7 @@ describe('list', () => {
     expectToFit(out)
     const lines = out.trimEnd().split('\n')
     expect(lines[0]).toMatch(/^ID +QUEUE +STATE .*TRY +DUE +ERROR$/)
-    expect(lines[3]).toMatch(
-      /^01995c3a-1 charge-card +exhausted +transient +3\/3 +\d+ d ago a long s.*…$/,
-    )
+    expect(lines[3]).toMatch(/^01995c3a-1 charge-card +exhausted +transient +3\/3 +a long s.*…$/)
     expect(lines).toHaveLength(6)
     expect(lines.at(-1)).toBe('4 letters.')
   })

@@ -145,7 +145,7 @@ describe('work', () => {
     await logged('worker stops: running handlers may finish')
     response.writeHead(204).end()
     expect(await logged('letter resolved')).toMatchObject([{ letterId: id }])
-    expect(await exited).toEqual([0, null])
+    expect(await exited).toEqual([130, null])
   })
 
   it('ends the programs that run letters when it is told to end a second time', async () => {
