@@ -7,8 +7,11 @@ import type { Server } from './server.ts'
  */
 const tools = { strace: 'strace', openssl: 'openssl', promtool: 'prometheus' }
 
+/** What may have to be installed: packages of the system, then what `fetch` brings. */
+export type Need = Pick<Server, 'name' | 'packages' | 'lacks' | 'fetch'>
+
 /** Installs what the servers lack, where we may. Gives, for each that cannot be had, the reason and the cure. */
-export function install(chosen: readonly Server[]): Map<string, string> {
+export function install(chosen: readonly Need[]): Map<string, string> {
   const lacking = new Map<string, string>()
   const together = [
     ...chosen.filter((server) => server.lacks()).flatMap((server) => server.packages),
@@ -26,7 +29,7 @@ export function install(chosen: readonly Server[]): Map<string, string> {
   return lacking
 }
 
-function fetchRest(server: Server): string | undefined {
+function fetchRest(server: Need): string | undefined {
   try {
     server.fetch?.()
     return undefined

@@ -1,0 +1,86 @@
+// Runs Java programs with the jars of a client.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { findProgram } from '../../scripts/servers/machine.ts'
+import { classPathOf, type Client } from './clients.ts'
+
+/** A Java program that runs. Each line of JSON that it prints is one answer; its other lines are its log. */
+export interface JavaProgram extends AsyncDisposable {
+  /** The next answer. Rejects with the log when the program ends without one. */
+  next<T>(): Promise<T>
+  /** All further answers, once the program has ended. Rejects with the log when it ended with an error. */
+  rest<T>(): Promise<T[]>
+  /** Ends it, and resolves when it has ended. Safe twice. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * Starts a program: a class of the jars, or the path of a source file, which Java compiles by itself. The class that has `main` is the
+ * first in that file.
+ */
+export function java(client: Client, main: string, args: readonly string[] = []): JavaProgram {
+  const child = spawn(
+    findProgram('java')!,
+    [
+      '-Xmx256m',
+      '-XX:+UseSerialGC',
+      '-XX:TieredStopAtLevel=1',
+      '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+      '-cp',
+      classPathOf(client),
+      main,
+      ...args,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const answers: unknown[] = []
+  const log: string[] = []
+  const arrived = new EventTarget()
+  let ended = false
+  const take = (line: string): void => {
+    const answer = jsonIn(line)
+    if (answer === undefined) log.push(line)
+    else answers.push(answer.value)
+    arrived.dispatchEvent(new Event('change'))
+  }
+  createInterface({ input: child.stdout }).on('line', take)
+  createInterface({ input: child.stderr }).on('line', (line) => log.push(line))
+  const end = new Promise<number | null>((resolve) => {
+    child.once('error', (error) => log.push(error.message))
+    child.once('close', (code) => {
+      ended = true
+      arrived.dispatchEvent(new Event('change'))
+      resolve(code)
+    })
+  })
+  const failed = (what: string): Error =>
+    new Error(`${main} ${what}:\n${log.slice(-40).join('\n')}`)
+  return {
+    next: async <T>() => {
+      while (answers.length === 0) {
+        if (ended) throw failed('ended without an answer')
+        await once(arrived, 'change')
+      }
+      return answers.shift() as T
+    },
+    rest: async <T>() => {
+      const code = await end
+      if (code !== 0) throw failed(`ended with ${code}`)
+      return answers.splice(0) as T[]
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+      await end
+    },
+  }
+}
+
+function jsonIn(line: string): { value: unknown } | undefined {
+  if (!/^[[{"]/.test(line)) return undefined
+  try {
+    return { value: JSON.parse(line) as unknown }
+  } catch {
+    return undefined
+  }
+}
