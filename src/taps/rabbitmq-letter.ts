@@ -1,6 +1,8 @@
 import type { Message, Options } from 'amqplib'
+import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { fitting, headersOf, msOf, writtenOut } from '../mailboxes/rabbitmq/form.ts'
+import { formatValue, fromJson, lossOf, toJson } from '../mailboxes/rabbitmq/field-values.ts'
+import { fitting, headersOf, msOf } from '../mailboxes/rabbitmq/form.ts'
 import { lineageOf } from './homeward.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
 
@@ -38,7 +40,7 @@ export function foreignLetterOf(
     body: Buffer.from(content),
     contentType: textOf(properties.contentType) ?? 'application/octet-stream',
     headers: Object.fromEntries(
-      Object.entries(headers).map(([name, value]) => [name, writtenOut(value)]),
+      Object.entries(headers).map(([name, value]) => [name, formatValue(value)]),
     ),
     // Nothing else in RabbitMQ tells two messages from one that comes twice; and a letter too many is better than one too few.
     messageId: textOf(properties.messageId) ?? about.freshId(),
@@ -48,6 +50,7 @@ export function foreignLetterOf(
       exchange: first.exchange,
       routingKey: first.routingKey,
       typed: JSON.stringify(typedHeaders(headers)),
+      ...lossesIn(headers),
       properties: JSON.stringify(propertiesOf(properties)),
     },
   }
@@ -56,27 +59,40 @@ export function foreignLetterOf(
 /** What the server adds to dead letters, or would act upon. */
 const notSentBack = /^(x-death|x-(first|last)-death-.*|x-delivery-count|b?cc)$/i
 
-/** How a letter travels home: as it was, and with how often it went. */
+/** How a letter is sent back: as it was, with the lineage headers in addition. Rejects a header that could not be read exactly. */
 export function homewardOf(letter: SentBack, generation: number): Options.Publish {
   const typed = recordIn(letter.origin['typed'])
+  const losses = recordIn(letter.origin['lossy'])
+  const properties = propertiesOf(recordIn(letter.origin['properties']))
   const headers = Object.entries(letter.headers)
     .filter(([name]) => !notSentBack.test(name))
-    // Numbers and the like are numbers again, unless somebody has edited them.
-    .map(([name, text]) =>
-      Object.hasOwn(typed, name) && writtenOut(typed[name]) === text
-        ? ([name, typed[name]] as const)
-        : ([name, text] as const),
-    )
-  const publishing: Options.Publish = {
-    ...propertiesOf(recordIn(letter.origin['properties'])),
-    contentType: letter.contentType,
-    headers: fitting({
-      ...Object.fromEntries(headers),
-      ...lineageOf(letter, generation),
-    }),
+    .map(([name, text]) => {
+      // A header that somebody has edited is sent as the string that it is now.
+      if (!isAsRead(typed, name, text)) return [name, text] as const
+      if (Object.hasOwn(losses, name)) throw lossy(name, text, String(losses[name]))
+      return [name, fromJson(typed[name])] as const
+    })
+  const { contentType = defaultContentType } = properties
+  return {
+    ...properties,
+    // A content type that was not there is added only when an edit has made the body something else.
+    ...(letter.contentType === contentType ? {} : { contentType: letter.contentType }),
+    headers: fitting({ ...Object.fromEntries(headers), ...lineageOf(letter, generation) }),
   }
-  if (Buffer.byteLength(letter.messageId) <= 255) publishing.messageId = letter.messageId
-  return publishing
+}
+
+const defaultContentType = 'application/octet-stream'
+
+function isAsRead(typed: Record<string, unknown>, name: string, text: string): boolean {
+  return Object.hasOwn(typed, name) && formatValue(typed[name]) === text
+}
+
+function lossy(name: string, text: string, why: string): RedriveError {
+  const header = JSON.stringify(name)
+  return new RedriveError(
+    'INVALID_INPUT',
+    `the header ${header} could not be read exactly (${why}; read as ${text.slice(0, 80)}): edit the headers of the letter, giving ${header} another value or leaving it out, and send it back then`,
+  )
 }
 
 /** The newest first. What is not as RabbitMQ writes it is passed over. */
@@ -127,17 +143,37 @@ function deliveriesOf(deaths: readonly Death[], queue: string, counted: unknown)
   return Math.max(died, typeof counted === 'number' ? counted : 0)
 }
 
-/** Headers that are no texts, and can be kept as JSON. */
+/** Headers that are not plain strings, as JSON that keeps their types; and strings that were not read exactly. */
 function typedHeaders(headers: Record<string, unknown>): Record<string, unknown> {
   const typed = Object.entries(headers).filter(
     ([name, value]) =>
-      !notSentBack.test(name) && (typeof value === 'number' || typeof value === 'boolean'),
+      !notSentBack.test(name) && (typeof value !== 'string' || lossOf(value) !== undefined),
   )
-  return Object.fromEntries(typed)
+  return Object.fromEntries(typed.map(([name, value]) => [name, toJson(value)]))
+}
+
+/** Why headers were not read exactly, by their names; nothing when all were. */
+function lossesIn(headers: Record<string, unknown>): { lossy?: string } {
+  const losses = Object.entries(headers).flatMap(([name, value]) => {
+    const loss = notSentBack.test(name) ? undefined : lossOf(value)
+    return loss === undefined ? [] : [[name, loss] as const]
+  })
+  return losses.length === 0 ? {} : { lossy: JSON.stringify(Object.fromEntries(losses)) }
 }
 
 /** Left out are a user, whom the server would compare with ours, and a time to live, which may have ended it before. */
-const sentBack = ['contentEncoding', 'correlationId', 'replyTo', 'type', 'appId', 'priority']
+const sentBack = [
+  'contentType',
+  'contentEncoding',
+  'correlationId',
+  'replyTo',
+  'messageId',
+  'timestamp',
+  'type',
+  'appId',
+  'priority',
+  'deliveryMode',
+]
 
 function propertiesOf(of: object): Options.Publish {
   const there = Object.entries(of).filter(

@@ -99,15 +99,21 @@ describe('homewardOf', () => {
       flag: true,
       text: '3',
     } as unknown as MessageProperties['headers']
-    const kept = { correlationId: 'c', replyTo: 'r', type: 't', priority: 4 }
+    const kept = {
+      correlationId: 'c',
+      replyTo: 'r',
+      type: 't',
+      priority: 4,
+      timestamp: 1_700_000_000,
+      deliveryMode: 2,
+    }
     const dead = message({ ...kept, headers, messageId: 'm', userId: 'u', expiration: '5' })
     const home = homewardOf(foreignLetterOf(dead, about), 2)
     expect(home).toEqual({
       ...kept,
       messageId: 'm',
-      contentType: 'application/octet-stream',
       headers: {
-        retries: 3,
+        retries: { '!': 'int', value: 3 },
         flag: true,
         text: '3',
         'redrive-replays': '2',
@@ -119,7 +125,31 @@ describe('homewardOf', () => {
   it('takes what was edited as it is', () => {
     const letter = foreignLetterOf(message({ headers: { retries: 3, other: 1 } }), about)
     const edited = { ...letter, headers: { retries: '4', other: '1' } }
-    expect(homewardOf(edited, 1).headers).toMatchObject({ retries: '4', other: 1 })
+    expect(homewardOf(edited, 1).headers).toMatchObject({
+      retries: '4',
+      other: { '!': 'int', value: 1 },
+    })
+  })
+
+  it('adds neither a message id nor a content type that was not there', () => {
+    const home = homewardOf(foreignLetterOf(message({}), about), 1)
+    expect(home).not.toHaveProperty('messageId')
+    expect(home).not.toHaveProperty('contentType')
+    expect(home).not.toHaveProperty('deliveryMode')
+    const edited = { ...foreignLetterOf(message({}), about), contentType: 'application/json' }
+    expect(homewardOf(edited, 1).contentType).toBe('application/json')
+  })
+
+  it('rejects a 64-bit header that could not be read exactly, until somebody edits it', () => {
+    const headers = { total: Number(9_007_199_254_740_993n) }
+    const letter = foreignLetterOf(message({ headers }), about)
+    expect(() => homewardOf(letter, 1)).toThrow(
+      'the header "total" could not be read exactly (a 64-bit integer beyond 2^53 was rounded',
+    )
+    expect(homewardOf({ ...letter, headers: { total: '17' } }, 1).headers).toMatchObject({
+      total: '17',
+    })
+    expect(homewardOf({ ...letter, headers: {} }, 1).headers).not.toHaveProperty('total')
   })
 
   it('does without an origin that nobody can read', () => {

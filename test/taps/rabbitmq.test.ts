@@ -100,7 +100,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     })
 
   it('tells what died at the limit of deliveries, and sends it back as it was', async () => {
-    await send({ correlationId: 'c-1' })
+    await send({ correlationId: 'c-1', persistent: true })
     const deliveries = await failUntilDead()
     expect(deliveries).toBe(3)
     const { tap, next } = letters()

@@ -1,6 +1,7 @@
 import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../../errors.ts'
 import type { Delivery, Parcel } from '../../mailbox.ts'
+import { formatValue, fromJson, toJson } from './field-values.ts'
 import { delayPrefix } from './names.ts'
 import { latestMs } from '../../letter/time.ts'
 
@@ -46,7 +47,10 @@ const isPlainReplyTo = (name: string): boolean => isShort(name) && !name.startsW
 export function publishingOf(parcel: Parcel, memory: Memory): Options.Publish {
   const { id, contentType, replyTo } = parcel
   const note: Note = { ...memory }
-  const publishing: Options.Publish = { timestamp: Math.floor(memory.enqueuedMs / 1000) }
+  const publishing: Options.Publish = {
+    persistent: true,
+    timestamp: Math.floor(memory.enqueuedMs / 1000),
+  }
   if (isShort(id)) publishing.messageId = id
   else note.id = id
   if (isShort(contentType)) publishing.contentType = contentType
@@ -58,6 +62,13 @@ export function publishingOf(parcel: Parcel, memory: Memory): Options.Publish {
   const plain = Object.entries(parcel.headers).filter(([name]) => isPlainHeader(name))
   publishing.headers = fitting({ ...Object.fromEntries(plain), [noteHeader]: JSON.stringify(note) })
   return publishing
+}
+
+/** Headers as they are sent again: with the width of integers that most clients use. */
+function typedHeaders(headers: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, fromJson(toJson(value))]),
+  )
 }
 
 /** How a delivery ended: what was not tried does not count as one, and what lapsed counts, but not as a failure. */
@@ -77,10 +88,11 @@ export function copyOf(message: Message, delivery: Delivery, ending: Ending): Op
   const { messageId, timestamp, type, appId } = properties
   // Left out are a user, whom the server would compare with ours, and a time to live, which would end the message.
   return {
+    persistent: true,
     ...known({ contentType, contentEncoding, correlationId, replyTo, priority }),
     ...known({ messageId, timestamp, type, appId }),
     headers: fitting(
-      { ...lastingHeaders(message), [noteHeader]: JSON.stringify(note) },
+      { ...typedHeaders(lastingHeaders(message)), [noteHeader]: JSON.stringify(note) },
       maxCopyBytes,
     ),
   }
@@ -124,7 +136,7 @@ function toldHeaders(message: Message, note: Note | undefined): Record<string, s
   const isForeign = note === undefined || note.foreign === true
   const told = Object.entries(lastingHeaders(message))
     .filter(([name]) => isForeign || isPlainHeader(name))
-    .map(([name, value]) => [name, writtenOut(value)] as const)
+    .map(([name, value]) => [name, formatValue(value)] as const)
   const { contentEncoding, correlationId, type } = message.properties
   const properties = {
     'content-encoding': textOf(contentEncoding),
@@ -155,11 +167,6 @@ const isOurDelay = (queue: unknown): boolean =>
   typeof queue === 'string' && queue.startsWith(delayPrefix)
 
 const oddOnes = (note: Note | undefined): [string, string][] => Object.entries(note?.headers ?? {})
-
-/** A value of a header as text: itself, or JSON. */
-export function writtenOut(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-}
 
 export function headersOf(message: Message): Record<string, unknown> {
   return message.properties.headers ?? {}

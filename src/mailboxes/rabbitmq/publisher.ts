@@ -107,7 +107,7 @@ class ConfirmedPublisher implements Publisher {
         else resolve(!cameBack)
       }
       try {
-        const sure = { ...options, mandatory: true, persistent: true }
+        const sure = { ...options, mandatory: true }
         channel.publish(exchange, routingKey, content, sure, confirmed)
         this.#sent.add(sent)
         this.#alarm.by(sent.lapsesMs)
