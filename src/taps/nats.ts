@@ -1,4 +1,10 @@
-import { AckPolicy, RetentionPolicy, StorageType, type StoredMsg } from '@nats-io/jetstream'
+import {
+  AckPolicy,
+  RetentionPolicy,
+  StorageType,
+  type PubAck,
+  type StoredMsg,
+} from '@nats-io/jetstream'
 import {
   headers as newHeaders,
   type Msg,
@@ -33,8 +39,8 @@ export interface NatsTapOptions {
 }
 
 /**
- * Reads what consumers of a stream gave up on after `max_deliver` deliveries. The server tells of each only once, to whoever listens; so a
- * stream of ours listens, and nothing that happens from the first start on is missed.
+ * Reads what consumers of a stream gave up on: after `max_deliver` deliveries, or because a consumer ended a message with TERM. The server
+ * reports each of these once, to whoever subscribes; a stream of ours subscribes, so nothing is missed from the first start on.
  */
 export function natsTap(options: NatsTapOptions): Tap {
   return new NatsTap(options)
@@ -42,7 +48,15 @@ export function natsTap(options: NatsTapOptions): Tap {
 
 /** All taps of an account share this stream. What no tap is for does not stay in it. */
 const advisories = 'redrive-dead-letters'
-const subject = '$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES'
+const events = ['MAX_DELIVERIES', 'MSG_TERMINATED'].map(
+  (event) => `$JS.EVENT.ADVISORY.CONSUMER.${event}`,
+)
+
+/** A consumer of the stream of advisories: older servers take one filter for each. */
+interface Subscription {
+  filter: string
+  durable: string
+}
 
 /** Keeping takes less than this; otherwise the letter comes a second time. */
 const ackWaitMs = 60_000
@@ -56,16 +70,17 @@ interface Advisory {
   consumer: string
   seq: number
   deliveries: number
+  /** Given by the consumer that ended it with TERM. Absent for a message that was delivered too often. */
+  terminated?: { reason: string }
   at?: Timestamp
 }
 
 class NatsTap implements Tap {
   readonly #options: NatsTapOptions
   readonly #clock: Clock
-  readonly #filter: string
-  readonly #durable: string
+  readonly #subscriptions: readonly Subscription[]
   #starting: Promise<Wire> | undefined
-  #reading: Reading | undefined
+  #readings: readonly Reading[] | undefined
   #stopped = false
 
   constructor(options: NatsTapOptions) {
@@ -77,9 +92,11 @@ class NatsTap implements Tap {
       )
     this.#options = options
     this.#clock = clock
-    this.#filter = `${subject}.${stream}.${consumer}`
-    const hash = createHash('sha256').update(this.#filter).digest('hex').slice(0, 12)
-    this.#durable = `${stream.slice(0, 100)}-${hash}`
+    this.#subscriptions = events.map((event) => {
+      const filter = `${event}.${stream}.${consumer}`
+      const hash = createHash('sha256').update(filter).digest('hex').slice(0, 12)
+      return { filter, durable: `${stream.slice(0, 100)}-${hash}` }
+    })
   }
 
   async start(): Promise<void> {
@@ -89,16 +106,18 @@ class NatsTap implements Tap {
     })
     const wire = await this.#starting
     if (this.#stopped) return
-    this.#reading ??= reading(
-      this.#clock,
-      (signal) => this.#turn(wire, signal),
-      this.#options.onTrouble,
+    this.#readings ??= this.#subscriptions.map((subscription) =>
+      reading(
+        this.#clock,
+        (signal) => this.#turn(wire, subscription, signal),
+        this.#options.onTrouble,
+      ),
     )
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    await this.#reading?.stop()
+    await Promise.all((this.#readings ?? []).map((one) => one.stop()))
     const wire = await this.#starting?.catch(() => undefined)
     await wire?.close()
   }
@@ -110,10 +129,17 @@ class NatsTap implements Tap {
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no subject')
     const wire = await this.#connected()
     const headers = newHeaders()
-    const said = { ...letter.headers, ...lineageOf(letter, generation) }
-    for (const [name, value] of Object.entries(said)) headers.set(name, value)
-    const msgID = onceIdOf(letter, generation)
-    await sent(`the subject ${to}`, () => wire.publish(to, letter.body, { headers, msgID }))
+    const lists = listsIn(letter.origin['lists'])
+    for (const [name, value] of Object.entries(letter.headers))
+      for (const one of valuesOf(lists, name, value)) headers.append(name, one)
+    for (const [name, value] of Object.entries(lineageOf(letter, generation)))
+      headers.set(name, value)
+    const publish = (msgID: string): Promise<PubAck> =>
+      sent(`the subject ${to}`, () => wire.publish(to, letter.body, { headers, msgID }))
+    const { msgId } = letter.origin
+    // Within its duplicate window the stream takes the message for a repeat of itself, and does not store it.
+    if (msgId !== undefined && !(await publish(msgId)).duplicate) return
+    await publish(onceIdOf(letter, generation))
   }
 
   async #connect(): Promise<Wire> {
@@ -133,39 +159,42 @@ class NatsTap implements Tap {
     try {
       await streams.add({
         name: advisories,
-        subjects: [`${subject}.>`],
+        subjects: events.map((event) => `${event}.>`),
         retention: RetentionPolicy.Interest,
         storage: StorageType.File,
       })
     } catch (error) {
       if (!isTaken(error)) throw error
+      // An earlier version subscribed to fewer subjects.
+      await streams.update(advisories, { subjects: events.map((event) => `${event}.>`) })
     }
-    try {
-      await consumers.info(advisories, this.#durable)
-    } catch (error) {
-      if (!isMissing(error)) throw error
-      await consumers.add(advisories, {
-        durable_name: this.#durable,
-        filter_subject: this.#filter,
-        ack_policy: AckPolicy.Explicit,
-        ack_wait: ackWaitMs * 1e6,
-        max_deliver: -1,
-      })
-    }
+    for (const { durable, filter } of this.#subscriptions)
+      try {
+        await consumers.info(advisories, durable)
+      } catch (error) {
+        if (!isMissing(error)) throw error
+        await consumers.add(advisories, {
+          durable_name: durable,
+          filter_subject: filter,
+          ack_policy: AckPolicy.Explicit,
+          ack_wait: ackWaitMs * 1e6,
+          max_deliver: -1,
+        })
+      }
   }
 
-  async #turn(wire: Wire, signal: AbortSignal): Promise<void> {
-    const got = await this.#pulled(wire, signal)
+  async #turn(wire: Wire, subscription: Subscription, signal: AbortSignal): Promise<void> {
+    const got = await this.#pulled(wire, subscription, signal)
     const carrying = got.map((message) => this.#carry(wire, message))
     await allCarried(carrying, this.#options.onTrouble)
   }
 
   /** When somebody has deleted what listens, what dies meanwhile is missed: it is made again at once, and the trouble is told. */
-  async #pulled(wire: Wire, signal: AbortSignal): Promise<Msg[]> {
+  async #pulled(wire: Wire, { durable }: Subscription, signal: AbortSignal): Promise<Msg[]> {
     try {
       return await wire.pull({
         stream: advisories,
-        consumer: this.#durable,
+        consumer: durable,
         max: 10,
         waitMs: pollMs,
         signal,
@@ -212,12 +241,15 @@ class NatsTap implements Tap {
 function advisoryIn(message: Msg): Advisory | undefined {
   try {
     const said = message.json<Record<string, unknown>>()
-    const { stream, consumer, stream_seq: seq, deliveries, timestamp } = said
+    const { type, stream, consumer, stream_seq: seq, deliveries, reason, timestamp } = said
     if (typeof stream !== 'string' || typeof consumer !== 'string') return undefined
     if (typeof seq !== 'number' || typeof deliveries !== 'number') return undefined
     const atMs = toMs(String(timestamp))
     const at = Number.isNaN(atMs) ? {} : { at: toTimestamp(atMs) }
-    return { stream, consumer, seq, deliveries, ...at }
+    const terminated = String(type).endsWith('.terminated')
+      ? { terminated: { reason: typeof reason === 'string' ? reason : '' } }
+      : {}
+    return { stream, consumer, seq, deliveries, ...terminated, ...at }
   } catch {
     return undefined
   }
@@ -230,7 +262,7 @@ function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter 
   const gone = stored ? '' : '; the message was gone from the stream by then'
   return {
     source: `${stream}/${consumer}`,
-    reason: `given up after ${deliveries} deliveries (max_deliver)${gone}`,
+    reason: `${reasonOf(advisory)}${gone}`,
     deliveries,
     ...(stored ? { enqueuedAt: toTimestamp(stored.time.getTime()) } : {}),
     ...(at === undefined ? {} : { failedAt: at, death: at }),
@@ -238,8 +270,55 @@ function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter 
     contentType: headers['Content-Type'] ?? 'application/octet-stream',
     headers,
     messageId: `${stream}:${seq}`,
-    origin: { stream, consumer, seq: String(seq), ...(stored ? { subject: stored.subject } : {}) },
+    origin: {
+      stream,
+      consumer,
+      seq: String(seq),
+      ...(stored ? { subject: stored.subject, ...oddHeaders(stored) } : {}),
+    },
   }
+}
+
+function reasonOf({ deliveries, terminated }: Advisory): string {
+  if (!terminated) return `given up after ${deliveries} deliveries (max_deliver)`
+  const { reason } = terminated
+  return `ended by its consumer at delivery ${deliveries} (TERM)${reason === '' ? '' : `: ${reason}`}`
+}
+
+/** What a record of strings cannot hold of the headers: several values under one name, and the id that the server compares. */
+function oddHeaders(stored: StoredMsg): { lists?: string; msgId?: string } {
+  try {
+    const found = stored.header
+    const lists = found
+      .keys()
+      .filter((name) => !/^nats-/i.test(name) && found.values(name).length > 1)
+      .map((name) => [name, found.values(name)] as const)
+    const msgId = found.get('Nats-Msg-Id')
+    return {
+      ...(lists.length > 0 ? { lists: JSON.stringify(lists) } : {}),
+      ...(msgId === '' ? {} : { msgId }),
+    }
+  } catch {
+    return {}
+  }
+}
+
+function listsIn(json: string | undefined): Map<string, readonly string[]> {
+  try {
+    return new Map(JSON.parse(json ?? '[]') as [string, string[]][])
+  } catch {
+    return new Map()
+  }
+}
+
+/** The values of a header as they came, or the one value that somebody has edited it to. */
+function valuesOf(
+  lists: ReadonlyMap<string, readonly string[]>,
+  name: string,
+  value: string,
+): readonly string[] {
+  const values = lists.get(name)
+  return values && values.join(', ') === value ? values : [value]
 }
 
 /** As they came, those of the server aside. What the client cannot read is left out. */

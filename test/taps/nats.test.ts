@@ -98,6 +98,70 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(foreign.reason).toContain('max_deliver')
   })
 
+  it('keeps what a consumer ended with TERM', async () => {
+    const kept = inbox<ForeignLetter>()
+    await started(async (foreign) => kept.put(foreign))
+    await jetstream(connection).publish(`${stream}.orders`, 'poison')
+    const message = await next()
+    message.term()
+    const foreign = await kept.next()
+    expect(Buffer.from(foreign.body).toString()).toBe('poison')
+    expect(foreign).toMatchObject({ deliveries: 1, messageId: `${stream}:1` })
+    expect(foreign.reason).toBe('ended by its consumer at delivery 1 (TERM)')
+  })
+
+  it('keeps the reason that came with TERM, where the server reports one', async () => {
+    const kept = inbox<ForeignLetter>()
+    await started(async (foreign) => kept.put(foreign))
+    await jetstream(connection).publish(`${stream}.orders`, 'poison')
+    const type = 'io.nats.jetstream.advisory.v1.terminated'
+    const reason = 'no such customer'
+    const advisory = { type, stream, consumer: 'worker', stream_seq: 1, deliveries: 1, reason }
+    const subject = `$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.${stream}.worker`
+    connection.publish(subject, JSON.stringify(advisory))
+    expect((await kept.next()).reason).toContain('(TERM): no such customer')
+  })
+
+  it('subscribes to TERM also where an earlier version has made the stream', async () => {
+    const { streams } = await jetstreamManager(connection)
+    await streams.delete('redrive-dead-letters').catch(() => {})
+    const subjects = ['$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>']
+    await streams.add({ name: 'redrive-dead-letters', subjects, retention: 'interest' })
+    const kept = inbox<ForeignLetter>()
+    await started(async (foreign) => kept.put(foreign))
+    await jetstream(connection).publish(`${stream}.orders`, 'poison')
+    const message = await next()
+    message.term()
+    expect(await kept.next()).toMatchObject({ messageId: `${stream}:1` })
+  })
+
+  it('sends headers with several values and the message id back as they were', async () => {
+    const { streams } = await jetstreamManager(connection)
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (foreign) => kept.put(foreign))
+    const told = headers()
+    told.append('via', 'a')
+    told.append('via', 'b, c')
+    await jetstream(connection).publish(`${stream}.orders`, 'x', { headers: told, msgID: 'o-1' })
+    const message = await next()
+    message.term()
+    const foreign = await kept.next()
+    expect(foreign.headers).toMatchObject({ via: 'a, b, c' })
+    const read = async (seq: number) => (await streams.getMessage(stream, { seq }))!.header
+    // Within its duplicate window (two minutes) the stream takes no second message under the same id.
+    await tap.sendBack(foreign, 1)
+    const within = await read(2)
+    expect(within.values('via')).toEqual(['a', 'b, c'])
+    expect(within.get('Nats-Msg-Id')).not.toBe('o-1')
+    // A stream that has forgotten the id takes the message under its own.
+    await streams.delete(stream)
+    await streams.add({ name: stream, subjects: [`${stream}.>`] })
+    await tap.sendBack({ ...foreign, headers: { via: 'edited' } }, 2)
+    const after = await read(1)
+    expect(after.get('Nats-Msg-Id')).toBe('o-1')
+    expect(after.values('via')).toEqual(['edited'])
+  })
+
   it('brings a letter again until it is kept, and then no more', async () => {
     const seen = inbox<string>()
     let refusals = 1
