@@ -55,7 +55,12 @@ export {
 export { classify, type Classification, type Rule, type RuleMatch } from './policy/classify.ts'
 export { details, type Detail } from './policy/details.ts'
 export { templates, type Template } from './policy/templates.ts'
-export { DLQPolicy, type DLQPolicyOptions, type ErrorMatch } from './policy/dlq-policy.ts'
+export {
+  DLQPolicy,
+  type DLQPolicyOptions,
+  type ErrorMatch,
+  type PolicyMailbox,
+} from './policy/dlq-policy.ts'
 export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
 export type * from './store.ts'
 export { systemClock, type Clock } from './clock.ts'

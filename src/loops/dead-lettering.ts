@@ -1,19 +1,33 @@
 import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { decideDeadLetter, DLQPolicy, type Delivered } from '../policy/dlq-policy.ts'
+import {
+  describeValue,
+  isDestination,
+  isMailbox,
+  optionalFunction,
+  wrongOption,
+} from './check-options.ts'
 import { destinationOf, type Destination } from './destination.ts'
 import type { Tell } from './events.ts'
 import { isSameMailbox } from './runnable.ts'
 
 /** What becomes of messages that fail again and again. */
 export interface DeadLettering {
-  /** Where they are kept: another mailbox, or letters of a queue. */
-  to: Mailbox | Destination
-  /** When that is. Unless said, after 5 deliveries. */
+  /** Where they are kept: another mailbox, or letters of a queue. Default: the mailbox of `policy`. */
+  to?: Mailbox | Destination
+  /** When that is. Default: after 5 deliveries. */
   policy?: DLQPolicy
   /** Sends some of them elsewhere. Undefined: to `to`. */
   route?: (error: unknown, message: Message) => Mailbox | Destination | undefined
 }
+
+const deadLetteringKeys = keysOf<DeadLettering>({ to: true, policy: true, route: true })
+const renamedKeys = { mailbox: 'to', maxDeliveryCount: 'policy', max_delivery_count: 'policy' }
+
+const bothShapes =
+  'give dlq: new DLQPolicy({ mailbox: deadLetters, maxDeliveryCount: 5 }), or dlq: { to: deadLetters, policy: new DLQPolicy({ maxDeliveryCount: 5 }) }'
 
 /** What a policy of your own sees of a message. */
 export interface DeliveredMessage extends Delivered {
@@ -30,8 +44,10 @@ export class DeadLetterOffice {
   readonly #source: Mailbox
   readonly #tell: Tell
 
-  constructor({ to, policy = new DLQPolicy(), route }: DeadLettering, source: Mailbox, tell: Tell) {
-    this.destination = destinationOf(to)
+  /** Takes a policy that carries its mailbox, or an object that names both. */
+  constructor(given: DeadLettering | DLQPolicy, source: Mailbox, tell: Tell) {
+    const { to, policy = new DLQPolicy(), route } = readDeadLettering(given)
+    this.destination = destinationOf(to, 'dlq', 'to')
     this.#policy = policy
     this.#route = route
     this.#source = source
@@ -64,7 +80,7 @@ export class DeadLetterOffice {
     try {
       const routed = this.#route?.(error, message)
       if (!routed) return this.destination
-      const destination = destinationOf(routed)
+      const destination = destinationOf(routed, 'dlq', 'route')
       refuseCircle(this.#source, destination)
       return destination
     } catch (problem) {
@@ -76,6 +92,42 @@ export class DeadLetterOffice {
   #trouble(part: string, error: unknown): void {
     this.#tell({ type: 'trouble', during: `${part} of ${this.#source.name}`, error })
   }
+}
+
+function readDeadLettering(given: DeadLettering | DLQPolicy): DeadLettering {
+  if (given instanceof DLQPolicy) {
+    const { mailbox } = given
+    if (mailbox === undefined) throw invalid(`the DLQPolicy has no mailbox: ${bothShapes}`)
+    return { to: mailbox as Mailbox | Destination, policy: given }
+  }
+  if (typeof given !== 'object' || given === null || isMailbox(given) || isDestination(given))
+    throw invalid(`dlq says where dead messages go and when: ${bothShapes}`)
+  checkKeys('dlq', given, deadLetteringKeys, { code: 'INVALID_CONFIG', renamed: renamedKeys })
+  const { to, policy, route } = given
+  if (policy !== undefined && !(policy instanceof DLQPolicy))
+    throw wrongOption(
+      'dlq',
+      'policy',
+      'a DLQPolicy: new DLQPolicy({ maxDeliveryCount: 5 })',
+      policy,
+    )
+  optionalFunction('dlq', 'route', route)
+  if (to === undefined && policy?.mailbox === undefined)
+    throw invalid(`dlq has no place for dead messages: ${bothShapes}`)
+  if (to !== undefined && policy?.mailbox !== undefined && policy.mailbox !== to)
+    throw invalid(
+      `dlq.to is ${nameOf(to)}, and the mailbox of its policy is ${nameOf(policy.mailbox)}: give one of them`,
+    )
+  return { ...given, to: to ?? (policy?.mailbox as Mailbox | Destination) }
+}
+
+function nameOf(place: unknown): string {
+  const { name } = Object(place) as { name?: unknown }
+  return typeof name === 'string' ? name : describeValue(place)
+}
+
+function invalid(problem: string): RedriveError {
+  return new RedriveError('INVALID_CONFIG', problem)
 }
 
 /** A dead letter that lands where it came from would be received again. */

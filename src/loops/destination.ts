@@ -1,9 +1,18 @@
 import type { Door } from '../capture/capture.ts'
-import type { CaptureContext } from '../capture/context.ts'
+import { checkQueueName, type CaptureContext } from '../capture/context.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
+import { keysOf } from '../keys.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../mailboxes/bounds.ts'
+import {
+  checkOptions,
+  isDestination,
+  isMailbox,
+  optionalFunction,
+  requireMailbox,
+  wrongOption,
+} from './check-options.ts'
 import {
   besideBodyOf,
   envelopeType,
@@ -32,11 +41,16 @@ export interface MailboxDestinationOptions {
   delaySeconds?: number
 }
 
+const mailboxDestinationKeys = keysOf<MailboxDestinationOptions>({ delaySeconds: true })
+
 /** Keeps dead messages in a mailbox, of whatever broker. A repeat adds nothing where the broker deduplicates. */
 export function mailboxDestination(
   mailbox: Mailbox,
-  { delaySeconds = 0 }: MailboxDestinationOptions = {},
+  options: MailboxDestinationOptions = {},
 ): Destination {
+  requireMailbox('mailboxDestination', 'mailbox', mailbox)
+  checkOptions('mailboxDestination', options, mailboxDestinationKeys)
+  const { delaySeconds = 0 } = options
   if (delaySeconds > 0 && !mailbox.powers.delay)
     throw new RedriveError(
       'INVALID_CONFIG',
@@ -92,11 +106,17 @@ export interface LetterDestinationOptions {
   context?: (dead: DeadMessage) => CaptureContext
 }
 
+const letterDestinationKeys = keysOf<LetterDestinationOptions>({ queue: true, context: true })
+
 /** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. */
 export function letterDestination(
   door: Pick<Door, 'capture'>,
-  { queue, context }: LetterDestinationOptions = {},
+  options: LetterDestinationOptions = {},
 ): Destination {
+  checkOptions('deadLetters', options, letterDestinationKeys)
+  const { queue, context } = options
+  if (queue !== undefined) checkQueueName(queue)
+  optionalFunction('deadLetters', 'context', context)
   return {
     name: queue === undefined ? 'letters' : `letters of ${queue}`,
     keep: async (dead, thrown) => {
@@ -106,6 +126,9 @@ export function letterDestination(
   }
 }
 
-export function destinationOf(given: Mailbox | Destination): Destination {
-  return 'keep' in given ? given : mailboxDestination(given)
+/** `thing` and `option` name where it was given, as in "MainLoop" and "dlq.to". */
+export function destinationOf(given: unknown, thing: string, option: string): Destination {
+  if (isDestination(given)) return given
+  if (isMailbox(given)) return mailboxDestination(given)
+  throw wrongOption(thing, option, 'a mailbox, or a destination such as dlq.deadLetters()', given)
 }

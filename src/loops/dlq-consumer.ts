@@ -1,24 +1,39 @@
 import { thrownOf } from '../capture/mailbox.ts'
 import { systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { checkOneOf, keysOf } from '../keys.ts'
 import { toFailure } from '../letter/failure.ts'
+import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds, whole } from '../mailboxes/bounds.ts'
+import {
+  checkOptions,
+  describeValue,
+  listeningKeys,
+  renamedReceiving,
+  requireFunction,
+  requireMailbox,
+} from './check-options.ts'
 import { refuseCircle } from './dead-lettering.ts'
 import { factsOf, readDeadMessage, type DeadMessage } from './dead-message.ts'
 import { destinationOf, type Destination } from './destination.ts'
 import { teller, type DeadFacts, type Listening, type LoopEvent, type Tell } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
-import { Receiver, type Receiving } from './receiver.ts'
+import { alertHandler } from './handlers/alert.ts'
+import { dedupedReplay } from './handlers/deduped-replay.ts'
+import { replay, replayHandler } from './handlers/replay.ts'
+import { selectiveReplay } from './handlers/selective-replay.ts'
+import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 import { settle, stillOurs, type Settling } from './settling.ts'
 
+const doneActions = ['processed', 'alerted', 'replayed', 'discarded'] as const
+
 /** What became of a dead message. `park`: it is to be kept aside, with the reason why. */
-export type Handled =
-  | { action: 'processed' | 'alerted' | 'replayed' | 'discarded' }
-  | { action: 'park'; why: string }
+export type Handled = { action: (typeof doneActions)[number] } | { action: 'park'; why: string }
 
 export interface HandlerContext {
   /** 1 for the first time that a handler sees it. */
@@ -29,7 +44,10 @@ export interface HandlerContext {
   heartbeat: Heartbeat
 }
 
-/** Deals with one dead message. It may see one twice. Returning nothing means processed; throwing means that it comes again. */
+/**
+ * Deals with one dead message. It may see one twice. Returning nothing means processed; throwing, and returning anything that is not
+ * a `Handled`, means that it comes again.
+ */
 export type DeadLetterHandler = (
   dead: DeadMessage,
   context: HandlerContext,
@@ -54,6 +72,27 @@ export interface DLQConsumerOptions extends Receiving, Listening {
   clock?: Clock
 }
 
+const consumerKeys = [
+  ...receivingKeys,
+  ...listeningKeys,
+  ...keysOf<Omit<DLQConsumerOptions, keyof Receiving | keyof Listening>>({
+    name: true,
+    mailbox: true,
+    handler: true,
+    backoffSeconds: true,
+    maxAttempts: true,
+    parked: true,
+    depthEveryMs: true,
+    clock: true,
+  }),
+]
+const renamedOptions = {
+  ...renamedReceiving,
+  requests: 'mailbox',
+  dlq: 'mailbox',
+  process: 'handler',
+}
+
 interface Case extends Settling {
   held: HeldMessage
   dead: DeadMessage
@@ -76,6 +115,9 @@ export class DLQConsumer implements Runnable {
   #depthDueMs = -Infinity
 
   constructor(options: DLQConsumerOptions) {
+    checkOptions('DLQConsumer', options, consumerKeys, renamedOptions)
+    requireMailbox('DLQConsumer', 'mailbox', options.mailbox)
+    checkHandler(options.handler)
     const { mailbox, clock = systemClock, maxAttempts = 5, backoffSeconds = 3600 } = options
     this.name = options.name ?? mailbox.name
     this.#options = options
@@ -83,7 +125,8 @@ export class DLQConsumer implements Runnable {
     this.#tell = teller(options)
     this.#maxAttempts = whole('maxAttempts', maxAttempts, 1000)
     this.#backoffSeconds = bounded('backoffSeconds', backoffSeconds, maxVisibilitySeconds)
-    if (options.parked) this.#parked = destinationOf(options.parked)
+    if (options.parked !== undefined)
+      this.#parked = destinationOf(options.parked, 'DLQConsumer', 'parked')
     if (this.#parked) refuseCircle(mailbox, this.#parked)
     this.flow = { from: mailbox, to: this.#parked?.mailbox ? [this.#parked.mailbox] : [] }
     this.#receiver = new Receiver({
@@ -138,21 +181,21 @@ export class DLQConsumer implements Runnable {
   async #handle(one: Case): Promise<void> {
     const { held, message, dead } = one
     const startedMs = this.#clock.mono()
-    let handled: Handled | void
+    let handled: Handled
     try {
-      handled = await this.#options.handler(dead, {
+      const returned: unknown = await this.#options.handler(dead, {
         attempt: message.failures + 1,
         signal: held.signal,
         heartbeat: held.heartbeat,
       })
-      if (isFailedResult(handled)) throw handled.error
+      handled = readHandled(returned)
     } catch (error) {
       return this.#failed(one, error)
     }
-    if (handled?.action === 'park') return this.#park(one, handled.why)
+    if (handled.action === 'park') return this.#park(one, handled.why)
     // From here on the handler has done its work: what fails below is no failure of it.
     const durationMs = this.#clock.mono() - startedMs
-    const action = handled?.action ?? 'processed'
+    const { action } = handled
     this.#tell({ type: 'dead-letter-handled', ...this.#about(one), action, durationMs })
     await settle(one, 'acknowledging', () => message.acknowledge())
   }
@@ -165,24 +208,25 @@ export class DLQConsumer implements Runnable {
     }
     const attempts = message.failures + 1
     if (attempts >= this.#maxAttempts)
-      return this.#park(one, `its handler failed ${attempts} times`, error)
+      return this.#park(one, `its handler failed ${attempts} times`, { error })
     const delaySeconds = this.#backoffSeconds
     if (await settle(one, 'giving back', () => message.nack({ delaySeconds })))
       this.#tell({ type: 'dead-letter-failed', ...this.#about(one), error, delaySeconds })
   }
 
-  async #park(one: Case, why: string, error?: unknown): Promise<void> {
+  /** `failed` is what the handler threw, if it threw: that may be undefined too. */
+  async #park(one: Case, why: string, failed?: { error: unknown }): Promise<void> {
     const { message, dead } = one
     const parked = this.#parked
     const told: LoopEvent = { type: 'dead-letter-parked', ...this.#about(one), why }
     if (!parked) {
-      const hide = { delaySeconds: maxVisibilitySeconds, failed: error !== undefined }
+      const hide = { delaySeconds: maxVisibilitySeconds, failed: failed !== undefined }
       if (await settle(one, 'parking', () => message.nack(hide))) this.#tell(told)
       return
     }
     if (!(await stillOurs(one, 'parking', this.#clock.now()))) return
     try {
-      await parked.keep(this.#noted(dead, why, error), thrownOf(dead.failure))
+      await parked.keep(this.#noted(dead, why, failed), thrownOf(dead.failure))
     } catch (problem) {
       const during = `parking of a message of ${one.mailbox.name} to ${parked.name}`
       this.#tell({ type: 'trouble', during, error: problem })
@@ -195,9 +239,9 @@ export class DLQConsumer implements Runnable {
   }
 
   /** The last error stays that of the message; what the handler threw is in the history. */
-  #noted(dead: DeadMessage, why: string, error: unknown): DeadMessage {
-    if (error === undefined) return { ...dead, note: why }
-    const { name, message, at } = toFailure(error, toTimestamp(this.#clock.now()))
+  #noted(dead: DeadMessage, why: string, failed: { error: unknown } | undefined): DeadMessage {
+    if (!failed) return { ...dead, note: why }
+    const { name, message, at } = toFailure(failed.error, toTimestamp(this.#clock.now()))
     const attempt = { at, error: message.slice(0, 500), errorType: name }
     return { ...dead, note: `${why}: ${attempt.error}`, history: [...dead.history, attempt] }
   }
@@ -218,4 +262,43 @@ export class DLQConsumer implements Runnable {
   #about({ mailbox, message, dead }: Case): DeadFacts {
     return factsOf(dead, mailbox.name, message.deliveries, this.#clock.now())
   }
+}
+
+/** Functions of ours that are easily given in place of the handler that they make. */
+const notHandlers = new Map<unknown, string>([
+  [alertHandler, 'alertHandler makes a handler: give handler: alertHandler({ log })'],
+  [replayHandler, 'replayHandler makes a handler: give handler: replayHandler({ source })'],
+  [dedupedReplay, 'dedupedReplay makes a handler: give handler: dedupedReplay({ source, seen })'],
+  [replay, 'replay is not a handler: give handler: replayHandler({ source })'],
+  [selectiveReplay, 'selectiveReplay goes through a queue by itself: call it without a consumer'],
+])
+
+function checkHandler(handler: unknown): void {
+  requireFunction('DLQConsumer', 'handler', handler, 'handler: (dead) => …')
+  const problem = notHandlers.get(handler)
+  if (problem !== undefined)
+    throw new RedriveError('INVALID_CONFIG', `DLQConsumer option handler: ${problem}`)
+}
+
+const allowedResults = `a handler returns nothing, { action: ${doneActions.map((action) => `'${action}'`).join(' | ')} } or { action: 'park', why }`
+
+/**
+ * What a handler returned. Throws for everything that is not a result: acknowledging a message because of a return value that nobody
+ * understands would lose it.
+ */
+function readHandled(returned: unknown): Handled {
+  if (returned === undefined) return { action: 'processed' }
+  if (isFailedResult(returned)) throw returned.error ?? unexpected('{ ok: false } without an error')
+  const action = typeof returned === 'object' ? read(returned, 'action') : undefined
+  if (action === undefined) throw unexpected(describeValue(returned))
+  checkOneOf('action returned by the handler', action, [...doneActions, 'park'])
+  if (action !== 'park') return { action: action as (typeof doneActions)[number] }
+  const why = read(returned, 'why')
+  if (typeof why !== 'string') throw unexpected("{ action: 'park' } without why, a string")
+  return { action, why }
+}
+
+function unexpected(what: string): RedriveError {
+  const problem = `the handler returned ${what}; ${allowedResults}`
+  return new RedriveError('INVALID_INPUT', problem)
 }

@@ -1,7 +1,10 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { keysOf } from '../keys.ts'
 import { toMs } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
+import { bounded } from '../mailboxes/bounds.ts'
+import { checkOptions, listeningKeys, requireMailbox } from './check-options.ts'
 import { teller, type Listening } from './events.ts'
 
 export interface DlqHealthOptions extends Listening {
@@ -25,12 +28,25 @@ export interface DlqHealth {
   problems: string[]
 }
 
-/** How a dead letter queue stands. A broker that is away is a problem like others. Never rejects. */
+const healthKeys = [
+  ...listeningKeys,
+  ...keysOf<Omit<DlqHealthOptions, keyof Listening>>({
+    threshold: true,
+    oldestAgeSeconds: true,
+    clock: true,
+  }),
+]
+
+/** How a dead letter queue stands. A broker that is away is a problem like others: only wrong options reject. */
 export async function dlqHealth(
   mailbox: Mailbox,
   options: DlqHealthOptions = {},
 ): Promise<DlqHealth> {
+  requireMailbox('dlqHealth', 'mailbox', mailbox)
+  checkOptions('dlqHealth', options, healthKeys)
   const { threshold = 100, oldestAgeSeconds, clock = systemClock } = options
+  bounded('threshold', threshold, Infinity)
+  bounded('oldestAgeSeconds', oldestAgeSeconds ?? 0, Infinity)
   const dlq: DlqHealth['dlq'] = { name: mailbox.name, threshold }
   const problems: string[] = []
   try {

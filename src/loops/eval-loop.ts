@@ -1,10 +1,17 @@
 import { systemClock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { keysOf } from '../keys.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
+import { hasMethod, requireFunction, wrongOption } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
-import { RequestLoop, type ProcessContext, type RequestLoopOptions } from './request-loop.ts'
+import {
+  checkRequestLoop,
+  RequestLoop,
+  type ProcessContext,
+  type RequestLoopOptions,
+} from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
 export interface Sample<Input = unknown, Expected = unknown> {
@@ -51,6 +58,12 @@ export interface EvalLoopOptions<Input, Output, Expected> extends RequestLoopOpt
   evaluator: Evaluator<Output, Expected>
 }
 
+const ownKeys = keysOf<Omit<EvalLoopOptions<unknown, unknown, unknown>, keyof RequestLoopOptions>>({
+  name: true,
+  loop: true,
+  evaluator: true,
+})
+
 /**
  * Runs samples through the work of another loop and scores what comes out. Failures are retried and dead-lettered as requests are, and a
  * sample that is dead-lettered is replied to with a failed score. Work that gives nothing has failed the sample, and is no failure of the loop.
@@ -61,6 +74,15 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
   readonly #loop: RequestLoop
 
   constructor(options: EvalLoopOptions<Input, Output, Expected>) {
+    checkRequestLoop('EvalLoop', options, ownKeys)
+    if (!hasMethod(options.loop, 'process'))
+      throw wrongOption('EvalLoop', 'loop', 'a MainLoop, or an object with process', options.loop)
+    requireFunction(
+      'EvalLoop',
+      'evaluator',
+      options.evaluator,
+      'evaluator: (output, expected) => output === expected',
+    )
     const { name, loop, evaluator, ...rest } = options
     const clock = rest.clock ?? systemClock
     this.name = name ?? rest.requests.name

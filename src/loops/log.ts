@@ -1,5 +1,6 @@
 import { toFailure } from '../letter/failure.ts'
 import { escapeHidden } from '../letter/payload-view.ts'
+import { hasMethod, wrongOption } from './check-options.ts'
 import type { LoopEvent } from './events.ts'
 
 type Level = 'debug' | 'info' | 'warn' | 'error'
@@ -27,6 +28,9 @@ const lines: Record<LoopEvent['type'], [Level, string]> = {
 
 /** Every event as one structured line, for `onEvent`. What errors say is bounded and cannot break a line. */
 export function logLoop(logger: LoopLogger): (event: LoopEvent) => void {
+  for (const level of ['debug', 'info', 'warn', 'error'] satisfies Level[])
+    if (!hasMethod(logger, level))
+      throw wrongOption('logLoop', 'logger', `a logger with the method ${level}`, logger)
   return (event) => {
     const { type, ...facts } = renamed(event)
     const [level, message] = lines[event.type]

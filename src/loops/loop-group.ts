@@ -1,9 +1,12 @@
 import { sleep, systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
-import { bounded } from '../mailboxes/bounds.ts'
+import { checkKeys, keysOf } from '../keys.ts'
+import { bounded, whole } from '../mailboxes/bounds.ts'
+import { checkOptions, hasMethod, listeningKeys, wrongOption } from './check-options.ts'
 import type { DlqHealth } from './dlq-health.ts'
 import { teller, type Listening, type Tell } from './events.ts'
 import { startHealthServer, type HealthServer, type Readiness } from './health-server.ts'
+import { shutdownKeys } from './receiver.ts'
 import { keyOf, type Runnable, type ShutdownOptions } from './runnable.ts'
 import { Watchdog } from './watchdog.ts'
 
@@ -37,6 +40,33 @@ export interface RestartPolicy {
   maxMs?: number
   /** A loop that has run for so long starts with a clean record. 5 minutes unless said. */
   forgetMs?: number
+}
+
+const groupKeys = [
+  ...listeningKeys,
+  ...keysOf<Omit<LoopGroupOptions, keyof Listening>>({
+    loops: true,
+    shutdownTimeoutMs: true,
+    healthPort: true,
+    healthHost: true,
+    checks: true,
+    watchdogMs: true,
+    stalledExitCode: true,
+    signals: true,
+    restart: true,
+    clock: true,
+  }),
+]
+const restartKeys = keysOf<RestartPolicy>({
+  attempts: true,
+  baseMs: true,
+  maxMs: true,
+  forgetMs: true,
+})
+const renamedOptions = {
+  health_port: 'healthPort',
+  watchdog_threshold: 'watchdogMs',
+  watchdogThreshold: 'watchdogMs',
 }
 
 /** When nobody watches, a loop is not ready after so long without a beat. */
@@ -75,6 +105,7 @@ export class LoopGroup {
   #giveUp: () => void = () => {}
 
   constructor(options: LoopGroupOptions) {
+    checkGroup(options)
     refuseCircles(options.loops)
     checkNumbers(options)
     this.#options = options
@@ -126,6 +157,7 @@ export class LoopGroup {
    * next run ends at once.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<boolean> {
+    checkKeys('shutdown options', options, shutdownKeys, { renamed: { timeout: 'timeoutMs' } })
     if (!this.#running) {
       this.#latched = true
       return true
@@ -269,10 +301,40 @@ function reasonsOf(loop: Runnable, thresholdMs: number): string[] {
   ]
 }
 
+function checkGroup(options: LoopGroupOptions): void {
+  checkOptions('LoopGroup', options, groupKeys, renamedOptions)
+  const { loops, checks = [], signals = [], restart } = options
+  const wrongLoop = Array.isArray(loops) ? loops.find((loop) => !isRunnable(loop)) : loops
+  if (!Array.isArray(loops) || wrongLoop !== undefined)
+    throw wrongOption('LoopGroup', 'loops', 'a list of loops, such as MainLoop', wrongLoop)
+  const wrongCheck = Array.isArray(checks)
+    ? checks.find((check) => typeof check !== 'function')
+    : checks
+  if (wrongCheck !== undefined)
+    throw wrongOption(
+      'LoopGroup',
+      'checks',
+      'a list of functions: checks: [() => dlqHealth(deadLetters)]',
+      wrongCheck,
+    )
+  if (!Array.isArray(signals))
+    throw wrongOption('LoopGroup', 'signals', "a list of signals: ['SIGTERM', 'SIGINT']", signals)
+  if (restart !== undefined)
+    checkKeys('LoopGroup option restart', restart, restartKeys, { code: 'INVALID_CONFIG' })
+}
+
+function isRunnable(loop: unknown): loop is Runnable {
+  return hasMethod(loop, 'run') && hasMethod(loop, 'shutdown')
+}
+
 /** No time is later or longer than one that is no number: loops would stall at once, or start again without end. */
-function checkNumbers({ watchdogMs = 1, shutdownTimeoutMs = 0, restart }: LoopGroupOptions): void {
+function checkNumbers(options: LoopGroupOptions): void {
+  const { watchdogMs = 1, shutdownTimeoutMs = 0, healthPort = 0, stalledExitCode = 0 } = options
+  const { restart } = options
   bounded('watchdogMs', watchdogMs, Infinity, 1)
   bounded('shutdownTimeoutMs', shutdownTimeoutMs, Infinity)
+  whole('healthPort', healthPort, 65_535, 0)
+  whole('stalledExitCode', stalledExitCode, 255, 0)
   const { attempts = 0, baseMs = 0, maxMs = 0, forgetMs = 0 } = restart ?? {}
   for (const [name, value] of Object.entries({ attempts, baseMs, maxMs, forgetMs }))
     bounded(`restart.${name}`, value, Infinity)

@@ -1,7 +1,14 @@
 import { RedriveError } from '../errors.ts'
+import { keysOf } from '../keys.ts'
 import type { Timestamp } from '../letter/time.ts'
+import { optionalFunction } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
-import { RequestLoop, type ProcessContext, type RequestLoopOptions } from './request-loop.ts'
+import {
+  checkRequestLoop,
+  RequestLoop,
+  type ProcessContext,
+  type RequestLoopOptions,
+} from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
 /** What a request is replied to with. It went well when there is no `error`. */
@@ -19,6 +26,11 @@ export interface MainLoopOptions<Request, Output> extends RequestLoopOptions {
   process?: (request: Request, context: ProcessContext) => Promise<Output> | Output
 }
 
+const ownKeys = keysOf<Omit<MainLoopOptions<unknown, unknown>, keyof RequestLoopOptions>>({
+  name: true,
+  process: true,
+})
+
 /**
  * Processes requests from a mailbox and replies to them. Give it `process`, or extend it and override that. Delivery is at
  * least once, so the work must bear to be done twice.
@@ -29,13 +41,16 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
   readonly #loop: RequestLoop
   readonly #process: MainLoopOptions<Request, Output>['process']
 
-  constructor({ name, process, ...options }: MainLoopOptions<Request, Output>) {
+  constructor(given: MainLoopOptions<Request, Output>) {
+    checkRequestLoop('MainLoop', given, ownKeys, { adapter: 'process' })
+    const { name, process, ...options } = given
+    optionalFunction('MainLoop', 'process', process)
     this.name = name ?? options.requests.name
     this.#process = process
     if (!process && this.process === MainLoop.prototype.process)
       throw new RedriveError(
         'INVALID_CONFIG',
-        `the loop ${this.name} has no work to do: give it process, or override it`,
+        `MainLoop ${this.name} needs the option process, a function: process: (request) => …; or override process in a subclass`,
       )
     this.#loop = new RequestLoop(options, {
       process: (request, context) => this.process(request as Request, context),

@@ -1,7 +1,9 @@
 import { sleep, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds, whole } from '../mailboxes/bounds.ts'
+import { renamedReceiving } from './check-options.ts'
 import type { Tell } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { HeldMessage } from './held-message.ts'
@@ -19,6 +21,19 @@ export interface Receiving {
   /** Beats of the work extend its lease at most so often, or three times in `visibilitySeconds` where that is shorter. A minute unless said. */
   extendEveryMs?: number
 }
+
+export const receivingKeys = keysOf<Receiving>({
+  concurrency: true,
+  visibilitySeconds: true,
+  waitSeconds: true,
+  extendEveryMs: true,
+})
+const runKeys = keysOf<RunOptions>({
+  maxIterations: true,
+  visibilitySeconds: true,
+  waitSeconds: true,
+})
+export const shutdownKeys = keysOf<ShutdownOptions>({ timeoutMs: true })
 
 export interface ReceiverOptions extends Receiving {
   mailbox: Mailbox
@@ -52,23 +67,18 @@ export class Receiver {
   #problem: string | undefined
 
   constructor(options: ReceiverOptions) {
-    this.#options = {
-      concurrency: 1,
-      visibilitySeconds: 300,
-      waitSeconds: 20,
-      extendEveryMs: 60_000,
-      ...options,
-    }
-    const { clock, tell, mailbox, concurrency, visibilitySeconds } = this.#options
+    const { concurrency = 1, visibilitySeconds = 300, waitSeconds = 20 } = options
+    const { extendEveryMs = 60_000, clock, tell, mailbox } = options
+    this.#options = { ...options, concurrency, visibilitySeconds, waitSeconds, extendEveryMs }
     whole('concurrency', concurrency, 1000)
-    bounded('extendEveryMs', this.#options.extendEveryMs, Infinity)
+    bounded('extendEveryMs', extendEveryMs, Infinity)
     checkTimes(this.#options)
     const trouble = (error: unknown): void =>
       tell({ type: 'trouble', during: `heartbeat of ${mailbox.name}`, error })
     this.heartbeat = new Heartbeat(clock, trouble)
     this.#extender = new LeaseExtender({
       clock,
-      intervalMs: this.#options.extendEveryMs,
+      intervalMs: extendEveryMs,
       extensionSeconds: visibilitySeconds,
       trouble: (error) =>
         tell({ type: 'trouble', during: `extension of a lease of ${mailbox.name}`, error }),
@@ -84,6 +94,7 @@ export class Receiver {
   }
 
   run(options: RunOptions = {}): Promise<void> {
+    checkKeys('run options', options, runKeys, { renamed: renamedReceiving })
     if (this.#run)
       throw new RedriveError(
         'INVALID_INPUT',
@@ -93,7 +104,7 @@ export class Receiver {
       this.#latched = false
       return Promise.resolve()
     }
-    checkTimes({ ...this.#options, ...options })
+    checkTimes(this.#timesOf(options))
     bounded('maxIterations', options.maxIterations ?? Infinity, Infinity)
     this.#stopping = new AbortController()
     this.#crash = undefined
@@ -105,7 +116,10 @@ export class Receiver {
     return this.#run
   }
 
-  async shutdown({ timeoutMs = 30_000 }: ShutdownOptions = {}): Promise<boolean> {
+  async shutdown(options: ShutdownOptions = {}): Promise<boolean> {
+    checkKeys('shutdown options', options, shutdownKeys, { renamed: { timeout: 'timeoutMs' } })
+    const { timeoutMs = 30_000 } = options
+    bounded('timeoutMs', timeoutMs, Infinity)
     if (!this.#run) {
       this.#latched = true
       return true
@@ -154,10 +168,17 @@ export class Receiver {
     while (this.#held.size > 0) await Promise.all(this.#held.values())
   }
 
+  #timesOf(options: RunOptions): Times {
+    return {
+      visibilitySeconds: options.visibilitySeconds ?? this.#options.visibilitySeconds,
+      waitSeconds: options.waitSeconds ?? this.#options.waitSeconds,
+    }
+  }
+
   /** Undefined: the mailbox could not be asked. */
   async #receive(options: RunOptions): Promise<Message[] | undefined> {
     const { mailbox, concurrency, clock, tell } = this.#options
-    const { visibilitySeconds, waitSeconds } = { ...this.#options, ...options }
+    const { visibilitySeconds, waitSeconds } = this.#timesOf(options)
     const { signal } = this.#stopping
     const max = Math.min(concurrency - this.#held.size, largestBatch)
     try {
@@ -190,7 +211,7 @@ export class Receiver {
 
   #begin(message: Message, options: RunOptions): void {
     const { clock } = this.#options
-    const visibilitySeconds = options.visibilitySeconds ?? this.#options.visibilitySeconds
+    const { visibilitySeconds } = this.#timesOf(options)
     const held = new HeldMessage(message, {
       clock,
       leaseMs: visibilitySeconds * 1000,
@@ -243,7 +264,9 @@ export class Receiver {
   }
 }
 
-function checkTimes({ visibilitySeconds, waitSeconds }: Required<Receiving>): void {
+type Times = Required<Pick<Receiving, 'visibilitySeconds' | 'waitSeconds'>>
+
+function checkTimes({ visibilitySeconds, waitSeconds }: Times): void {
   bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
   bounded('waitSeconds', waitSeconds, maxVisibilitySeconds)
 }

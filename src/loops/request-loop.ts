@@ -1,4 +1,6 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { RedriveError } from '../errors.ts'
+import { checkOneOf, keysOf } from '../keys.ts'
 import { toFailure } from '../letter/failure.ts'
 import type { Failure, RetryPolicy } from '../letter/letter.ts'
 import { replaysOf } from '../letter/lineage.ts'
@@ -6,20 +8,30 @@ import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
+import { parsePolicy } from '../policy/backoff.ts'
+import type { DLQPolicy } from '../policy/dlq-policy.ts'
 import { AttemptHistory } from './attempt-history.ts'
+import {
+  checkOptions,
+  describeValue,
+  listeningKeys,
+  optionalFunction,
+  renamedReceiving,
+  requireMailbox,
+} from './check-options.ts'
 import { deadMessage, type FailedAttempt } from './dead-message.ts'
 import { DeadLetterOffice, type DeadLettering } from './dead-lettering.ts'
 import { teller, type Listening, type MessageFacts, type Stage, type Tell } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
 import { nackDelay, usualBackoff } from './nack-delay.ts'
-import { Receiver, type Receiving } from './receiver.ts'
+import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import { isLost, settle, stillOurs, type Settling } from './settling.ts'
 
 export interface RequestLoopOptions extends Receiving, Listening {
   requests: Mailbox
-  /** Without it, what fails is tried again for ever, or as `withoutPolicy` says. */
-  dlq?: DeadLettering
+  /** When failed messages become dead letters, and where they are kept. Without it, they are tried again as `withoutPolicy` says. */
+  dlq?: DeadLettering | DLQPolicy
   /** What to do with a failure where there is no `dlq`: try again after a while, or reply with the error and take it off. */
   withoutPolicy?: 'retry' | 'reply-and-ack'
   /** How long a message that failed stays hidden. A minute more after each failure, up to 15, unless said. */
@@ -27,6 +39,40 @@ export interface RequestLoopOptions extends Receiving, Listening {
   /** Finds the id of a request. Its `requestId` or `request_id` unless said. */
   requestIdOf?: (request: unknown, message: Message) => string | undefined
   clock?: Clock
+}
+
+const requestLoopKeys = [
+  ...receivingKeys,
+  ...listeningKeys,
+  ...keysOf<Omit<RequestLoopOptions, keyof Receiving | keyof Listening>>({
+    requests: true,
+    dlq: true,
+    withoutPolicy: true,
+    backoff: true,
+    requestIdOf: true,
+    clock: true,
+  }),
+]
+const renamedOptions = { ...renamedReceiving, mailbox: 'requests', handler: 'process' }
+
+/** Rejects wrong options of a loop. `own` are the options that only this kind of loop has. */
+export function checkRequestLoop(
+  thing: string,
+  options: RequestLoopOptions,
+  own: readonly string[],
+  renamed: Readonly<Record<string, string>> = {},
+): void {
+  const known = [...requestLoopKeys, ...own]
+  checkOptions(thing, options, known, { ...renamedOptions, ...renamed })
+  requireMailbox(thing, 'requests', options.requests)
+  optionalFunction(thing, 'requestIdOf', options.requestIdOf)
+  const { withoutPolicy = 'retry', backoff } = options
+  checkOneOf('withoutPolicy', withoutPolicy, ['retry', 'reply-and-ack'], { code: 'INVALID_CONFIG' })
+  if (backoff !== undefined && (typeof backoff !== 'object' || !parsePolicy(backoff)))
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `${thing} option backoff must be a retry policy, such as linear({ stepMs: 60_000 }); got ${describeValue(backoff)}`,
+    )
 }
 
 /** One delivery, as whoever processes it sees it. */
@@ -100,7 +146,8 @@ export class RequestLoop {
     this.#mailbox = options.requests
     this.#work = work
     this.tell = teller(options)
-    if (options.dlq) this.#office = new DeadLetterOffice(options.dlq, options.requests, this.tell)
+    if (options.dlq !== undefined)
+      this.#office = new DeadLetterOffice(options.dlq, options.requests, this.tell)
     this.receiver = new Receiver({
       ...options,
       mailbox: options.requests,

@@ -1,3 +1,6 @@
+import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
+import { read } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
 import { inWords } from './in-words.ts'
 
@@ -10,8 +13,18 @@ export interface Delivered {
   deliveryCount: number
 }
 
+/**
+ * A mailbox or a destination, such as `dlq.deadLetters()`. The policy only carries it, so the type names no more than tells
+ * the two apart.
+ */
+export type PolicyMailbox =
+  | { readonly name: string; send(body: unknown): Promise<string> }
+  | { readonly name: string; keep(dead: never, thrown: unknown): Promise<void> }
+
 export interface DLQPolicyOptions {
-  /** Deliveries after which a message is dead-lettered. 5 unless said. */
+  /** Where dead messages are kept: a mailbox, or `dlq.deadLetters()`. A policy that has one can be given as `dlq` of a loop. */
+  mailbox?: PolicyMailbox
+  /** Deliveries after which a message is dead-lettered. Default: 5. */
   maxDeliveryCount?: number
   /** Dead-lettered at the first failure. */
   includeErrors?: Iterable<ErrorMatch>
@@ -19,15 +32,32 @@ export interface DLQPolicyOptions {
   excludeErrors?: Iterable<ErrorMatch>
   /** True: only the very class, and not for subclasses or causes. */
   exact?: boolean
-  /** Deliveries after which nothing is delivered again. 10 times `maxDeliveryCount`, 50 at least, unless said. */
+  /** Deliveries after which even an excluded error is not delivered again. Default: 10 times `maxDeliveryCount`, at least 50. */
   absoluteCap?: number
 }
 
+const optionKeys = keysOf<DLQPolicyOptions>({
+  mailbox: true,
+  maxDeliveryCount: true,
+  includeErrors: true,
+  excludeErrors: true,
+  exact: true,
+  absoluteCap: true,
+})
+const renamedOptions = {
+  to: 'mailbox',
+  max_delivery_count: 'maxDeliveryCount',
+  include_errors: 'includeErrors',
+  exclude_errors: 'excludeErrors',
+}
+
 /**
- * When a message that failed becomes a dead letter: never for excluded errors, at once for included ones, else when it
- * was delivered `maxDeliveryCount` times. Extend it and override `shouldDeadLetter` to decide otherwise.
+ * Decides when a failed message becomes a dead letter: at `absoluteCap` for excluded errors, at once for included ones, and otherwise
+ * when it was delivered `maxDeliveryCount` times. Extend it and override
+ * `shouldDeadLetter` to decide otherwise.
  */
 export class DLQPolicy {
+  readonly mailbox: PolicyMailbox | undefined
   readonly maxDeliveryCount: number
   readonly includeErrors: readonly ErrorMatch[]
   readonly excludeErrors: readonly ErrorMatch[]
@@ -35,11 +65,16 @@ export class DLQPolicy {
   readonly absoluteCap: number
 
   constructor(options: DLQPolicyOptions = {}) {
-    const { maxDeliveryCount = 5, includeErrors = [], excludeErrors = [], exact = false } = options
+    checkKeys('DLQPolicy options', options, optionKeys, {
+      code: 'INVALID_CONFIG',
+      renamed: renamedOptions,
+    })
+    const { maxDeliveryCount = 5, includeErrors = [], excludeErrors = [] } = options
+    this.mailbox = place(options.mailbox)
     this.maxDeliveryCount = count('maxDeliveryCount', maxDeliveryCount, 1)
     this.includeErrors = matchers('includeErrors', includeErrors)
     this.excludeErrors = matchers('excludeErrors', excludeErrors)
-    this.exact = exact
+    this.exact = flag('exact', options.exact ?? false)
     const { absoluteCap = Math.max(50, 10 * maxDeliveryCount) } = options
     this.absoluteCap =
       absoluteCap === Infinity ? Infinity : count('absoluteCap', absoluteCap, maxDeliveryCount)
@@ -131,15 +166,36 @@ function isClass(match: ErrorClass | ((error: unknown) => boolean)): match is Er
   return prototype?.writable === false || prototype?.value instanceof Error
 }
 
+function place(given: PolicyMailbox | undefined): PolicyMailbox | undefined {
+  if (given === undefined || hasMethod(given, 'send') || hasMethod(given, 'keep')) return given
+  const got = given instanceof Promise ? 'a promise: await it' : typeof given
+  throw invalid(`mailbox must be a mailbox, or a destination such as dlq.deadLetters(), got ${got}`)
+}
+
+function hasMethod(value: unknown, name: PropertyKey): boolean {
+  return typeof read(value, name) === 'function'
+}
+
 function matchers(option: string, given: Iterable<ErrorMatch>): readonly ErrorMatch[] {
+  if (typeof given === 'string' || !hasMethod(given, Symbol.iterator))
+    throw invalid(`${option} must be a list of classes, names and functions, got ${inWords(given)}`)
   const all = [...given]
   for (const match of all)
     if (typeof match !== 'string' && typeof match !== 'function')
-      throw new TypeError(`${option} takes classes, names and functions, got ${inWords(match)}`)
+      throw invalid(`${option} takes classes, names and functions, got ${inWords(match)}`)
   return all
 }
 
 function count(option: string, value: number, least: number): number {
   if (Number.isInteger(value) && value >= least) return value
-  throw new TypeError(`${option} must be a whole number from ${least} on, got ${inWords(value)}`)
+  throw invalid(`${option} must be a whole number of at least ${least}, got ${inWords(value)}`)
+}
+
+function flag(option: string, value: boolean): boolean {
+  if (typeof value === 'boolean') return value
+  throw invalid(`${option} must be true or false, got ${inWords(value)}`)
+}
+
+function invalid(problem: string): RedriveError {
+  return new RedriveError('INVALID_CONFIG', `DLQPolicy option ${problem}`)
 }

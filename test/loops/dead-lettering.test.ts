@@ -3,11 +3,13 @@ import { DeadLetterOffice } from '../../src/loops/dead-lettering.ts'
 import type { DeadMessage } from '../../src/loops/dead-message.ts'
 import type { Destination } from '../../src/loops/destination.ts'
 import { teller } from '../../src/loops/events.ts'
+import { EvalLoop } from '../../src/loops/eval-loop.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { fixed } from '../../src/policy/backoff.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
-import { aLoop } from './a-loop.ts'
+import { aQueue } from '../a-queue.ts'
+import { aLoop, type LoopBench } from './a-loop.ts'
 
 describe('where dead letters go', () => {
   it('differs by error, where a route says so', async () => {
@@ -127,6 +129,82 @@ describe('a message that workers gave back when they were stopped', () => {
   })
 })
 
+describe('dlq of a loop', () => {
+  const fails = (): never => {
+    throw new Error('no such order')
+  }
+
+  it('may be a policy that carries its mailbox', async () => {
+    const bench = aLoop()
+    const dlq = new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 1 })
+    const loop = new MainLoop({ ...bench.parts, process: fails, dlq })
+    expect(loop.flow.to).toEqual([bench.dlq])
+    void loop.run()
+    await bench.requests.send({})
+    await bench.settle()
+    expect(await bench.dlq.approximateCount()).toBe(1)
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
+
+  it('may be a policy that carries letters of a queue, of a loop of samples too', async () => {
+    const bench = aLoop()
+    const { dlq: queue } = await aQueue()
+    const dlq = new DLQPolicy({ mailbox: queue.deadLetters(), maxDeliveryCount: 1 })
+    void new EvalLoop({
+      ...bench.parts,
+      dlq,
+      loop: { process: fails },
+      evaluator: () => true,
+    }).run()
+    await bench.requests.send({ sample: { id: 's-1', input: 1 } })
+    await bench.settle()
+    expect((await queue.stats()).queues).toEqual({ requests: 1 })
+    await queue.close()
+  })
+
+  it('may be an object whose policy carries the mailbox, with a route', async () => {
+    const bench = aLoop()
+    const bugs = memoryMailbox({ name: 'bugs', clock: bench.clock })
+    const policy = new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 1 })
+    const office = new DeadLetterOffice({ policy, route: () => bugs }, bench.requests, () => {})
+    expect(office.destination.mailbox).toBe(bench.dlq)
+  })
+
+  const bothShapes = /new DLQPolicy\(\{ mailbox: .*\{ to: deadLetters, policy: new DLQPolicy/
+  it.each<[string, (bench: LoopBench) => unknown, RegExp]>([
+    ['a policy without a mailbox', () => new DLQPolicy(), bothShapes],
+    ['an empty object', () => ({}), bothShapes],
+    ['a policy without a mailbox in an object', () => ({ policy: new DLQPolicy() }), bothShapes],
+    ['a mailbox', ({ dlq }) => dlq, bothShapes],
+    ['a URL', () => 'redis://secret@localhost#dead', bothShapes],
+    ['null', () => null, bothShapes],
+    ['a URL as its place', () => ({ to: 'redis://secret@localhost#dead' }), /dlq option to must/],
+    [
+      'a promise as its place',
+      ({ dlq }) => ({ to: Promise.resolve(dlq) }),
+      /a promise \(await it\)/,
+    ],
+    [
+      'options in place of a policy',
+      ({ dlq }) => ({ to: dlq, policy: { maxDeliveryCount: 3 } }),
+      /dlq option policy must be a DLQPolicy: new DLQPolicy/,
+    ],
+    ['a route that is a mailbox', ({ dlq }) => ({ to: dlq, route: dlq }), /dlq option route must/],
+    ['the wrong name for its place', ({ dlq }) => ({ mailbox: dlq }), /did you mean "to"\?/],
+    [
+      'two places',
+      ({ dlq, replies }) => ({ to: dlq, policy: new DLQPolicy({ mailbox: replies }) }),
+      /dlq\.to is requests-dlq, and the mailbox of its policy is replies/,
+    ],
+  ])('is refused when it is %s', (_, given, message) => {
+    const bench = aLoop()
+    const options = { ...bench.parts, process: fails, dlq: given(bench) as DLQPolicy }
+    const error = refusal(() => new MainLoop(options))
+    expect(error).toMatchObject({ code: 'INVALID_CONFIG', message: expect.stringMatching(message) })
+    expect(String(error)).not.toContain('secret')
+  })
+})
+
 describe('a policy that throws at receive', () => {
   it('counts as the plain threshold', async () => {
     const bench = aLoop()
@@ -179,6 +257,15 @@ describe('a dead letter queue that is away when it is needed', () => {
     expect(new Set(moments).size).toBe(moments.length)
   })
 })
+
+function refusal(make: () => unknown): unknown {
+  try {
+    make()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
 
 function fail(): never {
   throw new Error('no route')

@@ -3,6 +3,10 @@ import { RedriveError } from '../../src/errors.ts'
 import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
 import { mailboxDestination } from '../../src/loops/destination.ts'
 import { DLQConsumer, type DLQConsumerOptions } from '../../src/loops/dlq-consumer.ts'
+import { alertHandler } from '../../src/loops/handlers/alert.ts'
+import { dedupedReplay } from '../../src/loops/handlers/deduped-replay.ts'
+import { replay, replayHandler } from '../../src/loops/handlers/replay.ts'
+import { selectiveReplay } from '../../src/loops/handlers/selective-replay.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { deferred } from '../a-queue.ts'
 import { aDeadMessage } from './a-dead-message.ts'
@@ -231,5 +235,110 @@ describe('DLQConsumer', () => {
     expect(() => new DLQConsumer({ mailbox: dlq, handler: fails, parked: dlq })).toThrow(
       'cannot keep its own dead letters',
     )
+  })
+})
+
+describe('the handler of a DLQConsumer', () => {
+  const withHandler = (handler: unknown): (() => DLQConsumer) => {
+    const { dlq: mailbox } = aLoop()
+    return () => new DLQConsumer({ mailbox, handler: handler as DLQConsumerOptions['handler'] })
+  }
+
+  it.each([undefined, null, 'alert', {}, [], Promise.resolve(() => {})])(
+    'is refused when it is %o',
+    (handler) => {
+      expect(withHandler(handler)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
+      expect(withHandler(handler)).toThrow(/handler/)
+    },
+  )
+
+  it.each<[string, unknown]>([
+    ['alertHandler({ log })', alertHandler],
+    ['replayHandler({ source })', replayHandler],
+    ['dedupedReplay({ source, seen })', dedupedReplay],
+    ['replayHandler({ source })', replay],
+    ['call it without a consumer', selectiveReplay],
+  ])('is refused when a function of ours stands in its place: %s', (fix, handler) => {
+    expect(withHandler(handler)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
+    expect(withHandler(handler)).toThrow(fix)
+  })
+
+  it.each<[string, unknown, string]>([
+    ['a function', () => () => {}, 'returned a function'],
+    ['a factory that was not called', () => alertHandler, 'returned a function (alertHandler)'],
+    ['a string', 'ok', 'returned a string'],
+    ['a number', 1, 'returned a number'],
+    ['a boolean', true, 'returned a boolean'],
+    ['null', null, 'returned null'],
+    ['an array', [{ action: 'processed' }], 'returned an array'],
+    ['an empty object', {}, 'returned an object without keys'],
+    ['the result of replay', { kind: 'replayed', id: 'm' }, 'an object with the keys kind, id'],
+    ['{ ok: true }', { ok: true }, 'an object with the keys ok'],
+    ['{ ok: false }', { ok: false }, '{ ok: false } without an error'],
+    ['{ ok: false, error }', { ok: false, error: new Error('no pager') }, 'no pager'],
+    ['an action that is none', { action: 'proccessed' }, 'did you mean "processed"?'],
+    ['an action of a prototype', { action: 'constructor' }, 'unknown action'],
+    ['park without a reason', { action: 'park' }, "{ action: 'park' } without why"],
+  ])('has failed when it returns %s', async (_, returned, message) => {
+    const bench = aLoop()
+    const source = faulty(bench.dlq)
+    const value = typeof returned === 'function' ? (returned as () => unknown)() : returned
+    const handler = (async () => value) as DLQConsumerOptions['handler']
+    consuming(bench, { mailbox: source.mailbox, handler })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('dead-letter-handled')).toEqual([])
+    const [failed] = bench.heard('dead-letter-failed')
+    expect(String(failed?.error)).toContain(message)
+    expect(source.calls).not.toContain('acknowledge')
+    expect((await bench.dlq.browse!()).messages).toMatchObject([{ failures: 1 }])
+  })
+
+  it('gets an error that names what it may return', async () => {
+    const bench = aLoop()
+    consuming(bench, { handler: (() => 'ok') as unknown as DLQConsumerOptions['handler'] })
+    await bury(bench)
+    await bench.settle()
+    expect(bench.heard('dead-letter-failed')[0]?.error).toMatchObject({
+      code: 'INVALID_INPUT',
+      message:
+        "the handler returned a string; a handler returns nothing, { action: 'processed' | 'alerted' | 'replayed' | 'discarded' } or { action: 'park', why }",
+    })
+  })
+
+  it.each([undefined, { ok: false }])(
+    'that always returns or throws nothing of use has its message parked, counted as failed: %o',
+    async (returned) => {
+      const bench = aLoop()
+      consuming(bench, {
+        maxAttempts: 2,
+        handler: (() => {
+          if (returned === undefined) throw undefined
+          return returned
+        }) as unknown as DLQConsumerOptions['handler'],
+      })
+      await bury(bench)
+      await bench.clock.advance(hourMs)
+      expect(bench.heard('dead-letter-parked')).toHaveLength(1)
+      expect((await bench.dlq.browse!()).messages).toMatchObject([{ failures: 2 }])
+    },
+  )
+
+  it('may return nothing, or each action that there is', async () => {
+    const bench = aLoop()
+    const returns = [undefined, 'processed', 'alerted', 'replayed', 'discarded']
+    consuming(bench, {
+      handler: (({ messageId }) => {
+        const action = returns[Number(messageId)]
+        return action === undefined ? undefined : { action }
+      }) as DLQConsumerOptions['handler'],
+    })
+    for (const n of returns.keys()) await bury(bench, { messageId: String(n) })
+    await bench.settle()
+    expect(bench.heard('dead-letter-handled').map(({ action }) => action)).toEqual([
+      'processed',
+      ...returns.slice(1),
+    ])
+    expect(await bench.dlq.approximateCount()).toBe(0)
   })
 })

@@ -66,7 +66,7 @@ describe('MainLoop', () => {
 
   it('is refused when there is no work for it', () => {
     const { requests } = aLoop()
-    expect(() => new MainLoop({ requests })).toThrow('give it process')
+    expect(() => new MainLoop({ requests })).toThrow('needs the option process')
   })
 
   it('acknowledges a message that asks for no reply', async () => {

@@ -108,9 +108,16 @@ describe('DLQPolicy', () => {
     ['absoluteCap', { maxDeliveryCount: 5, absoluteCap: 4 }],
     ['includeErrors', { includeErrors: [7 as unknown as string] }],
     ['excludeErrors', { excludeErrors: [null as unknown as string] }],
+    ['excludeErrors', { excludeErrors: 'RateLimitError' }],
+    ['includeErrors', { includeErrors: RateLimitError as never }],
+    ['exact', { exact: 'yes' as never }],
+    ['mailbox', { mailbox: 'redis://localhost#dead' as never }],
+    ['mailbox', { mailbox: Promise.resolve({}) as never }],
+    ['did you mean "maxDeliveryCount"', { max_delivery_count: 5 } as never],
+    ['did you mean "excludeErrors"', { excludeError: [] } as never],
   ])('refuses a wrong %s: %o', (name, options) => {
-    expect(() => new DLQPolicy(options)).toThrow(TypeError)
-    expect(() => new DLQPolicy(options)).toThrow(name)
+    const refused = { code: 'INVALID_CONFIG', message: expect.stringContaining(name) as string }
+    expect(() => new DLQPolicy(options)).toThrow(expect.objectContaining(refused))
   })
 })
 

@@ -27,7 +27,7 @@ describe(quote('M10'), () => {
       clock,
       onEvent,
       visibilitySeconds: 60,
-      handler: alertHandler({}),
+      handler: alertHandler({ notify: () => {} }),
     })
     const loops = [main, consumer]
     return {

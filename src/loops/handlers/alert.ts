@@ -1,6 +1,10 @@
+import { RedriveError } from '../../errors.ts'
+import { keysOf } from '../../keys.ts'
+import { checkOptions, hasMethod, optionalFunction, wrongOption } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 
+/** At least one of the two. */
 export interface AlertOptions {
   /** Any logger that takes fields and a message. */
   log?: { error: (fields: object, message: string) => void }
@@ -8,8 +12,22 @@ export interface AlertOptions {
   notify?: (dead: DeadMessage) => unknown
 }
 
-/** Says that a message is dead, and takes it off the queue. The body and the headers are not logged. */
-export function alertHandler({ log, notify }: AlertOptions): DeadLetterHandler {
+const alertKeys = keysOf<AlertOptions>({ log: true, notify: true })
+
+/**
+ * Reports that a message is dead, and takes it off the queue. The body and the headers are not logged.
+ */
+export function alertHandler(options: AlertOptions): DeadLetterHandler {
+  checkOptions('alertHandler', options, alertKeys)
+  const { log, notify } = options
+  if (log !== undefined && !hasMethod(log, 'error'))
+    throw wrongOption('alertHandler', 'log', 'a logger with the method error', log)
+  optionalFunction('alertHandler', 'notify', notify)
+  if (!log && !notify)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      'alertHandler needs the option log or notify: without them it would take dead messages off unseen',
+    )
   return async (dead) => {
     const { messageId, requestId, lastErrorType, lastError, deliveryCount, sourceMailbox } = dead
     log?.error(

@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
+import { checkOneOf, keysOf } from '../../keys.ts'
 import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
 import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
-import { carried, carriedType } from '../../mailboxes/bounds.ts'
+import { bounded, carried, carriedType } from '../../mailboxes/bounds.ts'
+import {
+  checkOptions,
+  describeValue,
+  hasMethod,
+  isMailbox,
+  listeningKeys,
+  optionalFunction,
+  wrongOption,
+} from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 import { teller, type Listening } from '../events.ts'
@@ -21,6 +31,43 @@ export interface ReplayOptions extends Listening {
   transform?: (value: unknown, dead: DeadMessage) => unknown
 }
 
+const replayKeys = [
+  ...listeningKeys,
+  ...keysOf<Omit<ReplayOptions, keyof Listening>>({
+    source: true,
+    replies: true,
+    unknownReplyTo: true,
+    maxReplays: true,
+    transform: true,
+  }),
+]
+const renamedOptions = {
+  reply_resolver: 'replies',
+  replyResolver: 'replies',
+  to: 'source',
+  mailbox: 'source',
+}
+
+/** Rejects wrong options of whatever replays. `own` are the options that only `thing` has. */
+export function checkReplayOptions(
+  thing: string,
+  options: ReplayOptions,
+  own: readonly string[] = [],
+  renamed: Readonly<Record<string, string>> = {},
+): void {
+  checkOptions(thing, options, [...replayKeys, ...own], { ...renamedOptions, ...renamed })
+  const { source, replies, unknownReplyTo = 'refuse', maxReplays = 3, transform } = options
+  if (!isMailbox(source) && !hasMethod(source, 'resolve'))
+    throw wrongOption(thing, 'source', 'a mailbox, or a resolver of mailboxes', source)
+  if (replies !== undefined && !hasMethod(replies, 'resolve'))
+    throw wrongOption(thing, 'replies', 'a resolver of mailboxes', replies)
+  checkOneOf('unknownReplyTo', unknownReplyTo, ['refuse', 'replay-without-reply'], {
+    code: 'INVALID_CONFIG',
+  })
+  bounded('maxReplays', maxReplays, Infinity)
+  optionalFunction(thing, 'transform', transform)
+}
+
 /** `id` is that of the new message. */
 export type Replayed = { kind: 'replayed'; id: string } | { kind: 'refused'; why: string }
 
@@ -29,6 +76,12 @@ export type Replayed = { kind: 'replayed'; id: string } | { kind: 'refused'; why
  * the broker deduplicates. Rejects when it could not be sent.
  */
 export async function replay(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
+  checkReplayOptions('replay', options)
+  return sendReplay(dead, options)
+}
+
+/** The same for options that were checked. */
+export async function sendReplay(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
   const { maxReplays = 3, transform } = options
   if (dead.replays >= maxReplays)
     return { kind: 'refused', why: `replayed ${dead.replays} times already` }
@@ -46,6 +99,12 @@ export async function replay(dead: DeadMessage, options: ReplayOptions): Promise
   }
   if (transform) {
     const body = await transform(decodePayload(dead.body), dead)
+    // A transform that changes its argument and forgets to return it must not send an empty body.
+    if (body === undefined || typeof body === 'function')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `transform returned ${describeValue(body)} for message ${dead.messageId}: return the body to send`,
+      )
     return { kind: 'replayed', id: await source.send(body, send) }
   }
   const { bytes } = dead.body
@@ -58,9 +117,15 @@ export async function replay(dead: DeadMessage, options: ReplayOptions): Promise
  * so are those that came back too often.
  */
 export function replayHandler(options: ReplayOptions): DeadLetterHandler {
+  checkReplayOptions('replayHandler', options)
+  return handlerOf(options)
+}
+
+/** The same for options that were checked. */
+export function handlerOf(options: ReplayOptions): DeadLetterHandler {
   return async (dead) => {
     if (dead.hopeless && !options.transform) return { action: 'park', why: 'not fit to run again' }
-    const replayed = await replay(dead, options)
+    const replayed = await sendReplay(dead, options)
     if (replayed.kind === 'refused') return { action: 'park', why: replayed.why }
     return { action: 'replayed' }
   }

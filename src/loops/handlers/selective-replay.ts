@@ -1,9 +1,19 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { keysOf } from '../../keys.ts'
 import type { Mailbox, Message } from '../../mailbox.ts'
+import { bounded, maxVisibilitySeconds } from '../../mailboxes/bounds.ts'
+import {
+  describeValue,
+  optionalBoolean,
+  renamedReceiving,
+  requireFunction,
+  requireMailbox,
+} from '../check-options.ts'
 import { factsOf, readDeadMessage, type DeadMessage } from '../dead-message.ts'
 import { teller, type Tell } from '../events.ts'
 import { settle, stillOurs } from '../settling.ts'
-import { replay, type ReplayOptions } from './replay.ts'
+import { checkReplayOptions, sendReplay, type ReplayOptions } from './replay.ts'
 
 export interface SelectiveReplayOptions extends ReplayOptions {
   predicate: (dead: DeadMessage) => boolean
@@ -15,6 +25,14 @@ export interface SelectiveReplayOptions extends ReplayOptions {
   maxScanned?: number
   clock?: Clock
 }
+
+const ownKeys = keysOf<Omit<SelectiveReplayOptions, keyof ReplayOptions>>({
+  predicate: true,
+  dryRun: true,
+  visibilitySeconds: true,
+  maxScanned: true,
+  clock: true,
+})
 
 export interface ReplayResult {
   /** The id of the message that died. */
@@ -39,10 +57,17 @@ export interface SelectiveReplay {
  * touched. What does not match is received once at the most, held, and given back uncounted in the order it came; what could not
  * be replayed likewise. `busy`: it matches, and somebody else has it at the moment.
  */
-export function selectiveReplay(
+export async function selectiveReplay(
   dlq: Mailbox,
   options: SelectiveReplayOptions,
 ): Promise<SelectiveReplay> {
+  requireMailbox('selectiveReplay', 'dlq', dlq)
+  checkReplayOptions('selectiveReplay', options, ownKeys, renamedReceiving)
+  requireFunction('selectiveReplay', 'predicate', options.predicate, 'predicate: (dead) => true')
+  optionalBoolean('selectiveReplay', 'dryRun', options.dryRun)
+  const { visibilitySeconds = 300, maxScanned = 10_000 } = options
+  bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
+  bounded('maxScanned', maxScanned, Infinity)
   return new Selection(dlq, options).run()
 }
 
@@ -135,7 +160,7 @@ class Selection {
     if (!(await stillOurs(delivery, 'replaying', this.#clock.now())))
       return this.#result(dead, { outcome: 'busy' })
     try {
-      const sent = await replay(dead, this.#options)
+      const sent = await sendReplay(dead, this.#options)
       if (sent.kind === 'refused') return this.#result(dead, { outcome: 'refused', why: sent.why })
     } catch (error) {
       return this.#result(dead, { outcome: 'failed', error })
@@ -153,7 +178,13 @@ class Selection {
 
   #matches(dead: DeadMessage): boolean {
     try {
-      return this.#options.predicate(dead)
+      const matches: unknown = this.#options.predicate(dead)
+      if (typeof matches === 'boolean') return matches
+      // A promise, of an async predicate, would match every message.
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `predicate returned ${describeValue(matches)}: it must return true or false`,
+      )
     } catch (error) {
       return this.#result(dead, { outcome: 'failed', error })
     }

@@ -70,4 +70,16 @@ describe('dedupedReplay', () => {
     expect(await handler(of('m-1', 'r-1'), context)).toEqual({ action: 'replayed' })
     expect(made.heard('trouble')).toHaveLength(1)
   })
+
+  it.each([1, 'yes', {}, null])(
+    'discards nothing when seen answers %o, which is no boolean',
+    async (answer) => {
+      const { requests: source } = bench()
+      const seen = { has: async () => answer as boolean, add: async () => {} }
+      await expect(dedupedReplay({ source, seen })(of('m-1', 'r-1'), context)).rejects.toThrow(
+        'seen.has returned',
+      )
+      expect(await source.approximateCount()).toBe(0)
+    },
+  )
 })

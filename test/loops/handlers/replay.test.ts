@@ -124,6 +124,19 @@ describe('a replay', () => {
     const [message] = await source.receive()
     expect(message?.value()).toEqual({ order: 42, fixed: true })
   })
+
+  it.each<[string, unknown]>([
+    ['nothing', () => undefined],
+    ['a function', () => () => ({})],
+  ])('sends nothing when transform returns %s', async (_, transform) => {
+    const { requests: source } = aLoop()
+    const given = { source, transform: transform as () => unknown }
+    await expect(replay(aDeadMessage(), given)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('return the body to send') as string,
+    })
+    expect(await source.approximateCount()).toBe(0)
+  })
 })
 
 describe('replayHandler', () => {

@@ -169,4 +169,20 @@ describe('selectiveReplay', () => {
     await bench.clock.advance(300_000)
     expect(await bench.dlq.approximateCount()).toBe(12)
   })
+
+  it.each<[string, unknown]>([
+    ['a promise', async () => false],
+    ['a match', () => ['m-0']],
+    ['nothing', () => undefined],
+  ])('sends nothing when the predicate returns %s', async (_, predicate) => {
+    const bench = aLoop()
+    await filled(bench, 3)
+    const given = predicate as SelectiveReplayOptions['predicate']
+    const report = await selectiveReplay(bench.dlq, { ...options(bench), predicate: given })
+    expect(report).toMatchObject({ scanned: 3, replayed: 0 })
+    expect(report.results.map(({ outcome }) => outcome)).toEqual(['failed', 'failed', 'failed'])
+    expect(String(report.results[0]?.error)).toContain('predicate returned')
+    expect(await bench.dlq.approximateCount()).toBe(3)
+    expect(await bench.requests.approximateCount()).toBe(0)
+  })
 })

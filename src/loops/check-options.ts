@@ -1,0 +1,107 @@
+import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
+import { isList, isObject, read } from '../letter/reading.ts'
+import type { Mailbox } from '../mailbox.ts'
+import type { Destination } from './destination.ts'
+import type { Listening } from './events.ts'
+
+export const listeningKeys = keysOf<Listening>({ onEvent: true, hub: true })
+
+/** Names that other systems use for options that several loops have. */
+export const renamedReceiving = {
+  visibility_timeout: 'visibilitySeconds',
+  visibilityTimeout: 'visibilitySeconds',
+  wait_time_seconds: 'waitSeconds',
+}
+
+/** Rejects options that are no object, or that have an unknown key. `thing` is what they are options of, as in "MainLoop". */
+export function checkOptions(
+  thing: string,
+  options: unknown,
+  known: readonly string[],
+  renamed: Readonly<Record<string, string>> = {},
+): void {
+  checkKeys(`${thing} options`, options, known, { code: 'INVALID_CONFIG', renamed })
+  checkListening(thing, options as Listening)
+}
+
+function checkListening(thing: string, { onEvent, hub }: Listening): void {
+  optionalFunction(thing, 'onEvent', onEvent)
+  if (hub !== undefined && !hasMethod(hub, 'emit'))
+    throw wrongOption(thing, 'hub', 'an object with the method emit', hub)
+}
+
+/** Rejects an option that is missing or not a function. `example` shows what to give. */
+export function requireFunction(
+  thing: string,
+  option: string,
+  value: unknown,
+  example: string,
+): void {
+  if (typeof value !== 'function') throw wrongOption(thing, option, `a function: ${example}`, value)
+}
+
+export function optionalFunction(thing: string, option: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function')
+    throw wrongOption(thing, option, 'a function', value)
+}
+
+export function optionalBoolean(thing: string, option: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean')
+    throw wrongOption(thing, option, 'true or false', value)
+}
+
+/** Rejects an option that is missing or not a mailbox. */
+export function requireMailbox(thing: string, option: string, value: unknown): void {
+  if (!isMailbox(value))
+    throw wrongOption(thing, option, 'a mailbox: const mailbox = await openMailbox(url)', value)
+}
+
+export function isMailbox(value: unknown): value is Mailbox {
+  return hasMethod(value, 'send') && hasMethod(value, 'receive') && isObject(read(value, 'powers'))
+}
+
+export function isDestination(value: unknown): value is Destination {
+  return hasMethod(value, 'keep')
+}
+
+export function hasMethod(value: unknown, name: string): boolean {
+  return typeof read(value, name) === 'function'
+}
+
+/** `expected` says what the option must be. The value itself stays out of the message: a URL may hold a password. */
+export function wrongOption(
+  thing: string,
+  option: string,
+  expected: string,
+  value: unknown,
+): RedriveError {
+  const problem =
+    value === undefined
+      ? `${thing} needs the option ${option}, ${expected}`
+      : `${thing} option ${option} must be ${expected}; got ${describeValue(value)}`
+  return new RedriveError('INVALID_CONFIG', problem)
+}
+
+/** The kind of a value, for an error message. */
+export function describeValue(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  if (isList(value)) return 'an array'
+  if (hasMethod(value, 'then')) return 'a promise (await it)'
+  if (typeof value === 'function') return named('a function', value.name)
+  if (typeof value === 'object') return keysIn(value)
+  return `a ${typeof value}`
+}
+
+function named(kind: string, name: unknown): string {
+  return typeof name === 'string' && name !== '' ? `${kind} (${name.slice(0, 80)})` : kind
+}
+
+function keysIn(value: object): string {
+  try {
+    const keys = Object.keys(value).slice(0, 5).join(', ')
+    return keys === '' ? 'an object without keys' : `an object with the keys ${keys.slice(0, 200)}`
+  } catch {
+    return 'an object that cannot be read'
+  }
+}
