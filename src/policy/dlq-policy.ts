@@ -2,6 +2,8 @@ import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../keys.ts'
 import { read } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
+import { neverAgain } from './backoff.ts'
+import { classify } from './classify.ts'
 import { inWords } from './in-words.ts'
 
 /** Which errors: a class, a name or code, or a function that says yes. */
@@ -34,6 +36,8 @@ export interface DLQPolicyOptions {
   exact?: boolean
   /** Deliveries after which even an excluded error is not delivered again. Default: 10 times `maxDeliveryCount`, at least 50. */
   absoluteCap?: number
+  /** True: errors that the classifier calls permanent, permission or validation are dead-lettered at the first failure. Default: false. */
+  classify?: boolean
 }
 
 const optionKeys = keysOf<DLQPolicyOptions>({
@@ -43,6 +47,7 @@ const optionKeys = keysOf<DLQPolicyOptions>({
   excludeErrors: true,
   exact: true,
   absoluteCap: true,
+  classify: true,
 })
 const renamedOptions = {
   to: 'mailbox',
@@ -52,8 +57,8 @@ const renamedOptions = {
 }
 
 /**
- * Decides when a failed message becomes a dead letter: at `absoluteCap` for excluded errors, at once for included ones, and otherwise
- * when it was delivered `maxDeliveryCount` times. Extend it and override
+ * Decides when a failed message becomes a dead letter: at `absoluteCap` for excluded errors, at once for included ones, at once for
+ * permanent ones where `classify` is set, and otherwise when it was delivered `maxDeliveryCount` times. Extend it and override
  * `shouldDeadLetter` to decide otherwise.
  */
 export class DLQPolicy {
@@ -63,6 +68,7 @@ export class DLQPolicy {
   readonly excludeErrors: readonly ErrorMatch[]
   readonly exact: boolean
   readonly absoluteCap: number
+  readonly classify: boolean
 
   constructor(options: DLQPolicyOptions = {}) {
     checkKeys('DLQPolicy options', options, optionKeys, {
@@ -75,6 +81,7 @@ export class DLQPolicy {
     this.includeErrors = matchers('includeErrors', includeErrors)
     this.excludeErrors = matchers('excludeErrors', excludeErrors)
     this.exact = flag('exact', options.exact ?? false)
+    this.classify = flag('classify', options.classify ?? false)
     const { absoluteCap = Math.max(50, 10 * maxDeliveryCount) } = options
     this.absoluteCap =
       absoluteCap === Infinity ? Infinity : count('absoluteCap', absoluteCap, maxDeliveryCount)
@@ -84,6 +91,7 @@ export class DLQPolicy {
   shouldDeadLetter(message: Delivered, error: unknown): boolean {
     if (this.#matches(this.excludeErrors, error)) return message.deliveryCount >= this.absoluteCap
     if (this.#matches(this.includeErrors, error)) return true
+    if (this.classify && isPermanent(error)) return true
     return message.deliveryCount >= this.maxDeliveryCount
   }
 
@@ -127,6 +135,11 @@ export function decideDeadLetter(
   } catch (thrown) {
     return { deadLetter: atThreshold, problem: `shouldDeadLetter threw ${inWords(thrown)}` }
   }
+}
+
+/** Whether the classifier says that the same run would fail again. An error that it does not know is not permanent. */
+function isPermanent(error: unknown): boolean {
+  return neverAgain.has(classify(error).category)
 }
 
 const maxCauses = 16

@@ -6,8 +6,8 @@ import { teller } from '../../src/loops/events.ts'
 import { EvalLoop } from '../../src/loops/eval-loop.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
-import { fixed } from '../../src/policy/backoff.ts'
-import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import { fixed, immediate } from '../../src/policy/backoff.ts'
+import { DLQPolicy, type DLQPolicyOptions } from '../../src/policy/dlq-policy.ts'
 import { aQueue } from '../a-queue.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
 
@@ -202,6 +202,34 @@ describe('dlq of a loop', () => {
     const error = refusal(() => new MainLoop(options))
     expect(error).toMatchObject({ code: 'INVALID_CONFIG', message: expect.stringMatching(message) })
     expect(String(error)).not.toContain('secret')
+  })
+})
+
+describe('a policy that classifies', () => {
+  const deadAt = async (failure: Error, options: DLQPolicyOptions): Promise<number[]> => {
+    const bench = aLoop()
+    void new MainLoop({
+      ...bench.parts,
+      backoff: immediate(),
+      process: () => {
+        throw failure
+      },
+      dlq: new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 3, ...options }),
+    }).run()
+    await bench.requests.send({})
+    await bench.clock.advance(1000)
+    return bench.heard('dead-lettered').map(({ deliveries }) => deliveries)
+  }
+  const forbidden = Object.assign(new Error('Forbidden'), { status: 403 })
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+
+  it('dead-letters a permanent failure at its first delivery, and a passing one at the threshold', async () => {
+    expect(await deadAt(forbidden, { classify: true })).toEqual([1])
+    expect(await deadAt(refused, { classify: true })).toEqual([3])
+  })
+
+  it('does so only where it was asked for', async () => {
+    expect(await deadAt(forbidden, {})).toEqual([3])
   })
 })
 

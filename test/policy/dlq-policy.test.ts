@@ -111,6 +111,7 @@ describe('DLQPolicy', () => {
     ['excludeErrors', { excludeErrors: 'RateLimitError' }],
     ['includeErrors', { includeErrors: RateLimitError as never }],
     ['exact', { exact: 'yes' as never }],
+    ['classify', { classify: 1 as never }],
     ['mailbox', { mailbox: 'redis://localhost#dead' as never }],
     ['mailbox', { mailbox: Promise.resolve({}) as never }],
     ['did you mean "maxDeliveryCount"', { max_delivery_count: 5 } as never],
@@ -118,6 +119,28 @@ describe('DLQPolicy', () => {
   ])('refuses a wrong %s: %o', (name, options) => {
     const refused = { code: 'INVALID_CONFIG', message: expect.stringContaining(name) as string }
     expect(() => new DLQPolicy(options)).toThrow(expect.objectContaining(refused))
+  })
+})
+
+describe('a DLQPolicy that classifies', () => {
+  const policy = new DLQPolicy({ classify: true, excludeErrors: [RateLimitError] })
+  const withFacts = (facts: object): Error => Object.assign(new Error('x'), facts)
+
+  it.each<[string, unknown, boolean]>([
+    ['a permission', withFacts({ status: 403 }), true],
+    ['a validation', withFacts({ status: 422 }), true],
+    ['a connection', withFacts({ code: 'ECONNREFUSED' }), false],
+    ['a rate limit', withFacts({ status: 429 }), false],
+    ['an error that says nothing', plain, false],
+    ['a string', 'odd', false],
+    ['an excluded error', Object.assign(new RateLimitError(), { status: 403 }), false],
+  ])('at the first failure, for %s', (_, error, dead) => {
+    expect(policy.shouldDeadLetter(delivered(1), error)).toBe(dead)
+  })
+
+  it('does not do so by default', () => {
+    expect(new DLQPolicy().classify).toBe(false)
+    expect(new DLQPolicy().shouldDeadLetter(delivered(1), withFacts({ status: 403 }))).toBe(false)
   })
 })
 
