@@ -1,27 +1,40 @@
 import type { Failure } from '../letter/letter.ts'
 import type { FailedAttempt } from './dead-message.ts'
 
-const bounds = { messages: 1000, attempts: 10, characters: 500 }
+const bounds = { messages: 1000, attempts: 10, characters: 500, counts: 100_000 }
 
 /**
  * What this loop has seen of deliveries that failed, for the dead letter. Brokers keep no such thing, so it is bounded, the messages
- * seen longest ago go first, and what other processes saw is not in it.
+ * seen longest ago go first, and what other processes saw is not in it. Counts are small, so many more of them are kept: an outage may
+ * make all messages of a queue fail.
  */
 export class AttemptHistory {
   readonly #byMessage = new Map<string, FailedAttempt[]>()
+  readonly #counts = new Map<string, number>()
 
   /** What is known of the message now, this failure included. */
   add(messageId: string, { at, name, message }: Failure): readonly FailedAttempt[] {
     const attempt = { at, error: message.slice(0, bounds.characters), errorType: name }
     const attempts = [...(this.#byMessage.get(messageId) ?? []), attempt].slice(-bounds.attempts)
-    this.#byMessage.delete(messageId)
-    this.#byMessage.set(messageId, attempts)
-    if (this.#byMessage.size > bounds.messages)
-      this.#byMessage.delete(this.#byMessage.keys().next().value!)
+    setNewest(this.#byMessage, messageId, attempts, bounds.messages)
+    setNewest(this.#counts, messageId, this.countOf(messageId) + 1, bounds.counts)
     return attempts
   }
 
-  forget(messageId: string): void {
-    if (this.#byMessage.size > 0) this.#byMessage.delete(messageId)
+  /** Failures of the message that this loop has seen, including those that are no longer listed. */
+  countOf(messageId: string): number {
+    return this.#counts.get(messageId) ?? 0
   }
+
+  forget(messageId: string): void {
+    this.#byMessage.delete(messageId)
+    this.#counts.delete(messageId)
+  }
+}
+
+/** Sets an entry as the newest one, and deletes the oldest above `limit`. */
+function setNewest<T>(entries: Map<string, T>, key: string, value: T, limit: number): void {
+  entries.delete(key)
+  entries.set(key, value)
+  if (entries.size > limit) entries.delete(entries.keys().next().value!)
 }

@@ -55,11 +55,18 @@ export class DeadLetterOffice {
     refuseCircle(source, this.destination)
   }
 
-  /** Came so often that it is not run once more: it may end its worker before anything can be caught. */
-  overDelivered({ deliveries, failures }: Message): boolean {
-    // A delivery that ended with a failure did not end its worker, and one that was given back untried is not among them. Where the broker
-    // cannot tell, each may have.
-    const unexplained = this.#source.powers.remembers ? deliveries - failures : deliveries
+  /**
+   * Deliveries, with this one, that did not end with a failure that was caught: each earlier one may have ended its worker. What was
+   * given back untried is not among them. A broker that does not count failures (`powers.remembers` is false) counts deliveries
+   * only; there the failures that this process has seen, `failedHere`, are the ones known to be caught. A process that a message
+   * ends takes that knowledge with it, so a message never ends more workers than the policy allows.
+   */
+  unexplained({ deliveries, failures }: Message, failedHere: number): number {
+    return deliveries - (this.#source.powers.remembers ? failures : failedHere)
+  }
+
+  /** Whether a message with so many unexplained deliveries is dead-lettered without another run. */
+  overDelivered(unexplained: number): boolean {
     try {
       return this.#policy.overDelivered(unexplained)
     } catch (error) {

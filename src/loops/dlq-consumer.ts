@@ -172,10 +172,10 @@ export class DLQConsumer implements Runnable {
     await this.#tellDepth()
   }
 
-  /** One that was parked in place comes back after its delay; one that ends its worker comes back uncounted. */
+  /** A message parked in place comes back after its delay. Each delivery that ended without a failure may have ended its worker. */
   #isHopeless({ message }: Case): boolean {
     const { failures, deliveries } = message
-    return failures >= this.#maxAttempts || deliveries > Math.max(50, 10 * this.#maxAttempts)
+    return failures >= this.#maxAttempts || deliveries - failures > this.#maxAttempts
   }
 
   async #handle(one: Case): Promise<void> {

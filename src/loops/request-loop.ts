@@ -118,9 +118,9 @@ interface Delivery extends Settling {
 
 /** It came too often without an end that anybody saw. */
 class MaxDeliveriesExceeded extends Error {
-  constructor(deliveries: number, failures: number) {
+  constructor(deliveries: number, unexplained: number) {
     super(
-      `max deliveries exceeded: it came ${deliveries} times and failed ${failures} times, so it may end its worker`,
+      `max deliveries exceeded: of ${deliveries - 1} deliveries, ${unexplained - 1} ended without a known failure, so the message may end its worker`,
     )
     this.name = 'MaxDeliveriesExceeded'
   }
@@ -172,7 +172,9 @@ export class RequestLoop {
       startedMs: this.#clock.mono(),
       request: undefined,
     }
-    if (this.#office?.overDelivered(message)) return this.#deadLetterUnrun(delivery)
+    const unexplained = this.#office?.unexplained(message, this.#history.countOf(message.id)) ?? 0
+    if (this.#office?.overDelivered(unexplained))
+      return this.#deadLetterUnrun(this.#office, delivery, unexplained)
     let stage: Stage = 'decode'
     try {
       delivery.request = message.value()
@@ -213,10 +215,13 @@ export class RequestLoop {
     return this.#tryAgain(delivery, during, error)
   }
 
-  #deadLetterUnrun(delivery: Delivery): Promise<void> {
-    const { deliveries, failures } = delivery.message
-    const error = new MaxDeliveriesExceeded(deliveries, failures)
-    return this.#deadLetter(this.#office!, delivery, 'receive', error, true)
+  #deadLetterUnrun(
+    office: DeadLetterOffice,
+    delivery: Delivery,
+    unexplained: number,
+  ): Promise<void> {
+    const error = new MaxDeliveriesExceeded(delivery.message.deliveries, unexplained)
+    return this.#deadLetter(office, delivery, 'receive', error, true)
   }
 
   /**

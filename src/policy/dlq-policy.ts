@@ -96,12 +96,12 @@ export class DLQPolicy {
   }
 
   /**
-   * Asked at receive: true when it came too often to be run once more, because it ends its worker before anything can
-   * be caught. Where some errors are excluded, more deliveries than `maxDeliveryCount` are no sign of that, and the
-   * absolute cap counts.
+   * Asked at receive. `deliveries` counts this delivery and the earlier ones that ended without a failure that was caught: each of
+   * those may have ended its worker. True: dead-letter the message without running it. Excluded errors were caught, so they do not
+   * raise this limit.
    */
   overDelivered(deliveries: number): boolean {
-    return deliveries > (this.excludeErrors.length > 0 ? this.absoluteCap : this.maxDeliveryCount)
+    return deliveries > this.maxDeliveryCount
   }
 
   #matches(matches: readonly ErrorMatch[], error: unknown): boolean {

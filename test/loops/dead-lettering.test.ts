@@ -1,15 +1,27 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DeadLetterOffice } from '../../src/loops/dead-lettering.ts'
-import type { DeadMessage } from '../../src/loops/dead-message.ts'
+import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
 import type { Destination } from '../../src/loops/destination.ts'
 import { teller } from '../../src/loops/events.ts'
 import { EvalLoop } from '../../src/loops/eval-loop.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
+import type { Mailbox, Message, ReceiveOptions } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { natsMailbox } from '../../src/mailboxes/nats/nats.ts'
+import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DLQPolicy, type DLQPolicyOptions } from '../../src/policy/dlq-policy.ts'
 import { aQueue } from '../a-queue.ts'
+import { natsPlace } from '../servers/broker-places.ts'
+import { backend } from '../servers/servers.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
+
+class RateLimitError extends Error {}
 
 describe('where dead letters go', () => {
   it('differs by error, where a route says so', async () => {
@@ -129,6 +141,174 @@ describe('a message that workers gave back when they were stopped', () => {
   })
 })
 
+/** A mailbox of a broker that counts deliveries only, as NATS and SQS do. */
+function countingDeliveriesOnly(inner: Mailbox): Mailbox {
+  const bound = (target: object, key: PropertyKey): unknown => {
+    const value: unknown = Reflect.get(target, key)
+    return typeof value === 'function' ? (value.bind(target) as unknown) : value
+  }
+  const forgetful = (message: Message): Message =>
+    new Proxy(message, {
+      get: (target, key) => (key === 'failures' ? target.deliveries - 1 : bound(target, key)),
+    })
+  return new Proxy(inner, {
+    get: (target, key) => {
+      if (key === 'powers') return { ...target.powers, remembers: false }
+      if (key !== 'receive') return bound(target, key)
+      return async (options: ReceiveOptions) => (await target.receive(options)).map(forgetful)
+    },
+  })
+}
+
+describe('a message that ends its worker, where some errors are excluded', () => {
+  const policyWith = (options: DLQPolicyOptions = {}): DLQPolicy =>
+    new DLQPolicy({ maxDeliveryCount: 3, excludeErrors: [RateLimitError], ...options })
+
+  /** Receives without an end, as a worker does that dies. */
+  const dies = async ({ clock }: LoopBench, requests: Mailbox): Promise<void> => {
+    await requests.receive({ visibilitySeconds: 1 })
+    await clock.advance(1000)
+  }
+
+  /** A loop that is rate limited so often, and then does its work. */
+  const limited = (bench: LoopBench, requests: Mailbox, times: number): { runs: number } => {
+    const counted = { runs: 0 }
+    void new MainLoop({
+      ...bench.parts,
+      requests,
+      backoff: immediate(),
+      dlq: { to: bench.dlq, policy: policyWith() },
+      process: () => {
+        if (counted.runs++ < times) throw new RateLimitError('slow down')
+      },
+    }).run()
+    return counted
+  }
+
+  const brokers: [string, (mailbox: Mailbox) => Mailbox][] = [
+    ['counts failures', (mailbox) => mailbox],
+    ['counts deliveries only', countingDeliveriesOnly],
+  ]
+
+  it.each(brokers)(
+    'is dead-lettered after maxDeliveryCount deliveries, on a broker that %s',
+    async (_, broker) => {
+      const bench = aLoop()
+      const requests = broker(bench.requests)
+      await requests.send({})
+      for (let deaths = 0; deaths < 3; deaths++) await dies(bench, requests)
+      const counted = limited(bench, requests, 0)
+      await bench.settle()
+      expect(counted.runs).toBe(0)
+      expect(bench.heard('dead-lettered')).toMatchObject([
+        {
+          errorType: 'MaxDeliveriesExceeded',
+          errorMessage: expect.stringContaining('of 3 deliveries, 3 ended without a known failure'),
+        },
+      ])
+    },
+  )
+
+  it.each(brokers)(
+    'is not taken for one that only met excluded errors, on a broker that %s',
+    async (_, broker) => {
+      const bench = aLoop()
+      const requests = broker(bench.requests)
+      await requests.send({})
+      const counted = limited(bench, requests, 20)
+      await bench.clock.advance(1000)
+      expect(counted.runs).toBe(21)
+      expect(bench.heard('message-done')).toHaveLength(1)
+      expect(bench.heard('dead-lettered')).toEqual([])
+    },
+  )
+
+  it('counts failures that another process saw as crashes, on a broker that counts deliveries only', async () => {
+    const bench = aLoop()
+    const requests = countingDeliveriesOnly(bench.requests)
+    await requests.send({})
+    for (let failed = 0; failed < 3; failed++) {
+      const [message] = await requests.receive()
+      await message!.nack()
+    }
+    const counted = limited(bench, requests, 0)
+    await bench.settle()
+    expect(counted.runs).toBe(0)
+    expect(bench.heard('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
+  })
+
+  /** Starts workers until one dead-letters the message. Says how often it ran, and how. */
+  const startWorkers = async (
+    { url, prefix = '' }: { url: string; prefix?: string },
+    limitedRuns: number,
+  ): Promise<string[]> => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-ends-'))
+    const runs = join(folder, 'runs')
+    await writeFile(runs, '')
+    const worker = join(import.meta.dirname, 'ends-its-worker.ts')
+    try {
+      for (let starts = 0; starts < 8; starts++) {
+        const args = [worker, url, prefix, runs, String(limitedRuns)]
+        const child = spawn(process.execPath, args, { stdio: 'inherit' })
+        const [code] = (await once(child, 'exit')) as [number | null]
+        if (code === 0) break
+      }
+      return (await readFile(runs, 'utf8')).split('\n').slice(0, -1)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+
+  it('ends maxDeliveryCount processes at most, in addition to its excluded failures', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-ends-'))
+    const path = join(folder, 'mail.db')
+    const requests = sqliteMailbox({ path, name: 'requests' })
+    const dlq = sqliteMailbox({ path, name: 'requests-dlq' })
+    await requests.open()
+    await dlq.open()
+    try {
+      await requests.send({ poison: true })
+      const runs = await startWorkers({ url: path }, 4)
+      expect(runs.filter((run) => run === 'ended').length).toBeLessThanOrEqual(3)
+      const [message] = await dlq.receive()
+      expect(readDeadMessage(message!, dlq.name).lastErrorType).toBe('MaxDeliveriesExceeded')
+      expect(await requests.approximateCount()).toBe(0)
+    } finally {
+      await requests.close()
+      await dlq.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  }, 120_000)
+
+  const { url, missing } = backend('nats')
+  it.skipIf(missing)(
+    'ends maxDeliveryCount processes on NATS, which counts deliveries only',
+    async () => {
+      const place = natsPlace(url)
+      const mailbox = (name: string): Mailbox => natsMailbox({ url, prefix: place.name, name })
+      const requests = mailbox('requests')
+      const dlq = mailbox('requests-dlq')
+      await requests.open()
+      await dlq.open()
+      try {
+        await requests.send({ poison: true })
+        expect(await startWorkers({ url, prefix: place.name }, 0)).toEqual([
+          'ended',
+          'ended',
+          'ended',
+        ])
+        expect(await requests.approximateCount()).toBe(0)
+        expect(await dlq.approximateCount()).toBe(1)
+      } finally {
+        await requests.close()
+        await dlq.close()
+        await place.clear()
+      }
+    },
+    120_000,
+  )
+})
+
 describe('dlq of a loop', () => {
   const fails = (): never => {
     throw new Error('no such order')
@@ -245,10 +425,10 @@ describe('a policy that throws at receive', () => {
     const office = new DeadLetterOffice({ to: bench.dlq, policy }, bench.requests, teller(bench))
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
-    expect(office.overDelivered(message!)).toBe(false)
+    expect(office.overDelivered(office.unexplained(message!, 0))).toBe(false)
     await bench.clock.advance(30_000)
     const [again] = await bench.requests.receive()
-    expect(office.overDelivered(again!)).toBe(true)
+    expect(office.overDelivered(office.unexplained(again!, 0))).toBe(true)
     expect(bench.heard('trouble')).toHaveLength(2)
   })
 })
