@@ -96,6 +96,7 @@ export {
 } from './loops/destination.ts'
 export { Heartbeat } from './loops/heartbeat.ts'
 export { dlqHealth, type DlqHealth, type DlqHealthOptions } from './loops/dlq-health.ts'
+export type { QueueDepth } from './loops/queue-depth.ts'
 export { metricsOf, type Metric } from './loops/metrics.ts'
 export { logLoop, type LoopLogger } from './loops/log.ts'
 export type { LoopEvent } from './loops/events.ts'

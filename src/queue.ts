@@ -223,7 +223,7 @@ export class DeadLetterQueue {
 
   /** Where loops keep their dead messages as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
-    return letterDestination(this.#door, options)
+    return letterDestination(this.#door, options, this.#store)
   }
 
   /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */

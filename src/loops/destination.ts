@@ -3,8 +3,10 @@ import { checkQueueName, type CaptureContext } from '../capture/context.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../keys.ts'
+import type { State } from '../letter/letter.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../mailboxes/bounds.ts'
+import type { Store } from '../store.ts'
 import {
   checkOptions,
   isDestination,
@@ -22,6 +24,7 @@ import {
   traceparentIn,
   type DeadMessage,
 } from './dead-message.ts'
+import type { QueueDepth } from './queue-depth.ts'
 
 /** Where dead messages are kept. */
 export interface Destination {
@@ -34,6 +37,8 @@ export interface Destination {
    * recognised. `thrown` is what it died of.
    */
   keep(dead: DeadMessage, thrown: unknown): Promise<void>
+  /** Counts the dead messages of a source that are kept and not dealt with. A loop reports it on a schedule where it is there. */
+  depth?(sourceMailbox: string): Promise<QueueDepth>
 }
 
 export interface MailboxDestinationOptions {
@@ -108,22 +113,46 @@ export interface LetterDestinationOptions {
 
 const letterDestinationKeys = keysOf<LetterDestinationOptions>({ queue: true, context: true })
 
-/** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. */
+/** States of letters that somebody still has to deal with. */
+const openStates: State[] = ['pending', 'retrying', 'exhausted', 'parked']
+
+/** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. With `store`, their depth can be reported. */
 export function letterDestination(
   door: Pick<Door, 'capture'>,
   options: LetterDestinationOptions = {},
+  store?: Pick<Store, 'find' | 'tally'>,
 ): Destination {
   checkOptions('deadLetters', options, letterDestinationKeys)
   const { queue, context } = options
   if (queue !== undefined) checkQueueName(queue)
   optionalFunction('deadLetters', 'context', context)
   return {
-    name: queue === undefined ? 'letters' : `letters of ${queue}`,
+    name: queue === undefined ? 'letters' : lettersOf(queue),
     keep: async (dead, thrown) => {
       const said = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }
       await door.capture(messageCapture(dead, thrown, said))
     },
+    ...(store ? { depth: (mailbox: string) => measureLetters(store, queue ?? mailbox) } : {}),
   }
+}
+
+/** The name of a queue of letters where a mailbox could stand as well. */
+export function lettersOf(queue: string): string {
+  return `letters of ${queue}`
+}
+
+async function measureLetters(
+  store: Pick<Store, 'find' | 'tally'>,
+  queue: string,
+): Promise<QueueDepth> {
+  const waiting = { queue, state: openStates }
+  const [counts, oldest] = await Promise.all([
+    store.tally('queue', waiting),
+    store.find({ ...waiting, order: 'oldest', limit: 1 }),
+  ])
+  const oldestAt = oldest.items[0]?.deadLetteredAt
+  const name = lettersOf(queue)
+  return { name, depth: counts.get(queue) ?? 0, ...(oldestAt === undefined ? {} : { oldestAt }) }
 }
 
 /** `thing` and `option` name where it was given, as in "MainLoop" and "dlq.to". */

@@ -26,6 +26,7 @@ import { alertHandler } from './handlers/alert.ts'
 import { dedupedReplay } from './handlers/deduped-replay.ts'
 import { replay, replayHandler } from './handlers/replay.ts'
 import { selectiveReplay } from './handlers/selective-replay.ts'
+import { measureMailbox, reportDepth } from './queue-depth.ts'
 import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 import { settle, stillOurs, type Settling } from './settling.ts'
@@ -67,7 +68,7 @@ export interface DLQConsumerOptions extends Receiving, Listening {
    * that the handler itself wants parked: it is asked anew each time.
    */
   parked?: Mailbox | Destination
-  /** How often at most the depth of the queue is told. A minute unless said. */
+  /** How often the depth of the queue, and the age of its oldest message, are reported. Default: 60,000. */
   depthEveryMs?: number
   clock?: Clock
 }
@@ -112,7 +113,7 @@ export class DLQConsumer implements Runnable {
   readonly #parked: Destination | undefined
   readonly #maxAttempts: number
   readonly #backoffSeconds: number
-  #depthDueMs = -Infinity
+  readonly #depthEveryMs: number
 
   constructor(options: DLQConsumerOptions) {
     checkOptions('DLQConsumer', options, consumerKeys, renamedOptions)
@@ -125,6 +126,7 @@ export class DLQConsumer implements Runnable {
     this.#tell = teller(options)
     this.#maxAttempts = whole('maxAttempts', maxAttempts, 1000)
     this.#backoffSeconds = bounded('backoffSeconds', backoffSeconds, maxVisibilitySeconds)
+    this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.parked !== undefined)
       this.#parked = destinationOf(options.parked, 'DLQConsumer', 'parked')
     if (this.#parked) refuseCircle(mailbox, this.#parked)
@@ -150,7 +152,20 @@ export class DLQConsumer implements Runnable {
   }
 
   async run(options?: RunOptions): Promise<void> {
-    await this.#receiver.run(options)
+    const ended = this.#receiver.run(options)
+    const { mailbox } = this.#options
+    const stopReporting = reportDepth({
+      measure: () => measureMailbox(mailbox),
+      name: mailbox.name,
+      everyMs: this.#depthEveryMs,
+      clock: this.#clock,
+      tell: this.#tell,
+    })
+    try {
+      await ended
+    } finally {
+      stopReporting()
+    }
   }
 
   shutdown(options?: ShutdownOptions): Promise<boolean> {
@@ -169,7 +184,6 @@ export class DLQConsumer implements Runnable {
     if (this.#isHopeless(one))
       await this.#park(one, `delivered ${message.deliveries} times, failed ${message.failures}`)
     else await this.#handle(one)
-    await this.#tellDepth()
   }
 
   /** A message parked in place comes back after its delay. Each delivery that ended without a failure may have ended its worker. */
@@ -196,7 +210,8 @@ export class DLQConsumer implements Runnable {
     // From here on the handler has done its work: what fails below is no failure of it.
     const durationMs = this.#clock.mono() - startedMs
     const { action } = handled
-    this.#tell({ type: 'dead-letter-handled', ...this.#about(one), action, durationMs })
+    const { lastErrorType: errorType } = dead
+    this.#tell({ type: 'dead-letter-handled', ...this.#about(one), action, errorType, durationMs })
     await settle(one, 'acknowledging', () => message.acknowledge())
   }
 
@@ -244,19 +259,6 @@ export class DLQConsumer implements Runnable {
     const { name, message, at } = toFailure(failed.error, toTimestamp(this.#clock.now()))
     const attempt = { at, error: message.slice(0, 500), errorType: name }
     return { ...dead, note: `${why}: ${attempt.error}`, history: [...dead.history, attempt] }
-  }
-
-  async #tellDepth(): Promise<void> {
-    const { mailbox, depthEveryMs = 60_000 } = this.#options
-    const nowMs = this.#clock.mono()
-    if (nowMs < this.#depthDueMs) return
-    this.#depthDueMs = nowMs + depthEveryMs
-    try {
-      const depth = await mailbox.approximateCount()
-      this.#tell({ type: 'depth', mailbox: mailbox.name, depth })
-    } catch (error) {
-      this.#tell({ type: 'trouble', during: `counting ${mailbox.name}`, error })
-    }
   }
 
   #about({ mailbox, message, dead }: Case): DeadFacts {

@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../keys.ts'
-import { toMs } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded } from '../mailboxes/bounds.ts'
 import { checkOptions, listeningKeys, requireMailbox } from './check-options.ts'
 import { teller, type Listening } from './events.ts'
+import { depthEvent, measureMailbox } from './queue-depth.ts'
 
 export interface DlqHealthOptions extends Listening {
   /** As many messages or more are a reason to look. 100 unless said. */
@@ -50,11 +50,11 @@ export async function dlqHealth(
   const dlq: DlqHealth['dlq'] = { name: mailbox.name, threshold }
   const problems: string[] = []
   try {
-    const depth = await mailbox.approximateCount()
+    const measured = depthEvent(await measureMailbox(mailbox), clock.now())
+    const { depth, oldestAgeSeconds: ageSeconds } = measured
     dlq.depth = depth
-    teller(options)({ type: 'depth', mailbox: mailbox.name, depth })
+    teller(options)(measured)
     if (depth >= threshold) problems.push(`${depth} dead letters, the threshold is ${threshold}`)
-    const ageSeconds = await oldestAge(mailbox, clock)
     if (ageSeconds !== undefined) dlq.oldestAgeSeconds = ageSeconds
     if (ageSeconds !== undefined && oldestAgeSeconds !== undefined && ageSeconds > oldestAgeSeconds)
       problems.push(`the oldest dead letter has waited for ${Math.round(ageSeconds)} s`)
@@ -63,9 +63,4 @@ export async function dlqHealth(
     problems.push(`${mailbox.name} cannot be looked at: ${why}`)
   }
   return { status: problems.length > 0 ? 'degraded' : 'healthy', dlq, problems }
-}
-
-async function oldestAge(mailbox: Mailbox, clock: Clock): Promise<number | undefined> {
-  const oldest = (await mailbox.browse?.({ limit: 1 }))?.messages[0]
-  return oldest && Math.max(0, (clock.now() - toMs(oldest.enqueuedAt)) / 1000)
 }

@@ -116,7 +116,7 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
   }
 
   async run(options?: RunOptions): Promise<void> {
-    await this.#loop.receiver.run(options)
+    await this.#loop.run(options)
   }
 
   shutdown(options?: ShutdownOptions): Promise<boolean> {

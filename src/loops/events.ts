@@ -18,12 +18,19 @@ export type LoopEvent =
       errorMessage: string
       destination: string
     } & MessageFacts)
-  | ({ type: 'dead-letter-handled'; action: string; durationMs: number } & DeadFacts)
+  /** `errorType` is that of the error that the message died of. */
+  | ({
+      type: 'dead-letter-handled'
+      action: string
+      errorType: string
+      durationMs: number
+    } & DeadFacts)
   /** It comes again after `delaySeconds`. */
   | ({ type: 'dead-letter-failed'; error: unknown; delaySeconds: number } & DeadFacts)
   /** Without a destination it stays where it is, hidden. */
   | ({ type: 'dead-letter-parked'; why: string; destination?: string } & DeadFacts)
-  | { type: 'depth'; mailbox: string; depth: number }
+  /** `oldestAgeSeconds` is that of the oldest message, where the broker can tell. */
+  | { type: 'depth'; mailbox: string; depth: number; oldestAgeSeconds?: number }
   /** It starts again after `restartMs`; without it, the group stops. */
   | { type: 'loop-crashed'; loop: string; error: unknown; restartMs?: number }
   | { type: 'loop-stalled'; loop: string; elapsedMs: number }

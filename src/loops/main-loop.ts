@@ -86,7 +86,7 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
   }
 
   async run(options?: RunOptions): Promise<void> {
-    await this.#loop.receiver.run(options)
+    await this.#loop.run(options)
   }
 
   shutdown(options?: ShutdownOptions): Promise<boolean> {

@@ -1,3 +1,7 @@
+import type { DeadLetter } from '../letter/letter.ts'
+import { toMs } from '../letter/time.ts'
+import type { RedriveEvent } from '../observer.ts'
+import { lettersOf } from './destination.ts'
 import type { LoopEvent } from './events.ts'
 
 export interface Metric {
@@ -7,41 +11,110 @@ export interface Metric {
   tags: Record<string, string>
 }
 
-/** What an event adds to the metrics of dead letter queues. Nothing, for most. */
-export function metricsOf(event: LoopEvent): Metric[] {
+/**
+ * What an event adds to the metrics of dead letter queues. Takes events of loops, and those of a `DeadLetterQueue` that keeps dead
+ * messages as letters. Most events add nothing.
+ */
+export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
   switch (event.type) {
     case 'dead-lettered':
       return [
-        counter('sent', {
+        counter('dlq.messages.sent', {
           source: event.mailbox,
           destination: event.destination,
           errorType: event.errorType,
         }),
       ]
     case 'dead-letter-handled': {
-      const tags = { dlq: event.mailbox, source: event.sourceMailbox, action: event.action }
-      const { action, ageSeconds, durationMs } = event
-      return [
-        counter('processed', tags),
-        ...(action === 'replayed' || action === 'discarded' ? [counter(action, tags)] : []),
-        { name: 'dlq.message.age_seconds', kind: 'histogram', value: ageSeconds, tags },
-        { name: 'dlq.processing.duration_ms', kind: 'histogram', value: durationMs, tags },
-      ]
+      const { mailbox: dlq, sourceMailbox: source } = event
+      return handled({ ...event, dlq, source })
     }
     case 'depth':
-      return [
-        {
-          name: 'dlq.queue.depth',
-          kind: 'gauge',
-          value: event.depth,
-          tags: { dlq: event.mailbox },
-        },
-      ]
+      return depthOf(event)
+    case 'resolved':
+      return handledLetter(event.letter, 'processed', event.durationMs)
+    case 'removed':
+      return event.letter && isOpen(event.letter) ? handledLetter(event.letter, 'discarded') : []
+    case 'changed':
+      return changed(event)
     default:
       return []
   }
 }
 
-function counter(what: string, tags: Record<string, string>): Metric {
-  return { name: `dlq.messages.${what}`, kind: 'counter', value: 1, tags }
+interface Handling {
+  dlq: string
+  source: string
+  action: string
+  errorType: string
+  ageSeconds: number
+  /** Absent: no handler ran, a person decided. */
+  durationMs?: number
+}
+
+function handled({ dlq, source, action, errorType, ageSeconds, durationMs }: Handling): Metric[] {
+  const tags = { dlq, source, action }
+  return [
+    counter('dlq.messages.processed', tags),
+    ...(action === 'replayed' || action === 'discarded'
+      ? [counter(`dlq.messages.${action}`, tags)]
+      : []),
+    ...(action === 'alerted' ? [counter('dlq.messages', { source, errorType })] : []),
+    histogram('dlq.message.age_seconds', ageSeconds, tags),
+    ...(durationMs === undefined
+      ? []
+      : [histogram('dlq.processing.duration_ms', durationMs, tags)]),
+  ]
+}
+
+function depthOf({
+  mailbox: dlq,
+  depth,
+  oldestAgeSeconds,
+}: Extract<LoopEvent, { type: 'depth' }>): Metric[] {
+  return [
+    gauge('dlq.queue.depth', depth, { dlq }),
+    ...(oldestAgeSeconds === undefined
+      ? []
+      : [gauge('dlq.queue.oldest_age_seconds', oldestAgeSeconds, { dlq })]),
+  ]
+}
+
+/** Decisions on letters that have no event of their own. */
+function changed({ letter, change }: Extract<RedriveEvent, { type: 'changed' }>): Metric[] {
+  if (change.action === 'replay' && letter.state === 'resolved')
+    return handledLetter(letter, 'replayed')
+  if (change.action !== 'review') return []
+  if (letter.state === 'archived') return handledLetter(letter, 'discarded')
+  return letter.state === 'resolved' ? handledLetter(letter, 'processed') : []
+}
+
+/** Letters of other sources have no place in the metrics of mailboxes. */
+function handledLetter(letter: DeadLetter, action: string, durationMs?: number): Metric[] {
+  const { source, queue, failure, updatedAt, deadLetteredAt } = letter
+  if (source.kind !== 'mailbox') return []
+  return handled({
+    dlq: lettersOf(queue),
+    source: source.mailbox,
+    action,
+    errorType: failure.name,
+    ageSeconds: Math.max(0, (toMs(updatedAt) - toMs(deadLetteredAt)) / 1000),
+    ...(durationMs === undefined ? {} : { durationMs }),
+  })
+}
+
+function isOpen({ state }: DeadLetter): boolean {
+  return state !== 'resolved' && state !== 'archived'
+}
+
+function counter(name: string, tags: Record<string, string>): Metric {
+  return { name, kind: 'counter', value: 1, tags }
+}
+
+function gauge(name: string, value: number, tags: Record<string, string>): Metric {
+  return { name, kind: 'gauge', value, tags }
+}
+
+function histogram(name: string, value: number, tags: Record<string, string>): Metric {
+  return { name, kind: 'histogram', value, tags }
 }

@@ -8,6 +8,7 @@ import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
+import { bounded } from '../mailboxes/bounds.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 import type { DLQPolicy } from '../policy/dlq-policy.ts'
 import { AttemptHistory } from './attempt-history.ts'
@@ -25,7 +26,9 @@ import { teller, type Listening, type MessageFacts, type Stage, type Tell } from
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
 import { nackDelay, usualBackoff } from './nack-delay.ts'
+import { reportDepth } from './queue-depth.ts'
 import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
+import type { RunOptions } from './runnable.ts'
 import { isLost, settle, stillOurs, type Settling } from './settling.ts'
 
 export interface RequestLoopOptions extends Receiving, Listening {
@@ -38,6 +41,8 @@ export interface RequestLoopOptions extends Receiving, Listening {
   backoff?: RetryPolicy
   /** Finds the id of a request. Its `requestId` or `request_id` unless said. */
   requestIdOf?: (request: unknown, message: Message) => string | undefined
+  /** How often the number of dead messages is reported where `dlq` keeps them as letters. Default: 60,000. */
+  depthEveryMs?: number
   clock?: Clock
 }
 
@@ -50,6 +55,7 @@ const requestLoopKeys = [
     withoutPolicy: true,
     backoff: true,
     requestIdOf: true,
+    depthEveryMs: true,
     clock: true,
   }),
 ]
@@ -139,6 +145,7 @@ export class RequestLoop {
   readonly #work: Work
   readonly #office: DeadLetterOffice | undefined
   readonly #history = new AttemptHistory()
+  readonly #depthEveryMs: number
 
   constructor(options: RequestLoopOptions, work: Work) {
     this.#options = options
@@ -146,6 +153,7 @@ export class RequestLoop {
     this.#mailbox = options.requests
     this.#work = work
     this.tell = teller(options)
+    this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.dlq !== undefined)
       this.#office = new DeadLetterOffice(options.dlq, options.requests, this.tell)
     this.receiver = new Receiver({
@@ -159,6 +167,29 @@ export class RequestLoop {
 
   get deadLetterBox(): Mailbox | undefined {
     return this.#office?.destination.mailbox
+  }
+
+  async run(options?: RunOptions): Promise<void> {
+    const ended = this.receiver.run(options)
+    const stopReporting = this.#reportDepth()
+    try {
+      await ended
+    } finally {
+      stopReporting()
+    }
+  }
+
+  /** A mailbox is measured by its consumer. Letters have none, so the loop that keeps them measures them. */
+  #reportDepth(): () => void {
+    const destination = this.#office?.destination
+    if (!destination?.depth) return () => {}
+    return reportDepth({
+      measure: async () => destination.depth!(this.#mailbox.name),
+      name: destination.name,
+      everyMs: this.#depthEveryMs,
+      clock: this.#clock,
+      tell: this.tell,
+    })
   }
 
   /** The life of a delivery: fit to run? decode, process, reply, acknowledge. */

@@ -209,15 +209,39 @@ describe('DLQConsumer', () => {
     expect(message).toMatchObject({ deliveries: 1, failures: 0 })
   })
 
-  it('tells the depth of its queue, once a minute at most', async () => {
+  it('reports the depth and the oldest age of its queue once a minute, also when it is idle', async () => {
     const bench = aLoop()
-    for (let n = 0; n < 5; n++) await bury(bench, { messageId: `m-${n}` })
-    consuming(bench, {})
-    await bench.settle()
-    expect(bench.heard('depth')).toEqual([{ type: 'depth', mailbox: 'requests-dlq', depth: 4 }])
-    await bench.clock.advance(60_000)
     await bury(bench)
-    await bench.settle()
+    const consumer = consuming(bench, { handler: fails })
+    await bench.clock.advance(180_000)
+    const mailbox = 'requests-dlq'
+    expect(bench.heard('depth')).toEqual(
+      [0, 60, 120, 180].map((oldestAgeSeconds) => ({
+        type: 'depth',
+        mailbox,
+        depth: 1,
+        oldestAgeSeconds,
+      })),
+    )
+    await consumer.shutdown()
+    await bench.clock.advance(600_000)
+    expect(bench.heard('depth')).toHaveLength(4)
+    expect(bench.clock.pending()).toBe(0)
+  })
+
+  it('reports as often as depthEveryMs says, and refuses a time that is none', async () => {
+    const bench = aLoop()
+    consuming(bench, { depthEveryMs: 10_000 })
+    await bench.clock.advance(60_000)
+    expect(bench.heard('depth')).toHaveLength(7)
+    expect(() => consuming(bench, { depthEveryMs: 0 })).toThrow('depthEveryMs must be from 1')
+  })
+
+  it('does not report twice when it is asked to run a second time', async () => {
+    const bench = aLoop()
+    const consumer = consuming(bench, {})
+    await expect(consumer.run()).rejects.toThrow('runs already')
+    await bench.clock.advance(60_000)
     expect(bench.heard('depth')).toHaveLength(2)
   })
 

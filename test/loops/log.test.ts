@@ -50,6 +50,7 @@ it('a dead letter that was dealt with says how old it was and what was done', ()
       requestId: 'r-1',
       deliveries: 1,
       ageSeconds: 90,
+      errorType: 'TypeError',
       action: 'replayed',
       durationMs: 3,
     }),

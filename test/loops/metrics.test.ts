@@ -1,8 +1,12 @@
 import { expect, it } from 'vitest'
+import { mailboxDestination } from '../../src/loops/destination.ts'
 import { DLQConsumer } from '../../src/loops/dlq-consumer.ts'
+import { alertHandler } from '../../src/loops/handlers/alert.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
-import { metricsOf } from '../../src/loops/metrics.ts'
+import { metricsOf, type Metric } from '../../src/loops/metrics.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import { aQueue, refused } from '../a-queue.ts'
+import { aDeadMessage } from './a-dead-message.ts'
 import { aLoop } from './a-loop.ts'
 
 it('all seven metrics come from what happens, when it happens', async () => {
@@ -33,12 +37,13 @@ it('all seven metrics come from what happens, when it happens', async () => {
   })
   void consumer.run()
   await bench.settle()
-  expect(names()).toEqual([
+  const ofQueue = (name: string): boolean => name.startsWith('dlq.queue.')
+  expect(names().filter(ofQueue)).toEqual(['dlq.queue.depth 2', 'dlq.queue.oldest_age_seconds 90'])
+  expect(names().filter((name) => !ofQueue(name))).toEqual([
     'dlq.messages.processed 1',
     'dlq.messages.replayed 1',
     'dlq.message.age_seconds 90',
     'dlq.processing.duration_ms 0',
-    'dlq.queue.depth 1',
     'dlq.messages.processed 1',
     'dlq.messages.discarded 1',
     'dlq.message.age_seconds 90',
@@ -66,4 +71,95 @@ it('metrics are labelled by what people look for', () => {
     },
   ])
   expect(metricsOf({ type: 'trouble', during: 'x', error: 'y' })).toEqual([])
+})
+
+it('depth and the age of the oldest message are reported without any traffic', async () => {
+  const bench = aLoop()
+  const { dlq: mailbox, clock, onEvent } = bench
+  // Nobody takes it, and it has no handler that could.
+  const idle = new DLQConsumer({ mailbox, clock, onEvent, handler: () => {} })
+  await mailboxDestination(mailbox, { delaySeconds: 3600 }).keep(aDeadMessage(), undefined)
+  void idle.run()
+  await clock.advance(120_000)
+  const named = (name: string): number[] =>
+    bench.events
+      .flatMap(metricsOf)
+      .filter((metric) => metric.name === name)
+      .map(({ value }) => value)
+  expect(named('dlq.queue.depth')).toEqual([1, 1, 1])
+  expect(named('dlq.queue.oldest_age_seconds')).toEqual([0, 60, 120])
+})
+
+it('the alert handler counts dlq.messages by source and error type', async () => {
+  const bench = aLoop()
+  const { dlq: mailbox, clock, onEvent } = bench
+  const handler = alertHandler({ notify: () => {} })
+  void new DLQConsumer({ mailbox, clock, onEvent, handler }).run()
+  await mailboxDestination(mailbox).keep(aDeadMessage(), undefined)
+  await bench.settle()
+  const counted = bench.events.flatMap(metricsOf).filter(({ name }) => name === 'dlq.messages')
+  expect(counted).toEqual([
+    {
+      name: 'dlq.messages',
+      kind: 'counter',
+      value: 1,
+      tags: { source: 'requests', errorType: 'TypeError' },
+    },
+  ])
+})
+
+it('all seven metrics are emitted when dead messages are kept as letters', async () => {
+  const { dlq: queue, clock } = await aQueue()
+  const bench = aLoop()
+  const metrics: Metric[] = []
+  const onEvent = (event: Parameters<typeof metricsOf>[0]): void =>
+    void metrics.push(...metricsOf(event))
+  queue.on('*', onEvent)
+  const taken = (): string[] =>
+    metrics.splice(0).map(({ name, value, tags }) => `${name} ${value} ${tags['action'] ?? ''}`)
+  void new MainLoop({
+    requests: bench.requests,
+    clock,
+    onEvent,
+    process: () => Promise.reject(refused()),
+    dlq: new DLQPolicy({ mailbox: queue.deadLetters(), maxDeliveryCount: 1 }),
+  }).run()
+  await clock.advance(0)
+  expect(taken()).toEqual(['dlq.queue.depth 0 '])
+  for (const n of [1, 2]) await bench.requests.send({ n })
+  await clock.advance(0)
+  await bench.settle()
+  expect(taken()).toEqual(['dlq.messages.sent 1 ', 'dlq.messages.sent 1 '])
+  await clock.advance(60_000)
+  expect(taken()).toEqual(['dlq.queue.depth 2 ', 'dlq.queue.oldest_age_seconds 60 '])
+
+  const { items } = await queue.find({})
+  const [first, second] = items.map(({ id }) => id)
+  await queue.park(second!, 'ops')
+  await queue.review(second!, { by: 'ops', decision: 'discard' })
+  expect(taken()).toEqual([
+    'dlq.messages.processed 1 discarded',
+    'dlq.messages.discarded 1 discarded',
+    'dlq.message.age_seconds 60 discarded',
+  ])
+  queue.handle('requests', () => {})
+  await queue.retry(first!, 'ops')
+  queue.start()
+  await clock.advance(30_000)
+  expect(taken()).toEqual([
+    'dlq.messages.processed 1 processed',
+    'dlq.message.age_seconds 60 processed',
+    'dlq.processing.duration_ms 0 processed',
+  ])
+  await queue.stop()
+  await queue.close()
+})
+
+it('letters of other sources add nothing', async () => {
+  const { dlq: queue, events } = await aQueue()
+  const letter = await queue.enqueue({ type: 'orders' }, refused())
+  await queue.resolve(letter.id, 'ops')
+  expect(events.length).toBeGreaterThan(1)
+  expect(events.flatMap(metricsOf)).toEqual([])
+  await queue.close()
 })

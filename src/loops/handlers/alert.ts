@@ -15,7 +15,8 @@ export interface AlertOptions {
 const alertKeys = keysOf<AlertOptions>({ log: true, notify: true })
 
 /**
- * Reports that a message is dead, and takes it off the queue. The body and the headers are not logged.
+ * Reports that a message is dead, and takes it off the queue. The body and the headers are not logged. The consumer reports it as
+ * `alerted`, which `metricsOf` counts as `dlq.messages` by source and error type.
  */
 export function alertHandler(options: AlertOptions): DeadLetterHandler {
   checkOptions('alertHandler', options, alertKeys)

@@ -169,6 +169,7 @@ class Selection {
       type: 'dead-letter-handled',
       ...factsOf(dead, this.#dlq.name, message.deliveries, this.#clock.now()),
       action: 'replayed',
+      errorType: dead.lastErrorType,
       durationMs: this.#clock.mono() - startedMs,
     })
     this.#result(dead, { outcome: 'replayed' })

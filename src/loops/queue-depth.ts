@@ -1,0 +1,66 @@
+import type { Clock } from '../clock.ts'
+import { toMs, type Timestamp } from '../letter/time.ts'
+import type { Mailbox } from '../mailbox.ts'
+import type { LoopEvent, Tell } from './events.ts'
+
+export type DepthEvent = Extract<LoopEvent, { type: 'depth' }>
+
+/** Size of a dead letter queue. */
+export interface QueueDepth {
+  /** For people. */
+  name: string
+  depth: number
+  /** When the oldest message became a dead letter. Absent: there is none, or the broker cannot tell. */
+  oldestAt?: Timestamp
+}
+
+/** Counts the messages of a mailbox, hidden ones included. The oldest is found where the broker can browse. */
+export async function measureMailbox(mailbox: Mailbox): Promise<QueueDepth> {
+  const depth = await mailbox.approximateCount()
+  const oldest = (await mailbox.browse?.({ limit: 1 }))?.messages[0]
+  return { name: mailbox.name, depth, ...(oldest ? { oldestAt: oldest.enqueuedAt } : {}) }
+}
+
+export function depthEvent({ name, depth, oldestAt }: QueueDepth, nowMs: number): DepthEvent {
+  const oldestAgeSeconds = oldestAt && Math.max(0, (nowMs - toMs(oldestAt)) / 1000)
+  return {
+    type: 'depth',
+    mailbox: name,
+    depth,
+    ...(typeof oldestAgeSeconds === 'number' ? { oldestAgeSeconds } : {}),
+  }
+}
+
+export interface DepthReporting {
+  measure: () => Promise<QueueDepth>
+  /** What is measured, for the report of a measurement that failed. */
+  name: string
+  everyMs: number
+  clock: Clock
+  tell: Tell
+}
+
+/**
+ * Reports the depth of a queue now and then every `everyMs`, with or without traffic. The next measurement starts after the one
+ * before has ended, so a slow broker never has two. Returns a function that stops it; a measurement in flight is then dropped.
+ */
+export function reportDepth({ measure, name, everyMs, clock, tell }: DepthReporting): () => void {
+  let stopped = false
+  let cancel = (): void => {}
+  const report = async (): Promise<void> => {
+    const event = await Promise.resolve()
+      .then(measure)
+      .then(
+        (measured): LoopEvent => depthEvent(measured, clock.now()),
+        (error: unknown): LoopEvent => ({ type: 'trouble', during: `counting ${name}`, error }),
+      )
+    if (stopped) return
+    tell(event)
+    cancel = clock.timer(everyMs, () => void report())
+  }
+  void report()
+  return () => {
+    stopped = true
+    cancel()
+  }
+}
