@@ -1,6 +1,7 @@
 import type { MessageToProduce, Producer } from '@platformatic/kafka'
 import { gatherer, type Gatherer, type Outcome } from '../kept/gather.ts'
 import type { Cluster } from './cluster.ts'
+import { hashOf } from './partition.ts'
 import { sizeOf, type Tombstone, type Written } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
@@ -12,7 +13,7 @@ const maxLotBytes = 2 * maxBatchBytes
 export interface Outgoing {
   topic: string
   written: Written | Tombstone
-  /** Any of them unless said; with a key, the one of the key. */
+  /** Default: with a key, the partition of the key; without one, any. */
   partition?: number
 }
 
@@ -33,6 +34,12 @@ export class Sender {
   /** Connects. */
   async open(topic: string): Promise<void> {
     await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+  }
+
+  /** How many partitions a topic has, as far as the client knows; 0 when there is no such topic. */
+  async partitionsOf(topic: string): Promise<number> {
+    const { topics } = await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+    return topics.get(topic)?.partitionsCount ?? 0
   }
 
   send(outgoing: Outgoing): Promise<void> {
@@ -132,6 +139,8 @@ export function messageOf({ topic, written, partition }: Outgoing): MessageToPro
   // The client sends null as it is, though its types do not say so.
   const message: MessageToProduce = { topic, value: value as Buffer, headers }
   if (key) message.key = key
+  // The client takes this number modulo the count of partitions.
   if (partition !== undefined) message.partition = partition
+  else if (key) message.partition = hashOf(key)
   return message
 }
