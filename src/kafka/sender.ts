@@ -2,7 +2,7 @@ import type { MessageToProduce, Producer } from '@platformatic/kafka'
 import { gatherer, type Gatherer, type Outcome } from '../kept/gather.ts'
 import type { Cluster } from './cluster.ts'
 import { hashOf } from './partition.ts'
-import { sizeOf, type Tombstone, type Written } from './record.ts'
+import { sizeOf, type Written } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
 /** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
@@ -12,7 +12,7 @@ const maxLotBytes = 2 * maxBatchBytes
 
 export interface Outgoing {
   topic: string
-  written: Written | Tombstone
+  written: Written
   /** Default: with a key, the partition of the key; without one, any. */
   partition?: number
 }
@@ -136,8 +136,12 @@ function isTooLarge(error: unknown): boolean {
 
 export function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
   const { value, headers, key } = written
-  // The client sends null as it is, though its types do not say so.
-  const message: MessageToProduce = { topic, value: value as Buffer, headers }
+  // The client sends nulls as they are, though its types do not say so.
+  const message: MessageToProduce = {
+    topic,
+    value: value as Buffer,
+    headers: headers as Map<Buffer, Buffer>,
+  }
   if (key) message.key = key
   // The client takes this number modulo the count of partitions.
   if (partition !== undefined) message.partition = partition

@@ -17,9 +17,13 @@ import { backend } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 import { openLetters } from './letters.ts'
 import { endsWhileItStarts } from './ends-while-it-starts.ts'
-import { connectHeaders, springHeaders } from './kafka-headers.ts'
+import { connectHeaders, retryableHeaders, springHeaders } from './kafka-headers.ts'
+import { hostileNames } from '../bad-input/hostile-names.ts'
 
 const { url, missing } = backend('kafka')
+
+const pairsOf = (all: ReturnType<typeof retryableHeaders>): [Buffer, Buffer | null][] =>
+  all.map(([name, value]) => [Buffer.from(name), value])
 
 describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   let place: Place
@@ -149,6 +153,34 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await of(null, 12)
     const all = (await Promise.all([0, 1, 2, 3, 4].map(bodies))).flat()
     expect(all.toSorted()).toEqual(['abcd of 3', 'null of 12', 'null of 3'])
+  })
+
+  it('sends back headers as they were: those that come twice, nulls, and those with names of every object', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
+    try {
+      await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
+      const { dlq, keep, next } = letters
+      const tap = await started(keep)
+      const own: [Buffer, Buffer | null][] = [
+        [Buffer.from('twice'), Buffer.from('one')],
+        [Buffer.from('none'), null],
+        [Buffer.from('twice'), Buffer.from('two')],
+        ...hostileNames.map((name): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(name)]),
+      ]
+      const written = pairsOf(retryableHeaders(orders(), 1))
+      const headers = new Map([...own, ...written]) as Map<Buffer, Buffer>
+      await producer.send({ messages: [{ topic: dlt(), value: Buffer.from('x'), headers }] })
+      const { letter } = await next('captured')
+      dlq.handle(orders(), sendBack(tap))
+      dlq.start()
+      await dlq.retry(letter.id)
+      await next('resolved')
+      const [home] = await read(orders(), 1)
+      const ours = home!.headers.filter(([name]) => !name.toString().startsWith('redrive-'))
+      expect(ours).toEqual(own)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   it.each([
