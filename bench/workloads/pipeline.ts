@@ -178,7 +178,8 @@ async function produced(
   const topic = await bench.topic(which, 2)
   const value = streamOf('stream', text)
   const lineage = { reprocessed: 1, firstFailedMs: Date.now(), dead: 'x'.repeat(36), replay: 'id' }
-  const headers = new Map(which === 'same' ? withLineage([], lineage) : [])
+  const all = which === 'same' ? withLineage([], lineage) : []
+  const headers = new Map(all.map(([name, text]) => [name, text ?? Buffer.alloc(0)]))
   const startMs = performance.now()
   for (let n = 0; n < records; n += lotSize) {
     const messages = Array.from({ length: lotSize }, (_, more) => ({

@@ -319,17 +319,18 @@ function collect(stored: Stored[], { topic, partition }: Place, batch: Batch, fr
       timestampMs: Math.max(0, brokersMs ?? firstMs + Number(timestampDelta)),
       key: key ?? undefined,
       value: value ?? nothing,
-      headers: isWhole(headers)
+      headers: isNamed(headers)
         ? headers
-        : headers.map(([name, text]) => [name ?? nothing, text ?? nothing]),
+        : headers.map(([name, text]) => [name ?? nothing, text ?? null]),
     }
     if (!value) record.isNull = true
+    if (brokersMs !== undefined) record.isAppendTime = true
     stored.push(record)
   }
 }
 
 const nothing = Buffer.alloc(0)
 
-function isWhole(headers: Headers): headers is [Buffer, Buffer][] {
-  return headers.every(([name, text]) => name && text)
+function isNamed(headers: Headers): headers is [Buffer, Buffer | null][] {
+  return headers.every(([name, text]) => name && text !== undefined)
 }

@@ -1,7 +1,8 @@
 import type { MessageToProduce, Producer } from '@platformatic/kafka'
 import { gatherer, type Gatherer, type Outcome } from '../kept/gather.ts'
 import type { Cluster } from './cluster.ts'
-import { sizeOf, type Tombstone, type Written } from './record.ts'
+import { hashOf } from './partition.ts'
+import { sizeOf, type Written } from './record.ts'
 import { isRefusal } from './trouble.ts'
 
 /** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
@@ -11,8 +12,8 @@ const maxLotBytes = 2 * maxBatchBytes
 
 export interface Outgoing {
   topic: string
-  written: Written | Tombstone
-  /** Any of them unless said; with a key, the one of the key. */
+  written: Written
+  /** Default: with a key, the partition of the key; without one, any. */
   partition?: number
 }
 
@@ -33,6 +34,12 @@ export class Sender {
   /** Connects. */
   async open(topic: string): Promise<void> {
     await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+  }
+
+  /** How many partitions a topic has, as far as the client knows; 0 when there is no such topic. */
+  async partitionsOf(topic: string): Promise<number> {
+    const { topics } = await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+    return topics.get(topic)?.partitionsCount ?? 0
   }
 
   send(outgoing: Outgoing): Promise<void> {
@@ -129,9 +136,15 @@ function isTooLarge(error: unknown): boolean {
 
 export function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
   const { value, headers, key } = written
-  // The client sends null as it is, though its types do not say so.
-  const message: MessageToProduce = { topic, value: value as Buffer, headers }
+  // The client sends nulls as they are, though its types do not say so.
+  const message: MessageToProduce = {
+    topic,
+    value: value as Buffer,
+    headers: headers as Map<Buffer, Buffer>,
+  }
   if (key) message.key = key
+  // The client takes this number modulo the count of partitions.
   if (partition !== undefined) message.partition = partition
+  else if (key) message.partition = hashOf(key)
   return message
 }

@@ -1,3 +1,4 @@
+import { readJavaTrace, simpleName } from './java-trace.ts'
 import type { Failure } from './letter.ts'
 import { isList, isObject, read } from './reading.ts'
 import { toMs, type Timestamp } from './time.ts'
@@ -69,8 +70,8 @@ function tell(thrown: unknown, walk: Walk): Failure {
 }
 
 function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string } {
-  const cause = causeOf(thing)
   const errors = read(thing, 'errors')
+  const cause = causeOf(thing) ?? (isList(errors) ? undefined : javaCauseOf(thing))
   // Some libraries have a method of this name.
   const single = cause === undefined || cause === null || typeof cause === 'function' ? 0 : 1
   const total = single + (isList(errors) ? lengthOf(errors) : 0)
@@ -107,6 +108,27 @@ function causeOf(thing: object): unknown {
   return wrapped
     .map((key) => read(thing, key))
     .find((inner) => typeof read(inner, 'stack') === 'string')
+}
+
+/** Of a long chain, the first causes say what was tried, and the last ones what went wrong. Those in between are left out. */
+const firstCauses = 2
+
+/**
+ * The cause that a Java stack trace names in its "Caused by" lines, with its own causes. A trace may begin above the error itself: then the
+ * causes of the error are those below the line with its name.
+ */
+function javaCauseOf(thing: object): unknown {
+  const stack = read(thing, 'stack')
+  if (typeof stack !== 'string' || !stack.includes('\nCaused by: ')) return undefined
+  const thrown = readJavaTrace(stack)
+  const name = read(thing, 'name')
+  const own = thrown.findIndex(({ type }) => type === name || simpleName(type) === name)
+  const causes = thrown.slice(Math.max(own, 0) + 1)
+  if (causes.length > maxDepth) causes.splice(firstCauses, causes.length - maxDepth)
+  return causes.reduceRight<unknown>(
+    (cause, { type, message, stack }) => ({ name: simpleName(type), message, stack, cause }),
+    undefined,
+  )
 }
 
 function hasRoom(walk: Walk, depth: number): boolean {

@@ -283,7 +283,7 @@ function outgoingTo(
 /** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */
 function headersOfDead({ headers }: Stored, errorType: string): Headers {
   const trace = headers.filter(
-    ([name, value]) => value.byteLength < 100 && name.toString() === 'traceparent',
+    ([name, value]) => value && value.byteLength < 100 && name.toString() === 'traceparent',
   )
   return [[Buffer.from('redrive-error-type'), Buffer.from(errorType)], ...trace]
 }

@@ -17,6 +17,7 @@ import {
   sqlStateClasses,
   statuses,
   vagueNames,
+  vagueTypes,
   weakNames,
 } from './rules.ts'
 
@@ -150,8 +151,9 @@ function byPlainSpeech(failure: Failure): Classification | undefined {
   return gaveUp || plain.has(hit.text) ? found(`message:${hit.text}`, hit.judgement) : undefined
 }
 
-function byName(failure: Failure): Classification | undefined {
-  return byClassName(failure.name)
+function byName({ name, stack }: Failure): Classification | undefined {
+  const vague = vagueTypes.get(name)
+  return vague !== undefined && stack?.startsWith(vague) ? undefined : byClassName(name)
 }
 
 /** "RateLimitError" says the same as "rate limit error". */

@@ -116,6 +116,7 @@ export const details = {
     under: ['permanent'],
     codes: 'ENOENT',
     codesWith: file,
+    names: 'FileNotFoundException NoSuchFileException',
     phrases: 'no such file',
   },
   file_permission: { under: ['permission'], codes: 'EACCES EPERM EROFS', codesWith: file },
@@ -130,6 +131,7 @@ export const details = {
   dns_error: {
     under: ['network', 'timeout'],
     codes: `ENOTFOUND EAI_AGAIN EAI_FAIL EAI_NODATA EAI_NONAME ENODATA ESERVFAIL EREFUSED ETIMEOUT`,
+    names: 'UnknownHostException UnresolvedAddressException',
     phrases: 'getaddrinfo, dns, name resolution, name or service not known, host not found',
   },
   connection_error: {
@@ -138,6 +140,8 @@ export const details = {
       UND_ERR_CLOSED UND_ERR_DESTROYED ERR_SOCKET_CLOSED ERR_STREAM_PREMATURE_CLOSE PROTOCOL_CONNECTION_LOST
       NR_CLOSED CONNECTION_CLOSED CONNECTION_ENDED CONNECTION_DESTROYED 08000 08001 08003 08004 08006 08007
       08P01 P1001 P1017`,
+    names: `ConnectException NoRouteToHostException SocketException ClosedChannelException
+      HttpHostConnectException NoHttpResponseException CommunicationsException`,
     phrases: `connection, connect, connected, disconnected, socket, client is closed, client was closed,
       broken pipe, other side closed, premature close, max retries per request`,
   },
@@ -146,6 +150,7 @@ export const details = {
   dependency_error: {
     under: ['permanent'],
     codes: 'MODULE_NOT_FOUND ERR_MODULE_NOT_FOUND ERR_PACKAGE_PATH_NOT_EXPORTED',
+    names: 'ClassNotFoundException NoClassDefFoundError NoSuchMethodError NoSuchFieldError',
     phrases: 'cannot find module, cannot find package',
   },
   type_error: { under: mayBeAnything, names: 'TSError', says: /\berror TS\d{4,5}\b/ },
@@ -170,7 +175,10 @@ export const details = {
     under: ['resource', 'permanent'],
     codes: `ENOMEM EMFILE ENFILE ENOBUFS ERR_WORKER_OUT_OF_MEMORY ERR_ASSERTION ERR_INVALID_ARG_TYPE
       ERR_INVALID_ARG_VALUE ERR_INVALID_STATE ERR_OUT_OF_RANGE ERR_MISSING_ARGS`,
-    names: 'TypeError ReferenceError RangeError EvalError URIError AssertionError DataCloneError',
+    names: `TypeError ReferenceError RangeError EvalError URIError AssertionError DataCloneError
+      OutOfMemoryError StackOverflowError NullPointerException ClassCastException IndexOutOfBoundsException
+      ArrayIndexOutOfBoundsException StringIndexOutOfBoundsException ArithmeticException
+      NoSuchElementException`,
     // What fetch throws for all that goes wrong on the way is a TypeError.
     namesWith: /^(?!fetch failed$|Failed to fetch$|terminated$)/,
     phrases: 'out of memory, cannot allocate memory, too many open files',

@@ -170,6 +170,53 @@ export const names = table([
   ],
   ['permanent', 'MongoParseError TSError', 'high', 'recoverable'],
   ['permanent', 'UnrecoverableError NonRetriableError NonRetryableError'],
+
+  // Java and what is written in it: the JDK, JDBC, Jackson, Spring, Hibernate, Kafka. Many more are known by the words in their names.
+  [
+    'network',
+    `ConnectException NoRouteToHostException UnknownHostException PortUnreachableException SocketException
+    ClosedChannelException AsynchronousCloseException UnresolvedAddressException HttpHostConnectException
+    NoHttpResponseException SQLNonTransientConnectionException CommunicationsException DisconnectException`,
+  ],
+  ['timeout', 'InterruptedIOException'],
+  [
+    'transient',
+    `SQLTransientException SQLTransientConnectionException SQLTransactionRollbackException
+    SQLRecoverableException CannotAcquireLockException CannotSerializeTransactionException
+    PessimisticLockException OptimisticLockException OptimisticLockingFailureException
+    ObjectOptimisticLockingFailureException StaleObjectStateException LockAcquisitionException
+    InterruptedException RetriableException WakeupException NotLeaderOrFollowerException
+    LeaderNotAvailableException`,
+  ],
+  ['resource', 'OutOfMemoryError', 'critical', 'recoverable'],
+  ['resource', 'RejectedExecutionException TaskRejectedException'],
+  ['permission', 'AccessDeniedException AccessControlException SecurityException'],
+  ['permission', 'FailedLoginException LoginException', 'high', 'recoverable'],
+  [
+    'validation',
+    `JsonParseException JsonMappingException JsonProcessingException JsonEOFException StreamReadException
+    DatabindException MismatchedInputException UnrecognizedPropertyException ValueInstantiationException
+    JsonSyntaxException SerializationException DeserializationException RecordDeserializationException
+    DataException SchemaParseException AvroTypeException NumberFormatException DateTimeParseException
+    ParseException MalformedInputException MalformedURLException URISyntaxException
+    DataIntegrityViolationException DuplicateKeyException SQLIntegrityConstraintViolationException
+    SQLDataException ConstraintViolationException MethodArgumentNotValidException
+    HttpMessageNotReadableException RecordTooLargeException`,
+  ],
+  [
+    'permanent',
+    `FileNotFoundException NoSuchFileException SQLSyntaxErrorException BadSqlGrammarException
+    EmptyResultDataAccessException`,
+    'medium',
+    'recoverable',
+  ],
+  [
+    'permanent',
+    `ClassNotFoundException NoClassDefFoundError NoSuchMethodError NoSuchFieldError StackOverflowError
+    NoSuchBeanDefinitionException CertificateExpiredException CertPathValidatorException`,
+    'high',
+    'recoverable',
+  ],
 ])
 
 /** Codes that carry a detail at the end: SQLITE_BUSY_SNAPSHOT is a SQLITE_BUSY. HPE is the parser of HTTP. */
@@ -179,6 +226,12 @@ export const codeStem = /^(?:SQLITE_[A-Z]+|HPE)(?=_)/
 export const vagueNames: ReadonlySet<string> = new Set([
   'MongoServerError',
   'StripeInvalidRequestError',
+])
+
+/** Java classes with the simple name of one that says why, which say nothing themselves: what their stack begins with, by that name. */
+export const vagueTypes: ReadonlyMap<string, string> = new Map([
+  // The base class of all that Kafka Connect throws. That of `java.net` is a connection that was refused.
+  ['ConnectException', 'org.apache.kafka.connect.errors.ConnectException'],
 ])
 
 /** SQLSTATE by its class, the first two of five characters. */
@@ -224,6 +277,15 @@ export const weakNames = table([
     'high',
     'recoverable',
   ],
+  // The same in Java
+  [
+    'permanent',
+    `NullPointerException ClassCastException IndexOutOfBoundsException ArrayIndexOutOfBoundsException
+    StringIndexOutOfBoundsException ArithmeticException NoSuchElementException`,
+    'high',
+    'recoverable',
+  ],
+  ['validation', 'IllegalArgumentException'],
 ])
 
 /** Messages of such classes that do say why: what `fetch` throws when its cause has been lost, and a full heap. */

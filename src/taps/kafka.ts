@@ -98,15 +98,21 @@ class KafkaTap implements Tap {
     await this.#sender.close()
   }
 
-  /** To the partition that it was in, with its key: all who read that topic get it again. */
+  /**
+   * To the topic that it was in: all who read that topic get it again. With a key, to the partition of the key, where all others with that
+   * key are; without one, to the partition that it was in, if that is still there.
+   */
   async sendBack(letter: SentBack, generation: number): Promise<void> {
-    const { topic, partition } = letter.origin
+    const { topic, partition = '' } = letter.origin
     if (topic === undefined)
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no topic')
     const written = homewardOf(letter, generation)
-    const isNumber = partition !== undefined && /^\d{1,6}$/.test(partition)
-    const to = isNumber ? { partition: Number(partition) } : {}
-    await sent(`the topic ${topic}`, () => this.#sender.send({ topic, written, ...to }))
+    await sent(`the topic ${topic}`, async () => {
+      const isKeyless = written.key === undefined && /^\d{1,6}$/.test(partition)
+      const isThere = isKeyless && Number(partition) < (await this.#sender.partitionsOf(topic))
+      const to = isThere ? { partition: Number(partition) } : {}
+      await this.#sender.send({ topic, written, ...to })
+    })
   }
 
   async #turn(signal: AbortSignal): Promise<void> {

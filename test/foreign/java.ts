@@ -1,8 +1,9 @@
 // Runs Java programs with the jars of a client.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { delimiter } from 'node:path'
 import { createInterface } from 'node:readline'
-import { findProgram } from '../../scripts/servers/machine.ts'
+import { findProgram, run } from '../../scripts/servers/machine.ts'
 import { classPathOf, type Client } from './clients.ts'
 
 /** A Java program that runs. Each line of JSON that it prints is one answer; its other lines are its log. */
@@ -15,11 +16,24 @@ export interface JavaProgram extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+const stopMs = 20_000
+
+/** Compiles a source file into a folder, for classes that a program of the jars loads by their names. */
+export function compile(client: Client, source: string, folder: string): void {
+  run(findProgram('javac')!, ['-cp', classPathOf(client), '-d', folder, source])
+}
+
 /**
  * Starts a program: a class of the jars, or the path of a source file, which Java compiles by itself. The class that has `main` is the
- * first in that file.
+ * first in that file. `classes` is a folder of compiled classes besides the jars.
  */
-export function java(client: Client, main: string, args: readonly string[] = []): JavaProgram {
+export function java(
+  client: Client,
+  main: string,
+  args: readonly string[] = [],
+  { classes }: { classes?: string } = {},
+): JavaProgram {
+  const path = [classPathOf(client), ...(classes === undefined ? [] : [classes])]
   const child = spawn(
     findProgram('java')!,
     [
@@ -28,7 +42,7 @@ export function java(client: Client, main: string, args: readonly string[] = [])
       '-XX:TieredStopAtLevel=1',
       '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
       '-cp',
-      classPathOf(client),
+      path.join(delimiter),
       main,
       ...args,
     ],
@@ -70,8 +84,11 @@ export function java(client: Client, main: string, args: readonly string[] = [])
       return answers.splice(0) as T[]
     },
     [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL')
+      // Time to leave its consumer groups.
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
       await end
+      clearTimeout(timer)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
-import type { Tombstone, Written } from '../../src/kafka/record.ts'
+import type { Written } from '../../src/kafka/record.ts'
 import { Sender } from '../../src/kafka/sender.ts'
 import { pipelineBench, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { backend } from '../servers/servers.ts'
@@ -38,7 +38,7 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
     const topic = await bench.topic('read')
     const sender = new Sender(bench.cluster)
     for (const value of [null, Buffer.alloc(0)]) {
-      const written = { key: Buffer.from('key'), value, headers: new Map() } as Written | Tombstone
+      const written = { key: Buffer.from('key'), value, headers: new Map() } as Written
       await sender.send({ topic, partition: 0, written })
     }
     await sender.close()
@@ -48,6 +48,29 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
       [0, true],
       [0, false],
     ])
+  })
+
+  it('gives headers as they were sent, those without a value and those of one name', async () => {
+    const topic = await bench.topic('read')
+    const headers = [
+      ['a', Buffer.from('1')],
+      ['none', null],
+      ['a', Buffer.alloc(0)],
+    ] as const
+    const sender = new Sender(bench.cluster)
+    const sent = new Map(headers.map(([name, value]) => [Buffer.from(name), value]))
+    await sender.send({ topic, written: { value: Buffer.from('x'), headers: sent } })
+    await sender.close()
+    const [record] = (await fetcher.read({ topic, partition: 0 }, 0)).records
+    expect(record?.headers.map(([name, value]) => [name.toString(), value])).toEqual(headers)
+    expect(record).not.toHaveProperty('isAppendTime')
+  })
+
+  it('says when a timestamp is the time of the broker', async () => {
+    const topic = await bench.topic('read', 1, { 'message.timestamp.type': 'LogAppendTime' })
+    await bench.put(topic, [{ value: Buffer.from('a') }])
+    const [record] = (await fetcher.read({ topic, partition: 0 }, 0)).records
+    expect(record?.isAppendTime).toBe(true)
   })
 
   it('goes on reading after what went wrong', async () => {

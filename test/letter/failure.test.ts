@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { springTrace } from '../taps/kafka-headers.ts'
 import { toFailure } from '../../src/letter/failure.ts'
 import type { Failure } from '../../src/letter/letter.ts'
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
@@ -131,6 +132,37 @@ describe('toFailure', () => {
 
   it('replaces lone surrogates and keeps control characters', () => {
     expect(told(new Error('a\ud800b\0c\u202ed🦊')).message).toBe('a\ufffdb\0c\u202ed🦊')
+  })
+
+  it('reads the causes that a Java stack trace names, below the line with the name of the error', () => {
+    const timeout = { name: 'SocketTimeoutException', message: 'Read timed out', causes: [] }
+    const inner = { name: 'IllegalStateException', message: 'the bank did not answer' }
+    const thrown = (name: string): Failure => told({ name, message: 'x', stack: springTrace })
+    expect(thrown('IllegalStateException').causes).toMatchObject([timeout])
+    expect(thrown('ListenerExecutionFailedException').causes).toMatchObject([
+      { name: 'TimestampedException', causes: [{ ...inner, causes: [timeout] }] },
+    ])
+    expect(thrown('Error').causes).toMatchObject([{ name: 'TimestampedException' }])
+    // What it names itself counts for more.
+    const own = told({ name: 'Error', message: 'x', stack: springTrace, cause: new Error('own') })
+    expect(own.causes).toMatchObject([{ message: 'own', causes: [] }])
+    expect(told(Object.assign(new Error('x'), { errors: [], stack: springTrace })).causes).toEqual(
+      [],
+    )
+  })
+
+  it('keeps the first and the last of many causes of a Java stack trace', () => {
+    const cause = (n: number): string => `Caused by: a.Cause${n}: ${n}\n\t... 1 more\n`
+    const all = Array.from({ length: 20 }, (_, n) => cause(n)).join('')
+    const stack = `a.First: x\n\tat a.B.c(B.java:1)\n${all}`
+    const names: string[] = []
+    for (
+      let next = told({ name: 'First', message: 'x', stack }).causes[0];
+      next;
+      next = next.causes[0]
+    )
+      names.push(next.name)
+    expect(names).toEqual(['Cause0', 'Cause1', 'Cause17', 'Cause18', 'Cause19'])
   })
 
   it('keeps causes, nearest first, and primitives among them', () => {

@@ -74,7 +74,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     (await bench.read(topic)).map((record) => ({ record, ...unseal(record.value)! }))
 
   const headersOf = ({ headers }: Stored): Record<string, string> =>
-    Object.fromEntries(headers.map(([name, value]) => [name.toString(), value.toString()]))
+    Object.fromEntries(headers.map(([name, value]) => [name.toString(), String(value)]))
 
   it('sends what its module made to the next node, with key, headers and history', async () => {
     await started(({ document }) => ({
@@ -328,7 +328,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       Object.fromEntries(
         withLineage([], { reprocessed, firstFailedMs: first }).map(([name, value]) => [
           name.toString(),
-          value.toString(),
+          String(value),
         ]),
       )
     await bench.put(input(), [

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock.ts'
 import { askBroker, Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
 import type { Stored } from '../../src/kafka/record.ts'
-import { createTopic } from '../../src/kafka/topics.ts'
+import { createTopic, type TopicPlan } from '../../src/kafka/topics.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { kafkaPlace } from '../servers/broker-places.ts'
 
@@ -13,7 +13,7 @@ export interface PipelineBench {
   readonly cluster: Cluster
   readonly admin: Admin
   readonly producer: Producer
-  topic(name: string, partitions?: number): Promise<string>
+  topic(name: string, partitions?: number, configs?: TopicPlan['configs']): Promise<string>
   put(topic: string, records: readonly Put[]): Promise<void>
   /** All that lies in a topic and is committed, by partition and offset. */
   read(topic: string): Promise<Stored[]>
@@ -70,9 +70,9 @@ export function pipelineBench(url: string): PipelineBench {
     cluster,
     admin,
     producer,
-    topic: async (name, partitions = 1) => {
+    topic: async (name, partitions = 1, configs = {}) => {
       const topic = `${place.name}.${name}`
-      await createTopic(cluster, admin, { topic, partitions, replicas: 1, configs: {} })
+      await createTopic(cluster, admin, { topic, partitions, replicas: 1, configs })
       await countOf(topic)
       return topic
     },

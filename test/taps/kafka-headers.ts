@@ -36,6 +36,51 @@ export function springHeaders(topic = 'orders', partition = 1): Record<string, B
   }
 }
 
+/** What `@RetryableTopic` of Spring Kafka 4.0.3 writes as a stack, with most of its frames left out. */
+export const springTrace = `org.springframework.kafka.listener.ListenerExecutionFailedException: Listener failed
+\tat org.springframework.kafka.listener.KafkaMessageListenerContainer$ListenerConsumer.decorateException(KafkaMessageListenerContainer.java:3018)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+\tSuppressed: org.springframework.kafka.listener.ListenerExecutionFailedException: Restored Stack Trace
+\t\tat org.springframework.kafka.listener.adapter.MessagingMessageListenerAdapter.invoke(MessagingMessageListenerAdapter.java:425)
+Caused by: org.springframework.kafka.listener.TimestampedException: Exception thrown at 2026-11-17T15:48:28.630954976Z
+\tat org.springframework.kafka.listener.adapter.KafkaBackoffAwareMessageListenerAdapter.onMessage(KafkaBackoffAwareMessageListenerAdapter.java:100)
+\t... 10 more
+Caused by: java.lang.IllegalStateException: the bank did not answer
+\tat com.acme.Billing.charge(Billing.java:132)
+\t... 17 more
+Caused by: java.net.SocketTimeoutException: Read timed out
+\t... 27 more
+`
+
+/**
+ * What `@RetryableTopic` of Spring Kafka 4.0.3 puts on a record after two attempts, in its order: `kafka_` instead of `kafka_dlt-`, but for
+ * the group; those of `retry_topic-` once for each time that the record was sent on.
+ */
+export function retryableHeaders(topic = 'orders', partition = 1): [string, Buffer | null][] {
+  const shortTime = (ms: number): Buffer => Buffer.from(ms.toString(16).padStart(12, '0'), 'hex')
+  return [
+    ['kafka_original-topic', Buffer.from(topic)],
+    ['kafka_original-partition', int(partition)],
+    ['kafka_original-offset', long(5_000_000_000n)],
+    ['kafka_original-timestamp', long(1_767_225_600_000n)],
+    ['kafka_original-timestamp-type', Buffer.from('CreateTime')],
+    ['kafka_dlt-original-consumer-group', Buffer.from('billing')],
+    ['retry_topic-original-timestamp', shortTime(1_767_225_600_000)],
+    ['retry_topic-attempts', int(2)],
+    ['retry_topic-backoff-timestamp', shortTime(1_767_225_600_100)],
+    [
+      'kafka_exception-fqcn',
+      Buffer.from('org.springframework.kafka.listener.ListenerExecutionFailedException'),
+    ],
+    ['kafka_exception-cause-fqcn', Buffer.from('java.lang.IllegalStateException')],
+    ['kafka_exception-message', Buffer.from('Listener failed; the bank did not answer')],
+    ['kafka_exception-stacktrace', Buffer.from(springTrace)],
+    ['retry_topic-original-timestamp', shortTime(1_767_225_600_000)],
+    ['retry_topic-attempts', int(3)],
+    ['retry_topic-backoff-timestamp', shortTime(1_767_225_600_200)],
+  ]
+}
+
 /** What Kafka Connect puts on a record that a sink could not take. */
 export function connectHeaders(topic = 'payments', partition = 4): Record<string, Buffer> {
   return texts({

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Cluster } from '../../src/kafka/cluster.ts'
 import { Fetcher } from '../../src/kafka/fetcher.ts'
+import { partitionOf } from '../../src/kafka/partition.ts'
 import type { Stored } from '../../src/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
@@ -16,9 +17,13 @@ import { backend } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 import { openLetters } from './letters.ts'
 import { endsWhileItStarts } from './ends-while-it-starts.ts'
-import { connectHeaders, springHeaders } from './kafka-headers.ts'
+import { connectHeaders, retryableHeaders, springHeaders } from './kafka-headers.ts'
+import { hostileNames } from '../bad-input/hostile-names.ts'
 
 const { url, missing } = backend('kafka')
+
+const pairsOf = (all: ReturnType<typeof retryableHeaders>): [Buffer, Buffer | null][] =>
+  all.map(([name, value]) => [Buffer.from(name), value])
 
 describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   let place: Place
@@ -54,12 +59,14 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     body: string | null,
     headers: Record<string, Buffer>,
     topic = dlt(),
+    key: string | null = 'key',
   ): Promise<void> => {
     const named = new Map(
       Object.entries(headers).map(([name, value]) => [Buffer.from(name), value]),
     )
     const value = body === null ? (null as unknown as Buffer) : Buffer.from(body)
-    const message = { topic, key: Buffer.from('key'), value, headers: named }
+    const keyed = key === null ? {} : { key: Buffer.from(key) }
+    const message = { topic, ...keyed, value, headers: named }
     await producer.send({ messages: [{ ...message, partition: 0 }] })
   }
 
@@ -124,6 +131,56 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       'redrive-replays': '1',
       'redrive-original-id': `${dlt()}:0:0`,
     })
+  })
+
+  it('sends back to the partition of the key, wherever it was, and without a key to where it was', async () => {
+    const wide = `${place.name}.wide`
+    await makeTopics(admin, [wide], 5)
+    const kept = inbox<ForeignLetter>()
+    const tap = await started(async (letter) => kept.put(letter))
+    const of = async (key: string | null, partition: number): Promise<void> => {
+      await dies(`${key} of ${partition}`, springHeaders(wide, partition), dlt(), key)
+      await tap.sendBack(await kept.next(), 1)
+    }
+    const bodies = async (partition: number): Promise<string[]> =>
+      (await read(wide, partition)).map(({ value }) => value.toString())
+    // By Java: its hash is -1323649548, and 823834100 without its sign.
+    await of('abcd', 3)
+    expect(await bodies(partitionOf(Buffer.from('abcd'), 5))).toEqual(['abcd of 3'])
+    await of(null, 3)
+    expect(await bodies(3)).toEqual(['null of 3'])
+    // There is no such partition any more.
+    await of(null, 12)
+    const all = (await Promise.all([0, 1, 2, 3, 4].map(bodies))).flat()
+    expect(all.toSorted()).toEqual(['abcd of 3', 'null of 12', 'null of 3'])
+  })
+
+  it('sends back headers as they were: those that come twice, nulls, and those with names of every object', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
+    try {
+      await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
+      const { dlq, keep, next } = letters
+      const tap = await started(keep)
+      const own: [Buffer, Buffer | null][] = [
+        [Buffer.from('twice'), Buffer.from('one')],
+        [Buffer.from('none'), null],
+        [Buffer.from('twice'), Buffer.from('two')],
+        ...hostileNames.map((name): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(name)]),
+      ]
+      const written = pairsOf(retryableHeaders(orders(), 1))
+      const headers = new Map([...own, ...written]) as Map<Buffer, Buffer>
+      await producer.send({ messages: [{ topic: dlt(), value: Buffer.from('x'), headers }] })
+      const { letter } = await next('captured')
+      dlq.handle(orders(), sendBack(tap))
+      dlq.start()
+      await dlq.retry(letter.id)
+      await next('resolved')
+      const [home] = await read(orders(), 1)
+      const ours = home!.headers.filter(([name]) => !name.toString().startsWith('redrive-'))
+      expect(ours).toEqual(own)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   it.each([

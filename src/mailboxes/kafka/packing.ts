@@ -46,17 +46,18 @@ export function copyOf(stored: Stored, opened: Opened, memory: Memory): Written 
   if (opened.replyTo !== undefined) meta.replyTo = opened.replyTo
   const same = opened.headers[ours]
   if (same !== undefined) meta.same = same
-  const headers = new Map<Buffer, Buffer>()
+  const headers = new Map<Buffer, Buffer | null>()
   for (const [name, value] of stored.headers) if (!oursBytes.equals(name)) headers.set(name, value)
   headers.set(oursBytes, Buffer.from(JSON.stringify(meta)))
-  const { value, key } = stored
+  const { key } = stored
+  const value = stored.isNull ? null : stored.value
   return key ? { value, headers, key } : { value, headers }
 }
 
 /** A message of anybody. One that is not ours is known by its place. */
 export function openedOf(stored: Stored): Opened {
   const meta = metaIn(stored)
-  const texts = textsIn(stored)
+  const texts = textsIn(stored, meta !== undefined)
   if (meta?.same !== undefined) texts.push([ours, meta.same])
   const headers = Object.fromEntries(texts)
   const opened: Opened = {
@@ -97,15 +98,16 @@ export function deliveryOf(
   return delivery
 }
 
-/** All but ours. Mostly there are none. */
-function textsIn({ headers }: Stored): [name: string, value: string][] {
-  const others = headers.filter(([name]) => !oursBytes.equals(name))
+/** All but ours, if it is ours. Mostly there are none. */
+function textsIn({ headers }: Stored, hasOurs: boolean): [name: string, value: string][] {
+  const others = hasOurs ? headers.filter(([name]) => !oursBytes.equals(name)) : headers
   if (others.length === 0) return []
   const texts = new Map<string, string>()
   for (const [name, value] of others) {
     const key = name.toString()
+    const text = value?.toString() ?? ''
     const before = texts.get(key)
-    texts.set(key, before === undefined ? value.toString() : `${before}, ${value.toString()}`)
+    texts.set(key, before === undefined ? text : `${before}, ${text}`)
   }
   return [...texts]
 }
@@ -114,7 +116,7 @@ function metaIn({ headers }: Stored): Meta | undefined {
   const [own, ...more] = headers.filter(([name]) => oursBytes.equals(name))
   if (!own || more.length > 0) return undefined
   try {
-    const meta: unknown = JSON.parse(own[1].toString())
+    const meta: unknown = JSON.parse(own[1]?.toString() ?? '')
     return isMeta(meta) ? meta : undefined
   } catch {
     return undefined

@@ -72,7 +72,7 @@ export function seal(dead: DeadRecord): Buffer {
     graphId: dead.graph,
     ...(record.key ? { originalKey: record.key } : {}),
     originalHeaders: record.headers.map(([name, text]) =>
-      create(HeaderSchema, { name, value: text }),
+      create(HeaderSchema, text ? { name, value: text } : { name }),
     ),
     originalTimestamp: timestampFromMs(record.timestampMs),
     errorStack: (dead.stack ?? '').slice(0, maxStack).toWellFormed(),

@@ -1,4 +1,4 @@
-import type { Stored } from '../../kafka/record.ts'
+import type { Headers } from '../../kafka/record.ts'
 import { isObject } from '../../letter/reading.ts'
 import { toTimestamp } from '../../letter/time.ts'
 
@@ -14,7 +14,7 @@ export interface Lineage {
   replay?: string
 }
 
-export type Headers = Stored['headers']
+export type { Headers }
 
 /** JSON. One header and not four: headers take longer to send than all the rest of a record. */
 const header = Buffer.from('redrive-lineage')
@@ -24,8 +24,9 @@ const maxLength = 2000
 export function lineageIn(headers: Headers): Lineage {
   const found = headers.findLast(([name]) => isOurs(name))
   const lineage: Lineage = { reprocessed: 0 }
-  if (!found || found[1].length > maxLength) return lineage
-  const { replays, firstFailedAt, dead, replay } = parsed(found[1].toString())
+  const text = found?.[1]
+  if (!text || text.length > maxLength) return lineage
+  const { replays, firstFailedAt, dead, replay } = parsed(text.toString())
   if (Number.isInteger(replays) && isWithin(replays, 0, 999_999)) lineage.reprocessed = replays
   const ms = typeof firstFailedAt === 'string' ? Date.parse(firstFailedAt) : Number.NaN
   if (!Number.isNaN(ms)) lineage.firstFailedMs = ms

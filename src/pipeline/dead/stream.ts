@@ -97,11 +97,12 @@ function bodyOf(value: Uint8Array, isStream: boolean): DeadStream['body'] {
 }
 
 function headersOf({ message: { originalHeaders } }: Envelope): Record<string, string> {
-  const none = new Uint8Array()
-  return textsOf(originalHeaders.map(({ name, value = none }) => [name, value] as const))
+  return textsOf(originalHeaders.map(({ name, value = null }) => [name, value] as const))
 }
 
-function textsOf(headers: readonly (readonly [Uint8Array, Uint8Array])[]): Record<string, string> {
-  const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString()
+function textsOf(
+  headers: readonly (readonly [Uint8Array, Uint8Array | null])[],
+): Record<string, string> {
+  const text = (bytes: Uint8Array | null): string => Buffer.from(bytes ?? []).toString()
   return Object.fromEntries(headers.map(([name, value]) => [text(name), text(value)]))
 }

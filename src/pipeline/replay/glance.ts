@@ -47,7 +47,7 @@ class Seen implements Glance {
   partition = 0
   reprocessed = 0
   key: Buffer | undefined = undefined
-  readonly headers: [Buffer, Buffer][] = []
+  readonly headers: [Buffer, Buffer | null][] = []
   replayable = true
   value: Buffer = nothing
   isStream = false
@@ -106,12 +106,15 @@ class Seen implements Glance {
   }
 }
 
-function headerIn(cursor: Cursor): [Buffer, Buffer] {
-  const header: [Buffer, Buffer] = [nothing, nothing]
-  while (cursor.next())
-    if (cursor.type === 2 && (cursor.field === 1 || cursor.field === 2))
-      header[cursor.field - 1] = cursor.bytes()
-  return header
+function headerIn(cursor: Cursor): [Buffer, Buffer | null] {
+  let name: Buffer = nothing
+  let value: Buffer | null = null
+  while (cursor.next()) {
+    if (cursor.type !== 2) continue
+    if (cursor.field === 1) name = cursor.bytes()
+    else if (cursor.field === 2) value = cursor.bytes()
+  }
+  return [name, value]
 }
 
 function momentIn(cursor: Cursor): number {

@@ -191,7 +191,7 @@ function glanceOf({
 function headersOf({ history, historyOmitted, headers = {} }: DeadLetter, found: Headers): Headers {
   if (historyOmitted === 0 && !history.some(({ action }) => action === 'edit')) return found
   const now = new Map(Object.entries(headers))
-  const before = new Map(found.map(([name, text]) => [name.toString(), text.toString()]))
+  const before = new Map(found.map(([name, text]) => [name.toString(), text?.toString() ?? '']))
   const edited = [...now].filter(([name, text]) => before.get(name) !== text)
   return [
     ...found.filter(([name]) => now.get(name.toString()) === before.get(name.toString())),

@@ -35,7 +35,7 @@ export function asReplayed(
     replay: id,
   }
   if (dead) lineage.dead = dead.toString('latin1')
-  const headers = new Map<Buffer, Buffer>()
+  const headers = new Map<Buffer, Buffer | null>()
   for (const [name, text] of withLineage(found.headers, lineage)) headers.set(name, text)
   const { key, partition } = found
   if (key)

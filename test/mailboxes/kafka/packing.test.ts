@@ -40,6 +40,31 @@ describe('a record that says it is ours', () => {
 })
 
 describe('the copy of a record', () => {
+  it('has the headers of the record as they were, and no value where there was none', () => {
+    const headers = [
+      [Buffer.from('twice'), Buffer.from('one')],
+      [Buffer.from('none'), null],
+      [Buffer.from('twice'), Buffer.from('two')],
+      [Buffer.from('empty'), Buffer.alloc(0)],
+      [Buffer.from('__proto__'), Buffer.from('x')],
+    ] as const
+    const record = { ...stored, headers, value: Buffer.alloc(0), isNull: true } as const
+    const opened = openedOf(record)
+    expect(opened.headers).toEqual({ twice: 'one, two', none: '', empty: '', ['__proto__']: 'x' })
+    const copy = copyOf(record, opened, opened)
+    expect(copy.value).toBe(null)
+    expect([...copy.headers].filter(([name]) => name.toString() !== 'redrive')).toEqual(headers)
+  })
+
+  it('keeps a header of another sender that is called like ours', () => {
+    const headers = [[Buffer.from('redrive'), Buffer.from('theirs')]] as const
+    const record = { ...stored, headers }
+    const opened = openedOf(record)
+    expect(opened.headers).toEqual({ redrive: 'theirs' })
+    const { headers: copied } = copyOf(record, opened, opened)
+    expect(openedOf({ ...stored, headers: [...copied] }).headers).toEqual({ redrive: 'theirs' })
+  })
+
   it.each([0, 1.8e12, 1.8e18, Number.MAX_VALUE])(
     'remembers what it should, though the record is of %s ms',
     (timestampMs) => {
@@ -48,7 +73,8 @@ describe('the copy of a record', () => {
       const { deliveries, failures, enqueuedMs, notBeforeMs } = memory
       const kept = { deliveries, failures, enqueuedMs, notBeforeMs }
       const { value, headers } = copyOf(stored, opened, kept)
-      expect(openedOf({ ...stored, offset: 8, value, headers: [...headers] })).toMatchObject({
+      const copy = { ...stored, offset: 8, value: value!, headers: [...headers] }
+      expect(openedOf(copy)).toMatchObject({
         id: opened.id,
         ...kept,
       })
