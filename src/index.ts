@@ -1,5 +1,5 @@
 export { DeadLetterQueue, type GuardSettings } from './queue.ts'
-export type { QueueOptions, QueuePolicy } from './options.ts'
+export type { AppOptions, QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'
 export type { ForeignLetterOptions } from './capture/foreign.ts'

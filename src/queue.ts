@@ -109,6 +109,7 @@ export class DeadLetterQueue {
       maxPayloadBytes: settings.maxPayloadBytes,
       capacity: this.#capacity,
       enabled: settings.capture,
+      app: { host: hostname(), pid: process.pid, ...settings.app },
       rulesFor: (queue) => this.#policies.of(queue),
     })
     this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }

@@ -1,7 +1,9 @@
+import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { fixed, immediate } from '../src/policy/backoff.ts'
 import { RedriveError } from '../src/errors.ts'
 import { decodePayload } from '../src/letter/payload.ts'
+import type { AppOptions } from '../src/options.ts'
 import { DeadLetterQueue } from '../src/queue.ts'
 import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
@@ -305,6 +307,28 @@ describe('DeadLetterQueue.stats', () => {
     expect(stats.priorities).toEqual({ critical: 1, high: 0, medium: 0, low: 0 })
     expect(Object.values(stats.categories).reduce((sum, count) => sum + count)).toBe(1)
     expect(stats.policies).toEqual({ exponential: 1 })
+  })
+})
+
+describe('DeadLetterQueue app', () => {
+  it('is in every letter: host, process, name and version', async () => {
+    const { dlq } = await aQueue({ app: { name: 'shop', version: '1.2.3', host: 'web-1' } })
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    const app = { name: 'shop', version: '1.2.3', host: 'web-1', pid: process.pid }
+    expect((await dlq.get(id))!.app).toEqual(app)
+    expect((await dlq.find()).items[0]!.app).toEqual(app)
+  })
+
+  it('has the host name of the machine by default', async () => {
+    const { dlq } = await aQueue({ app: { name: undefined } as unknown as AppOptions })
+    const { app } = await dlq.enqueue({ type: 'a' }, refused())
+    expect(app).toEqual({ host: hostname(), pid: process.pid })
+  })
+
+  it('refuses an unknown key', async () => {
+    await expect(aQueue({ app: { nam: 'shop' } as AppOptions })).rejects.toThrow(
+      'unknown option "app.nam": did you mean "name"?',
+    )
   })
 })
 

@@ -100,6 +100,7 @@ function originOf(letter: DeadLetter): Origin {
     dependsOn: letter.dependsOn,
     tenant: letter.tenant,
     traceparent: letter.traceparent,
+    app: letter.app,
     task: letter.task,
     github: letter.github,
   } as Origin

@@ -151,6 +151,14 @@ const letterSchema = z.strictObject({
   queue: named,
   source,
   traceparent: text.exactOptional(),
+  app: z
+    .strictObject({
+      name: text.exactOptional(),
+      version: text.exactOptional(),
+      host: text,
+      pid: count,
+    })
+    .exactOptional(),
 
   payload,
   headers: stringRecord.exactOptional(),

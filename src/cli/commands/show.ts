@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type {
+  App,
   DeadLetter,
   Failure,
   HistoryEntry,
@@ -105,6 +106,7 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
     ],
     ['seen', letter.occurrences > 1 ? `${letter.occurrences} times` : undefined],
     ['captured', moment(letter.deadLetteredAt)],
+    ['app', letter.app && appText(letter.app)],
     ['due', letter.state === 'pending' && letter.retryAt ? moment(letter.retryAt) : undefined],
     [
       'running',
@@ -139,6 +141,11 @@ function sourceText(source: Source): string {
   return `${kind} ${Object.entries(rest)
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')}`
+}
+
+function appText({ name, version, host, pid }: App): string {
+  const program = [name, version].filter((part) => part !== undefined).join(' ')
+  return `${program === '' ? '' : `${program} on `}${host}, process ${pid}`
 }
 
 function policyText(policy: RetryPolicy): string {
