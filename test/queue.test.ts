@@ -310,6 +310,16 @@ describe('DeadLetterQueue.stats', () => {
   })
 })
 
+describe('DeadLetterQueue filters', () => {
+  it('find a workflow by its own id', async () => {
+    const { dlq } = await aQueue()
+    const nightly = dlq.workflow({ name: 'nightly' })
+    await nightly.run({ id: 'wf_1', task: {} }, () => Promise.reject(refused())).catch(() => {})
+    const { items } = await dlq.find({ sourceId: 'wf_1' })
+    expect(items.map(({ queue }) => queue)).toEqual(['nightly'])
+  })
+})
+
 describe('DeadLetterQueue app', () => {
   it('is in every letter: host, process, name and version', async () => {
     const { dlq } = await aQueue({ app: { name: 'shop', version: '1.2.3', host: 'web-1' } })

@@ -18,8 +18,9 @@ import { stateStyle, whenOf } from '../standing.ts'
 
 const examples = `
 Examples:
-  redrive show 01995c3a        8 characters of an id are enough, or as many as
-                               tell it from others
+  redrive show 01995c3a        the beginning of an id, at least 4 characters
+  redrive show wf_abc123       the id that the source knows it by: of a workflow,
+                               a message, a pipeline stream or a task
   redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
 
 With --json each line is one letter, the bytes of its payload in base64.`
@@ -28,7 +29,7 @@ export function addShow(program: Command): void {
   program
     .command('show')
     .description('show letters whole: failure, payload, timeline')
-    .argument('<ids...>', 'ids, or the beginnings of ids')
+    .argument('<ids...>', 'ids, beginnings of ids, or source ids')
     .option('--max-payload <chars>', 'show so much of the payload', '4000')
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {

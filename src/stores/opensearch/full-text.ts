@@ -3,7 +3,15 @@ import { maxLimit } from '../../letter/query.ts'
 import type { SearchOptions } from '../../store.ts'
 import { conditionsOf } from './filter.ts'
 
-const failureFields = ['error', 'last_error', 'error_name', 'stack', 'error_code', 'queue']
+const failureFields = [
+  'error',
+  'last_error',
+  'error_name',
+  'stack',
+  'error_code',
+  'queue',
+  'task_id.text',
+]
 
 /** Letters that have all the words, in any order and in any of the fields, best first. The text is words and never a pattern. */
 export function fullText(text: string, options: SearchOptions): { query: object; size: number } {

@@ -36,6 +36,7 @@ import { healthOf } from './health.ts'
 import { keep, stored } from './keep.ts'
 import { indexOf, openIndices, type IndexName } from './mapping.ts'
 import { openSearchRecords, type RecordDocument } from './records.ts'
+import { rewriteOld } from './migrate.ts'
 import { remove } from './remove.ts'
 import { Shelf, type Stamped } from './shelf.ts'
 import { Totals } from './totals.ts'
@@ -53,6 +54,11 @@ export interface OpenSearchStoreOptions {
   prefix?: string
   /** Copies of every index. Unless said, one where there is a second node to hold it. */
   replicas?: number
+  /**
+   * An alias under which queries of your own find the letters. Default: `mahavishnu_dlq`, the index of the workflow design, so that its
+   * queries work as they are. False: none.
+   */
+  alias?: string | false
   clock?: Clock
   /** What the client takes beyond that: certificates, another way to sign requests. */
   client?: ClientOptions
@@ -92,8 +98,9 @@ class DocumentStore implements OpenSearchStore {
   readonly #life: Lifetime = lifetime('opensearch')
   #recoveredAt = -Infinity
 
-  constructor({ url, prefix, replicas, client, clock = systemClock }: OpenSearchStoreOptions) {
-    this.#address = { ...addressOf(url, prefix), ...(replicas === undefined ? {} : { replicas }) }
+  constructor(options: OpenSearchStoreOptions) {
+    const { url, client, clock = systemClock } = options
+    this.#address = addressOf(url, options)
     this.#wire = new Wire(this.#address, clock, client)
     const shelf = <T extends Stamped>(name: IndexName): Shelf<T> =>
       new Shelf<T>(this.#wire, this.#address.node, indexOf(this.#address.prefix, name), clock)
@@ -119,7 +126,12 @@ class DocumentStore implements OpenSearchStore {
   }
 
   open(): Promise<void> {
-    return this.#life.open(() => openIndices(this.#wire, this.#address))
+    return this.#life.open(async () => {
+      for (const { name, done } of await openIndices(this.#wire, this.#address)) {
+        if (name === 'letters') await rewriteOld(this.#desk)
+        await done()
+      }
+    })
   }
 
   close(): Promise<void> {

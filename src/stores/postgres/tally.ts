@@ -1,6 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Place } from '../../kept/search.ts'
+import { needsReading } from '../../kept/source-key.ts'
 import { grow, isCountable, valuesOf, wordOf, type CodedKey } from '../../kept/tally.ts'
 import { unpackSummary } from '../../kept/unpack.ts'
 import { matches } from '../../letter/query.ts'
@@ -20,7 +21,7 @@ const strideLetters = 500
 
 /** From the counts where they can answer; otherwise letter by letter. */
 export async function tally(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
-  if (filter.text !== undefined) return readThrough(books, by, filter)
+  if (needsReading(filter)) return readThrough(books, by, filter)
   if (!isCountable(filter)) return scanned(books, by, filter)
   const passes = cellTest(await codesOf(books, filter))
   if (by === 'group' || by === 'tag') return namedCounts(books.link, by, passes)
@@ -63,7 +64,7 @@ async function scanned(books: Books, by: TallyKey, filter: LetterFilter): Promis
   return counted
 }
 
-/** A text is sought in words that only the letters themselves have. */
+/** Reads every letter, for what only the letters themselves have. */
 async function readThrough(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
   const counted: Counted = new Map()
   const sought = await soughtBy(books, { filter, order: 'oldest' })

@@ -53,7 +53,7 @@ function pageOf(found: Found[], order: Order, more: boolean): Page<DeadLetter | 
 }
 
 /** All letters that match, in bounded steps. */
-async function* walk(desk: Desk, filter: LetterFilter): AsyncGenerator<Found> {
+export async function* walk(desk: Desk, filter: LetterFilter): AsyncGenerator<Found> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let after: Place | undefined
   do {

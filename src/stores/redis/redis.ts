@@ -7,7 +7,7 @@ import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { addressOf, settingsIn } from '../../redis/address.ts'
-import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
+import { inspect, refuseDangers } from '../../redis/safety.ts'
 import { textOf, wireTo } from '../../redis/wire.ts'
 import type {
   AddResult,
@@ -34,6 +34,7 @@ import { findLetters, removeLetters, tallyLetters } from './finding.ts'
 import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
 import { listen } from './listening.ts'
+import { migrate } from './migrate.ts'
 import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -110,7 +111,7 @@ class ScriptedStore implements RedisStore {
     await this.#life.open(async () => {
       const findings = await inspect(wire)
       refuseDangers(findings, wire, this.#allowVolatile)
-      await checkSchema(wire)
+      await migrate(this.#desk)
       this.#durable = findings.durable
     })
     if (this.#watchers.size > 0) this.#listen()

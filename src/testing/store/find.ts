@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { matches, orders, sortKey, type LetterFilter, type Order } from '../../letter/query.ts'
+import { resolve } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, type StoreBench } from './check.ts'
 import { mixedFilters, mixedLetters } from './mixed.ts'
-import { claim, ids, rejectsWith, sameLetter, walk } from './stage.ts'
+import { claim, ids, rejectsWith, sameLetter, walk, worker } from './stage.ts'
 
 const check = checkOn('find')
 
@@ -144,6 +145,8 @@ export const findChecks = [
       [{ group: 'f2' }, aLetter({ fingerprint: 'f2' })],
       [{ reason: 'max-hops' }, aLetter({ state: 'parked', reason: 'max-hops' })],
       [{ dependent: true }, aLetter({ dependsOn: [aLetter().id] })],
+      [{ sourceId: 'wf_abc123' }, aLetter({ source: workflowOf('wf_abc123') })],
+      [{ metadata: { customer: 'x' } }, aLetter({ metadata: { customer: 'x' } })],
     ]
     await store.add([...times(2100, () => aLetter()), ...few.map(([, letter]) => letter)])
     for (const [filter, { id, state }] of few)
@@ -174,12 +177,60 @@ export const findChecks = [
       await rejectsWith('INVALID_INPUT', () => store.find({ order: 'newest', cursor: text }))
   }),
 
+  check('finds all letters of a source id, whatever happened to them', async (bench) => {
+    const { store } = bench
+    const letters = times(3, () => aLetter({ source: workflowOf('wf_1') }))
+    await store.add([...letters, aLetter({ source: workflowOf('wf_2') })])
+    const [claimed] = await claim(bench, { limit: 1 })
+    await store.apply([resolve(claimed!, worker(bench))])
+    assert.deepEqual(ids(await walk(store, { sourceId: 'wf_1', order: 'oldest' })), ids(letters))
+    await store.remove({ ids: [letters[1]!.id] })
+    assert.deepEqual(
+      ids(await walk(store, { sourceId: 'wf_1', order: 'oldest', limit: 1 })),
+      ids([letters[0]!, letters[2]!]),
+    )
+    assert.equal(await store.remove({ sourceId: 'wf_1' }), 2)
+    assert.deepEqual((await store.find({ sourceId: 'wf_1' })).items, [])
+  }),
+
+  check('finds more letters of one source id than a step reads', async ({ store }) => {
+    const letters = times(1100, () => aLetter({ source: workflowOf('wf_many') }))
+    await store.add([...letters, ...times(1100, () => aLetter())])
+    for (const order of orders)
+      assert.equal((await walk(store, { sourceId: 'wf_many', order, limit: 500 })).length, 1100)
+  }),
+
+  check('finds and removes nothing by an empty list', async ({ store }) => {
+    await store.add([aLetter()])
+    const filters: LetterFilter[] = [
+      { ids: [] },
+      { queue: [] },
+      { state: [] },
+      { category: [] },
+      { priority: [] },
+    ]
+    for (const filter of filters) {
+      const what = JSON.stringify(filter)
+      for (const order of orders)
+        assert.deepEqual(await store.find({ ...filter, order }), { items: [] }, what)
+      assert.deepEqual(await store.tally('state', filter), new Map(), what)
+      assert.equal(await store.remove(filter), 0, what)
+    }
+  }),
+
   check('refuses an order or a limit that there is not', async ({ store }) => {
     for (const limit of [-1, 1001, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
       await rejectsWith('INVALID_INPUT', () => store.find({ limit }))
     await rejectsWith('INVALID_INPUT', () => store.find({ order: 'random' as Order }))
   }),
 ]
+
+const workflowOf = (taskId: string): DeadLetter['source'] => ({
+  kind: 'workflow',
+  name: 'nightly',
+  taskId,
+  targets: [],
+})
 
 async function keepMixed({ store }: StoreBench): Promise<DeadLetter[]> {
   const letters = mixedLetters()
