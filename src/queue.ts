@@ -40,6 +40,7 @@ import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
 import {
+  checkStatistics,
   metricsOf,
   readHealth,
   readStatistics,
@@ -48,6 +49,7 @@ import {
   type Metrics,
   type SpoolStatus,
   type Statistics,
+  type StatisticsOptions,
 } from './statistics.ts'
 import type { Capacity, SearchOptions, Store } from './store.ts'
 import type { Keep } from './taps/tap.ts'
@@ -305,13 +307,12 @@ export class DeadLetterQueue {
     return groupsOf(this.#store, query)
   }
 
-  stats(): Promise<Statistics> {
+  /** How things stand. `by` adds counts by severity or by kind of source, for which every letter may be read. */
+  async stats(options: StatisticsOptions = {}): Promise<Statistics> {
+    checkStatistics(options)
     const { started: running, active } = this.#redelivery
-    return readStatistics(this.#store, this.#settings.maxItems, {
-      running,
-      active,
-      pollMs: this.#settings.pollMs,
-    })
+    const processor = { running, active, pollMs: this.#settings.pollMs }
+    return readStatistics(this.#store, this.#settings.maxItems, processor, options)
   }
 
   /** Lifetime counters and averages, exact, and kept across restarts. */

@@ -42,7 +42,10 @@ export interface Store {
   /** Letters that have all these words, best first. Stores without full text do not have it: see `powers.search`. */
   search?(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 
-  /** Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy. */
+  /**
+   * Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy.
+   * Counts by severity and source are never maintained: a store may read every letter that matches.
+   */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
 
   /** What happened since the store was made, by action, queue and priority. Never reset. */
@@ -106,7 +109,7 @@ export interface Powers {
 export interface SearchOptions {
   /** True: look into payloads too. Whoever passes this on decides who may know what is in them. */
   payload?: boolean
-  /** 50 unless said; 1,000 at most. */
+  /** Default: 50. At most 1,000. */
   limit?: number
   /** Only among these letters. */
   among?: LetterFilter
@@ -135,6 +138,7 @@ export interface StoredLetter {
 
 export type KeepResult = 'written' | 'conflict'
 
+/** What letters can be counted by. `source` is the kind of the source. */
 export const tallyKeys = [
   'state',
   'queue',
@@ -143,6 +147,8 @@ export const tallyKeys = [
   'policy',
   'group',
   'tag',
+  'severity',
+  'source',
 ] as const
 export type TallyKey = (typeof tallyKeys)[number]
 

@@ -5,6 +5,7 @@ import { RedriveError } from '../src/errors.ts'
 import { decodePayload } from '../src/letter/payload.ts'
 import type { AppOptions } from '../src/options.ts'
 import { DeadLetterQueue } from '../src/queue.ts'
+import type { StatisticsOptions } from '../src/statistics.ts'
 import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
@@ -307,6 +308,37 @@ describe('DeadLetterQueue.stats', () => {
     expect(stats.priorities).toEqual({ critical: 1, high: 0, medium: 0, low: 0 })
     expect(Object.values(stats.categories).reduce((sum, count) => sum + count)).toBe(1)
     expect(stats.policies).toEqual({ exponential: 1 })
+  })
+})
+
+describe('DeadLetterQueue.stats by severity and source', () => {
+  it('counts kept letters exactly, archived ones excluded', async () => {
+    const { dlq } = await aQueue()
+    const network = await dlq.enqueue({ type: 'a' }, refused())
+    const permission = await dlq.enqueue({ type: 'a' }, forbidden())
+    const archived = await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.archive(archived.id)
+    const nightly = dlq.workflow({ name: 'nightly' })
+    await nightly.run({ id: 'wf_1', task: {} }, () => Promise.reject(refused())).catch(() => {})
+    const { severities, sources } = await dlq.stats({ by: ['severity', 'source'] })
+    expect(sources).toEqual({ operation: 2, mailbox: 0, workflow: 1, pipeline: 0 })
+    const expected = { low: 0, medium: 0, high: 0, critical: 0 }
+    for (const { severity } of [network, network, permission]) expected[severity] += 1
+    expect(severities).toEqual(expected)
+  })
+
+  it('leaves both out of the default call', async () => {
+    const { dlq } = await aQueue()
+    expect(await dlq.stats()).not.toHaveProperty('severities')
+    expect(await dlq.stats({ by: ['source'] })).not.toHaveProperty('severities')
+  })
+
+  it.each([
+    [{ by: ['severty'] }, 'unknown by "severty": did you mean "severity"?'],
+    [{ bye: [] }, 'unknown key "bye"'],
+  ])('refuses %j', async (options, message) => {
+    const { dlq } = await aQueue()
+    await expect(dlq.stats(options as StatisticsOptions)).rejects.toThrow(message)
   })
 })
 

@@ -65,6 +65,8 @@ const fieldOf: Record<TallyKey, string> = {
   policy: 'retry_policy',
   group: 'fingerprint',
   tag: 'tags',
+  severity: 'severity',
+  source: 'source_kind',
 }
 
 /** Counted by the server over what matches, page by page, so that no value is left out however many there are. */
