@@ -1,4 +1,4 @@
-export { DeadLetterQueue, type GuardSettings } from './queue.ts'
+export { DeadLetterQueue, type ClearOptions, type GuardSettings } from './queue.ts'
 export type { AppOptions, QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'

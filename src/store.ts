@@ -79,7 +79,10 @@ export interface Store {
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
 
-  /** Removes letters for ever; what is leased stays. Answers how many went. */
+  /**
+   * Removes letters for ever; what is leased stays. Answers how many went. A filter without conditions, or with an unknown
+   * key or value, rejects with INVALID_INPUT, as it does in `find` and `tally`.
+   */
   remove(which: LetterFilter): Promise<number>
 
   readonly records: Records

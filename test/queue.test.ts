@@ -2,10 +2,15 @@ import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { fixed, immediate } from '../src/policy/backoff.ts'
 import { RedriveError } from '../src/errors.ts'
+import type { GroupQuery } from '../src/groups.ts'
+import { passThrough } from '../src/kept/pass-through.ts'
 import { decodePayload } from '../src/letter/payload.ts'
+import type { LetterFilter } from '../src/letter/query.ts'
 import type { AppOptions } from '../src/options.ts'
-import { DeadLetterQueue } from '../src/queue.ts'
 import type { StatisticsOptions } from '../src/statistics.ts'
+import type { Store } from '../src/store.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
+import { DeadLetterQueue } from '../src/queue.ts'
 import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
@@ -343,6 +348,26 @@ describe('DeadLetterQueue.stats by severity and source', () => {
 })
 
 describe('DeadLetterQueue filters', () => {
+  const bad = { status: 'resolved' } as unknown as LetterFilter
+  const hint = 'unknown key "status" in the letter'
+
+  it('are checked whatever the store does with them', async () => {
+    const { dlq } = await aQueue({}, (clock) => {
+      const store = memoryStore({ clock })
+      const careless: Partial<Store> = {
+        find: () => Promise.resolve({ items: [] }),
+        tally: () => Promise.resolve(new Map()),
+        remove: () => Promise.reject(new Error('must not be called')),
+      }
+      return passThrough(store, careless)
+    })
+    await expect(dlq.find(bad)).rejects.toThrow(hint)
+    await expect(dlq.clear(bad, { confirm: 0 })).rejects.toThrow(hint)
+    await expect(dlq.exportOperations(bad)).rejects.toThrow(hint)
+    await expect(dlq.search('x', { among: bad })).rejects.toThrow(hint)
+    await expect(dlq.groups(bad)).rejects.toThrow('did you mean "state"?')
+  })
+
   it('find a workflow by its own id', async () => {
     const { dlq } = await aQueue()
     const nightly = dlq.workflow({ name: 'nightly' })
@@ -407,11 +432,21 @@ describe('DeadLetterQueue.groups', () => {
     await expect(dlq.groups({ cursor })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it.each([0, -1, NaN])('gives none for a limit of %s, and no next page', async (limit) => {
+  it('gives none for a limit of 0, and no next page', async () => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a' }, refused())
     await dlq.enqueue({ type: 'a' }, forbidden())
-    expect(await dlq.groups({ limit })).toEqual({ items: [] })
+    expect(await dlq.groups({ limit: 0 })).toEqual({ items: [] })
+  })
+
+  it.each([
+    [{ limit: -1 }, 'limit must be a whole number from 0, got -1'],
+    [{ limit: NaN }, 'limit must be a whole number from 0, got NaN'],
+    [{ status: 'parked' }, 'unknown key "status" in the group query: did you mean "state"?'],
+    [{ state: 'queued' }, 'unknown state "queued": did you mean "pending"?'],
+  ])('refuses %j', async (query, message) => {
+    const { dlq } = await aQueue()
+    await expect(dlq.groups(query as GroupQuery)).rejects.toThrow(message)
   })
 })
 

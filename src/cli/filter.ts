@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { stateNames } from '../check-filter.ts'
 import { RedriveError } from '../errors.ts'
 import { categories, priorities, states } from '../letter/letter.ts'
 import { maxLimit, type JsonScalar, type LetterFilter } from '../letter/query.ts'
@@ -45,7 +46,7 @@ export function readFilter(options: FilterOptions, nowMs: number): LetterFilter 
   const { queue, group, tag, sourceId, text, since, until } = options
   // Everything has it: what was meant is rather a variable that is not set.
   if (text === '') throw new RedriveError('INVALID_INPUT', '--text is empty: say what to look for')
-  const state = oneOf('state', states, options.state)
+  const state = oneOf('state', states, options.state, stateNames)
   const category = oneOf('category', categories, options.category)
   const priority = oneOf('priority', priorities, options.priority)
   return {
@@ -68,13 +69,14 @@ function oneOf<T extends string>(
   name: string,
   known: readonly T[],
   given: string[] | undefined,
+  renamed: Readonly<Record<string, string>> = {},
 ): T[] | undefined {
   return given
     ?.flatMap((list) => list.split(','))
     .map((value) => {
       const found = known.find((one) => one === value.trim().toLowerCase())
       if (found) return found
-      const near = nearest(value, known)
+      const near = Object.hasOwn(renamed, value) ? renamed[value] : nearest(value, known)
       const hint = near ? `did you mean ${near}?` : `known: ${known.join(', ')}`
       throw new RedriveError('INVALID_INPUT', `unknown ${name} "${value}": ${hint}`)
     })

@@ -16,7 +16,7 @@ export type JsonScalar = Exclude<Json, Json[] | { [key: string]: Json }>
 
 /**
  * Which letters. All given fields must match; a list means any of them, and an empty list matches no letter. Without `state`
- * or `ids`, archived letters are left out.
+ * or `ids`, archived letters are left out. Unknown keys and values are rejected: see `checkFilter`.
  */
 export interface LetterFilter {
   ids?: string[]

@@ -42,6 +42,7 @@ describe('readFilter', () => {
   it.each([
     [['--state', 'parkd'], 'unknown state "parkd": did you mean parked?'],
     [['--category', 'sunspots'], 'unknown category "sunspots": known: transient'],
+    [['--state', 'queued'], 'unknown state "queued": did you mean pending?'],
     [['--metadata', 'customer'], '--metadata is a key and a value like customer=x, got "customer"'],
     [['--priority', ''], 'unknown priority ""'],
     [

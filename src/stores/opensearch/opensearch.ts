@@ -3,7 +3,8 @@ import { systemClock, type Clock } from '../../clock.ts'
 import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
 import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
+import { searchOf } from '../../kept/search.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
@@ -189,7 +190,10 @@ class DocumentStore implements OpenSearchStore {
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do((desk) => tally(desk, by, filter))
+    return this.#do(async (desk) => {
+      checkTally(by, filter)
+      return tally(desk, by, filter)
+    })
   }
 
   async totals(): Promise<Total[]> {

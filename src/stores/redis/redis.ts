@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { checkRemoval } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
@@ -148,7 +148,10 @@ class ScriptedStore implements RedisStore {
   }
 
   tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do((desk) => tallyLetters(desk, by, filter))
+    return this.#do(async (desk) => {
+      checkTally(by, filter)
+      return tallyLetters(desk, by, filter)
+    })
   }
 
   totals(): Promise<Total[]> {

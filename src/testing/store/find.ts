@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { matches, orders, sortKey, type LetterFilter, type Order } from '../../letter/query.ts'
 import { resolve } from '../../letter/moves.ts'
+import type { TallyKey } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, type StoreBench } from './check.ts'
 import { mixedFilters, mixedLetters } from './mixed.ts'
@@ -12,6 +13,41 @@ const check = checkOn('find')
 /** Whole numbers from 0 up, as many as asked. */
 const times = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n))
+
+/** Each would be read as no condition at all by a store that does not look. */
+const badFilters: object[] = [
+  { status: 'resolved' },
+  { queue: 'orders', status: 'resolved' },
+  { constructor: 'x' },
+  { ['__proto__']: 'x' },
+  { id: 'x' },
+  { state: 'queued' },
+  { state: ['pending', 'manual_review'] },
+  { state: null },
+  { category: 'sunspots' },
+  { priority: 'urgent' },
+  { policy: 'sometimes' },
+  { policy: ['never'] },
+  { reason: 'because' },
+  { ids: 'abc' },
+  { ids: [1] },
+  { queue: 5 },
+  { group: ['f1'] },
+  { sourceId: 5 },
+  { metadata: 'customer' },
+  { metadata: {} },
+  { metadata: { customer: undefined } },
+  { metadata: { customer: { name: 'x' } } },
+  { metadata: { amount: Number.NaN } },
+  { since: 'yesterday' },
+  { until: 1_767_225_600_000 },
+  { settledBefore: '2026-01-01' },
+  { expiresBefore: new Date(0) },
+  { dependent: 'yes' },
+  { limit: 5, state: 'pending', unknown: true },
+]
+
+const badQueries: object[] = [{ limit: 'x' }, { cursor: 5 }, { payload: 1 }, { sort: 'newest' }]
 
 export const findChecks = [
   ...orders.map((order) =>
@@ -198,6 +234,19 @@ export const findChecks = [
     await store.add([...letters, ...times(1100, () => aLetter())])
     for (const order of orders)
       assert.equal((await walk(store, { sourceId: 'wf_many', order, limit: 500 })).length, 1100)
+  }),
+
+  check('refuses a filter with an unknown key, value or type', async ({ store }) => {
+    await store.add([aLetter()])
+    for (const filter of badFilters) {
+      await rejectsWith('INVALID_INPUT', () => store.find(filter as LetterFilter))
+      await rejectsWith('INVALID_INPUT', () => store.tally('state', filter))
+      await rejectsWith('INVALID_INPUT', () => store.remove(filter))
+    }
+    await rejectsWith('INVALID_INPUT', () => store.tally('status' as TallyKey))
+    for (const query of badQueries)
+      await rejectsWith('INVALID_INPUT', () => store.find(query as LetterFilter))
+    assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
   }),
 
   check('finds and removes nothing by an empty list', async ({ store }) => {
