@@ -1,3 +1,4 @@
+import { checkRemoval } from './check-filter.ts'
 import { checkContext, checkSize, jsonOf, metadataOf } from './capture/context.ts'
 import type { Clock } from './clock.ts'
 import { dropEdit, dropUnmade, forgetEdits, keepEdit, newestEdit } from './edits.ts'
@@ -168,6 +169,7 @@ export class Admin {
   /** Removes all that match, once the caller has said how many that are. Leased letters stay. */
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
     const { store, hub } = this.#options
+    checkRemoval(filter)
     const counts = await store.tally('state', filter)
     const count = [...counts].reduce(
       (sum, [state, letters]) => sum + (state === 'retrying' ? 0 : letters),

@@ -1,4 +1,6 @@
+import { checkFilter } from './check-filter.ts'
 import { RedriveError } from './errors.ts'
+import { checkKeys, keysOf } from './keys.ts'
 import { states, type ErrorCategory, type State } from './letter/letter.ts'
 import type { LetterFilter, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
@@ -18,20 +20,26 @@ export interface Group {
 }
 
 export interface GroupQuery extends Pick<LetterFilter, 'queue' | 'state'> {
-  /** 20 unless said, 100 at most; 0 gives none. */
+  /** Default: 20. At most 100; 0 gives none. */
   limit?: number
   cursor?: string
 }
 
 const maxGroups = 100
 
+const groupKeys = keysOf<GroupQuery>({ queue: true, state: true, limit: true, cursor: true })
+
 /** Groups by size, largest first; the cursor is how many were passed. */
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
+  checkKeys('the group query', query, groupKeys, { renamed: { status: 'state' } })
   const { limit = 20, cursor, ...filter } = query
+  checkFilter(filter)
+  if (!Number.isInteger(limit) || limit < 0)
+    throw new RedriveError('INVALID_INPUT', `limit must be a whole number from 0, got ${limit}`)
   if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
     throw new RedriveError('INVALID_INPUT', 'cursor is not one of groups')
   const from = Number(cursor ?? 0)
-  const size = Math.max(0, Math.min(Math.trunc(limit) || 0, maxGroups))
+  const size = Math.min(limit, maxGroups)
   const counts = [...(await store.tally('group', filter))].sort(
     (a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1),
   )

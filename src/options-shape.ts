@@ -294,5 +294,18 @@ export const optionsShape = {
     .max(200)
     .optional()
     .describe('A name for this process in leases and history. Made up unless given.'),
+  app: z
+    .strictObject({
+      name: z.string().min(1).max(200).optional().describe('The name of the application.'),
+      version: z.string().min(1).max(200).optional().describe('The version of the application.'),
+      host: z
+        .string()
+        .min(1)
+        .max(253)
+        .optional()
+        .describe('Where it runs. Default: the host name of the machine.'),
+    })
+    .optional()
+    .describe('What letters say about the program that captured them, besides its process id.'),
   clock: anObject.optional(),
 }

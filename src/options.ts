@@ -89,7 +89,16 @@ export interface QueueOptions extends QueuePolicy {
   observers?: readonly Observer[]
   /** A name for this process in leases and history. Made up unless given. */
   worker?: string
+  /** What letters say about the program that captured them, besides its process id. */
+  app?: AppOptions
   clock?: Clock
+}
+
+export interface AppOptions {
+  name?: string
+  version?: string
+  /** Default: the host name of the machine. */
+  host?: string
 }
 
 const policySchema = z.strictObject(policyShape)
@@ -139,6 +148,7 @@ export const defaults = {
   alertEveryMs: 60_000,
   backoffs: {},
   observers: [],
+  app: {},
 } satisfies Settings
 
 /** Options of the operation queue that Redrive replaces, and what to use instead. The page docs/migrating/operation-queue.md has them. */
@@ -164,6 +174,7 @@ export function readOptions(options: QueueOptions): Settings {
   const settings = { ...defaults, ...said(given) }
   return {
     ...settings,
+    app: withoutUndefined(settings.app),
     queues: saidOfEach(settings.queues),
     dependencies: saidOfEach(settings.dependencies),
     rules: [...settings.rules, ...rulesOf(settings.templates)],

@@ -16,9 +16,11 @@ import {
 import type { ExecutorOptions } from './capture/resilience.ts'
 import { WorkflowGuard } from './capture/workflow.ts'
 import type { WorkflowOptions } from './capture/workflow-options.ts'
+import { checkQuery, checkSearch } from './check-filter.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
+import { checkKeys, keysOf } from './keys.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import { toMs } from './letter/time.ts'
@@ -46,6 +48,7 @@ import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
 import {
+  checkStatistics,
   metricsOf,
   readHealth,
   readStatistics,
@@ -54,6 +57,7 @@ import {
   type Metrics,
   type SpoolStatus,
   type Statistics,
+  type StatisticsOptions,
 } from './statistics.ts'
 import type { Capacity, SearchOptions, Store } from './store.ts'
 import type { Keep } from './taps/tap.ts'
@@ -64,6 +68,15 @@ export interface GuardSettings<A> extends QueuePolicy {
   /** What to say about a failure of this input: a dedupeKey, a lane, tags. */
   context?: (input: A) => CaptureContext
 }
+
+export interface ClearOptions {
+  /** How many letters match, as a safeguard: any other number is refused. */
+  confirm: number
+  /** Who clears, for the history. Default: operator. */
+  by?: string
+}
+
+const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
 /**
  * The dead letter queue: keeps what failed, runs it again when it is due, and lets people look and act. It wires the rooms and
@@ -115,6 +128,7 @@ export class DeadLetterQueue {
       maxPayloadBytes: settings.maxPayloadBytes,
       capacity: this.#capacity,
       enabled: settings.capture,
+      app: { host: hostname(), pid: process.pid, ...settings.app },
       rulesFor: (queue) => this.#policies.of(queue),
     })
     this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
@@ -293,11 +307,13 @@ export class DeadLetterQueue {
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query?: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery = {}): Promise<Page<DeadLetter> | Page<LetterSummary>> {
+    checkQuery(query)
     return this.#store.find(query)
   }
 
   /** Letters that have all these words, best first: with an OpenSearch store, or with the option `search`. */
   async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
+    checkSearch(text, options)
     if (this.#store.search) return this.#store.search(text, options)
     throw new RedriveError(
       'INVALID_CONFIG',
@@ -310,13 +326,12 @@ export class DeadLetterQueue {
     return groupsOf(this.#store, query)
   }
 
-  stats(): Promise<Statistics> {
+  /** How things stand. `by` adds counts by severity or by kind of source, for which every letter may be read. */
+  async stats(options: StatisticsOptions = {}): Promise<Statistics> {
+    checkStatistics(options)
     const { started: running, active } = this.#redelivery
-    return readStatistics(this.#store, this.#settings.maxItems, {
-      running,
-      active,
-      pollMs: this.#settings.pollMs,
-    })
+    const processor = { running, active, pollMs: this.#settings.pollMs }
+    return readStatistics(this.#store, this.#settings.maxItems, processor, options)
   }
 
   /** Lifetime counters and averages, exact, and kept across restarts. */
@@ -388,7 +403,8 @@ export class DeadLetterQueue {
   }
 
   /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number of them. */
-  async clear(filter: LetterFilter, options: { confirm: number; by?: string }): Promise<number> {
+  async clear(filter: LetterFilter, options: ClearOptions): Promise<number> {
+    checkKeys('the options of clear', options, clearKeys)
     return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
   }
 

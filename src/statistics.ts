@@ -1,11 +1,15 @@
 import {
   categories,
   priorities,
+  severities,
   states,
   type ErrorCategory,
   type Priority,
+  type Severity,
+  type Source,
   type State,
 } from './letter/letter.ts'
+import { checkKeys, checkOneOf, keysOf } from './keys.ts'
 import { escapeHidden } from './letter/payload-view.ts'
 import type { Alert } from './policy/alerts.ts'
 import type { SpoolStatus, Store, StoreHealth, Total } from './store.ts'
@@ -25,9 +29,32 @@ export interface Statistics {
   priorities: Record<Priority, number>
   policies: Record<string, number>
   queues: Record<string, number>
+  /** Only with `by: ['severity']`. */
+  severities?: Record<Severity, number>
+  /** By kind of source. Only with `by: ['source']`. */
+  sources?: Record<Source['kind'], number>
   lifetime: Lifetime
   processor: Processor
 }
+
+export interface StatisticsOptions {
+  /** More to count letters by. No store maintains these counts: it may read every letter that is not archived. */
+  by?: readonly ('severity' | 'source')[]
+}
+
+const statisticsKeys = keysOf<StatisticsOptions>({ by: true })
+
+export function checkStatistics(options: StatisticsOptions): void {
+  checkKeys('the options of stats', options, statisticsKeys)
+  if (options.by !== undefined) checkOneOf('by', options.by, ['severity', 'source'])
+}
+
+const sourceKinds = [
+  'operation',
+  'mailbox',
+  'workflow',
+  'pipeline',
+] as const satisfies Source['kind'][]
 
 export interface Lifetime {
   captured: number
@@ -55,11 +82,12 @@ export interface Processor {
   pollMs: number
 }
 
-/** Reads maintained counts only: what it costs does not grow with the number of letters. */
+/** Reads maintained counts only, unless `by` asks for more: what it costs does not grow with the number of letters. */
 export async function readStatistics(
   store: Store,
   maxItems: number,
   processor: Processor,
+  { by = [] }: StatisticsOptions = {},
 ): Promise<Statistics> {
   const everything = { state: [...states] }
   const [byState, byCategory, byPriority, byPolicy, byQueue, totals] = await Promise.all([
@@ -82,6 +110,12 @@ export async function readStatistics(
     priorities: complete(priorities, byPriority),
     policies: Object.fromEntries(byPolicy),
     queues: Object.fromEntries(byQueue),
+    ...(by.includes('severity')
+      ? { severities: complete(severities, await store.tally('severity')) }
+      : {}),
+    ...(by.includes('source')
+      ? { sources: complete(sourceKinds, await store.tally('source')) }
+      : {}),
     lifetime: lifetimeOf(totals),
     processor,
   }

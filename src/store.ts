@@ -42,7 +42,10 @@ export interface Store {
   /** Letters that have all these words, best first. Stores without full text do not have it: see `powers.search`. */
   search?(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 
-  /** Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy. */
+  /**
+   * Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy.
+   * Counts by severity and source are never maintained: a store may read every letter that matches.
+   */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
 
   /** What happened since the store was made, by action, queue and priority. Never reset. */
@@ -76,7 +79,10 @@ export interface Store {
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
 
-  /** Removes letters for ever; what is leased stays. Answers how many went. */
+  /**
+   * Removes letters for ever; what is leased stays. Answers how many went. A filter without conditions, or with an unknown
+   * key or value, rejects with INVALID_INPUT, as it does in `find` and `tally`.
+   */
   remove(which: LetterFilter): Promise<number>
 
   readonly records: Records
@@ -106,7 +112,7 @@ export interface Powers {
 export interface SearchOptions {
   /** True: look into payloads too. Whoever passes this on decides who may know what is in them. */
   payload?: boolean
-  /** 50 unless said; 1,000 at most. */
+  /** Default: 50. At most 1,000. */
   limit?: number
   /** Only among these letters. */
   among?: LetterFilter
@@ -135,6 +141,7 @@ export interface StoredLetter {
 
 export type KeepResult = 'written' | 'conflict'
 
+/** What letters can be counted by. `source` is the kind of the source. */
 export const tallyKeys = [
   'state',
   'queue',
@@ -143,6 +150,8 @@ export const tallyKeys = [
   'policy',
   'group',
   'tag',
+  'severity',
+  'source',
 ] as const
 export type TallyKey = (typeof tallyKeys)[number]
 

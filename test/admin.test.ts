@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../src/errors.ts'
 import { release, type Change } from '../src/letter/moves.ts'
 import { decodePayload, encodePayload } from '../src/letter/payload.ts'
+import type { LetterFilter } from '../src/letter/query.ts'
 import { custom, fixed, immediate } from '../src/policy/backoff.ts'
 import type { DeadLetterQueue } from '../src/queue.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
@@ -327,5 +328,18 @@ describe('Admin', () => {
     await expect(dlq.clear({ queue: 'a' }, { confirm: 4 })).rejects.toThrow('3 letters match')
     expect(await dlq.clear({ queue: 'a' }, { confirm: 3 })).toBe(3)
     expect((await dlq.stats()).queues).toEqual({ b: 1 })
+  })
+
+  it('clear removes nothing by a key or a value that does not exist', async () => {
+    const { dlq } = await aQueue()
+    for (const type of ['a', 'b']) await dlq.enqueue({ type }, refused())
+    for (const filter of [{ status: 'resolved' }, { state: 'queued' }, { ids: 'abc' }, {}])
+      for (const confirm of [0, 2])
+        await expect(dlq.clear(filter as LetterFilter, { confirm })).rejects.toMatchObject({
+          code: 'INVALID_INPUT',
+        })
+    const options = { confirm: 2, dryRun: true } as { confirm: number }
+    await expect(dlq.clear({ state: 'pending' }, options)).rejects.toThrow('unknown key "dryRun"')
+    expect((await dlq.stats()).size).toBe(2)
   })
 })

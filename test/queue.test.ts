@@ -1,7 +1,15 @@
+import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { fixed, immediate } from '../src/policy/backoff.ts'
 import { RedriveError } from '../src/errors.ts'
+import type { GroupQuery } from '../src/groups.ts'
+import { passThrough } from '../src/kept/pass-through.ts'
 import { decodePayload } from '../src/letter/payload.ts'
+import type { LetterFilter } from '../src/letter/query.ts'
+import type { AppOptions } from '../src/options.ts'
+import type { StatisticsOptions } from '../src/statistics.ts'
+import type { Store } from '../src/store.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
 import { DeadLetterQueue } from '../src/queue.ts'
 import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
@@ -308,6 +316,89 @@ describe('DeadLetterQueue.stats', () => {
   })
 })
 
+describe('DeadLetterQueue.stats by severity and source', () => {
+  it('counts kept letters exactly, archived ones excluded', async () => {
+    const { dlq } = await aQueue()
+    const network = await dlq.enqueue({ type: 'a' }, refused())
+    const permission = await dlq.enqueue({ type: 'a' }, forbidden())
+    const archived = await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.archive(archived.id)
+    const nightly = dlq.workflow({ name: 'nightly' })
+    await nightly.run({ id: 'wf_1', task: {} }, () => Promise.reject(refused())).catch(() => {})
+    const { severities, sources } = await dlq.stats({ by: ['severity', 'source'] })
+    expect(sources).toEqual({ operation: 2, mailbox: 0, workflow: 1, pipeline: 0 })
+    const expected = { low: 0, medium: 0, high: 0, critical: 0 }
+    for (const { severity } of [network, network, permission]) expected[severity] += 1
+    expect(severities).toEqual(expected)
+  })
+
+  it('leaves both out of the default call', async () => {
+    const { dlq } = await aQueue()
+    expect(await dlq.stats()).not.toHaveProperty('severities')
+    expect(await dlq.stats({ by: ['source'] })).not.toHaveProperty('severities')
+  })
+
+  it.each([
+    [{ by: ['severty'] }, 'unknown by "severty": did you mean "severity"?'],
+    [{ bye: [] }, 'unknown key "bye"'],
+  ])('refuses %j', async (options, message) => {
+    const { dlq } = await aQueue()
+    await expect(dlq.stats(options as StatisticsOptions)).rejects.toThrow(message)
+  })
+})
+
+describe('DeadLetterQueue filters', () => {
+  const bad = { status: 'resolved' } as unknown as LetterFilter
+  const hint = 'unknown key "status" in the letter'
+
+  it('are checked whatever the store does with them', async () => {
+    const { dlq } = await aQueue({}, (clock) => {
+      const store = memoryStore({ clock })
+      const careless: Partial<Store> = {
+        find: () => Promise.resolve({ items: [] }),
+        tally: () => Promise.resolve(new Map()),
+        remove: () => Promise.reject(new Error('must not be called')),
+      }
+      return passThrough(store, careless)
+    })
+    await expect(dlq.find(bad)).rejects.toThrow(hint)
+    await expect(dlq.clear(bad, { confirm: 0 })).rejects.toThrow(hint)
+    await expect(dlq.exportOperations(bad)).rejects.toThrow(hint)
+    await expect(dlq.search('x', { among: bad })).rejects.toThrow(hint)
+    await expect(dlq.groups(bad)).rejects.toThrow('did you mean "state"?')
+  })
+
+  it('find a workflow by its own id', async () => {
+    const { dlq } = await aQueue()
+    const nightly = dlq.workflow({ name: 'nightly' })
+    await nightly.run({ id: 'wf_1', task: {} }, () => Promise.reject(refused())).catch(() => {})
+    const { items } = await dlq.find({ sourceId: 'wf_1' })
+    expect(items.map(({ queue }) => queue)).toEqual(['nightly'])
+  })
+})
+
+describe('DeadLetterQueue app', () => {
+  it('is in every letter: host, process, name and version', async () => {
+    const { dlq } = await aQueue({ app: { name: 'shop', version: '1.2.3', host: 'web-1' } })
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    const app = { name: 'shop', version: '1.2.3', host: 'web-1', pid: process.pid }
+    expect((await dlq.get(id))!.app).toEqual(app)
+    expect((await dlq.find()).items[0]!.app).toEqual(app)
+  })
+
+  it('has the host name of the machine by default', async () => {
+    const { dlq } = await aQueue({ app: { name: undefined } as unknown as AppOptions })
+    const { app } = await dlq.enqueue({ type: 'a' }, refused())
+    expect(app).toEqual({ host: hostname(), pid: process.pid })
+  })
+
+  it('refuses an unknown key', async () => {
+    await expect(aQueue({ app: { nam: 'shop' } as AppOptions })).rejects.toThrow(
+      'unknown option "app.nam": did you mean "name"?',
+    )
+  })
+})
+
 describe('DeadLetterQueue.getSummary', () => {
   it('shows what is hidden in the name of a queue, so that it cannot act on a terminal or look like a line', async () => {
     const { dlq } = await aQueue()
@@ -341,11 +432,21 @@ describe('DeadLetterQueue.groups', () => {
     await expect(dlq.groups({ cursor })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it.each([0, -1, NaN])('gives none for a limit of %s, and no next page', async (limit) => {
+  it('gives none for a limit of 0, and no next page', async () => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a' }, refused())
     await dlq.enqueue({ type: 'a' }, forbidden())
-    expect(await dlq.groups({ limit })).toEqual({ items: [] })
+    expect(await dlq.groups({ limit: 0 })).toEqual({ items: [] })
+  })
+
+  it.each([
+    [{ limit: -1 }, 'limit must be a whole number from 0, got -1'],
+    [{ limit: NaN }, 'limit must be a whole number from 0, got NaN'],
+    [{ status: 'parked' }, 'unknown key "status" in the group query: did you mean "state"?'],
+    [{ state: 'queued' }, 'unknown state "queued": did you mean "pending"?'],
+  ])('refuses %j', async (query, message) => {
+    const { dlq } = await aQueue()
+    await expect(dlq.groups(query as GroupQuery)).rejects.toThrow(message)
   })
 })
 

@@ -14,7 +14,7 @@ export function openRaw(path: string): Raw {
   const db = new DatabaseSync(path)
   db.exec('PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   db.exec('PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 2000')
-  for (const migration of migrations) db.exec(migration)
+  for (const migration of migrations) if (typeof migration === 'string') db.exec(migration)
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const marks = '?, '.repeat(rowWidth)

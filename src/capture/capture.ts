@@ -1,6 +1,7 @@
 import { nextTurn, type Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import type {
+  App,
   DeadLetter,
   Payload,
   Priority,
@@ -45,6 +46,8 @@ export interface DoorOptions {
   maxPayloadBytes: number
   /** False: nothing is kept, and every capture rejects with CAPTURE_DISABLED. Default: true. */
   enabled?: boolean
+  /** The program that captures. Default: letters do not name it. */
+  app?: App
 }
 
 /**
@@ -145,7 +148,7 @@ export class Door {
   }
 
   #letterOf({ queue, source, payload, thrown, context, ...captured }: Captured): DeadLetter {
-    const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes } = this.#options
+    const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
     checkSize(payload, queue, maxPayloadBytes)
     const rules = rulesFor(queue)
     const nowMs = clock.now()
@@ -176,6 +179,7 @@ export class Door {
       ...optional(context),
       queue,
       source,
+      ...(app ? { app: { ...app } } : {}),
       payload,
       metadata: context.metadata ? metadataOf(context.metadata) : {},
       tags: context.tags ? [...context.tags] : [],

@@ -36,7 +36,7 @@ export function addAct(program: Command, act: Act): Command {
   const command = program
     .command(act.name)
     .description(act.description)
-    .argument('[ids...]', 'ids, or the beginnings of ids; instead of a filter')
+    .argument('[ids...]', 'ids, beginnings of ids, or source ids; instead of a filter')
   return addFilterOptions(command)
     .option('-a, --all', 'every letter for which it is possible')
     .option('-y, --yes', 'do not ask before acting on all that match a filter')

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
+import { stateNames } from '../check-filter.ts'
 import { RedriveError } from '../errors.ts'
 import { categories, priorities, states } from '../letter/letter.ts'
-import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import { maxLimit, type JsonScalar, type LetterFilter } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { nearest } from '../nearest.ts'
 
@@ -12,6 +13,8 @@ export interface FilterOptions {
   priority?: string[]
   group?: string
   tag?: string
+  sourceId?: string
+  metadata?: string[]
   text?: string
   since?: string
   until?: string
@@ -28,16 +31,22 @@ export function addFilterOptions(command: Command): Command {
     .option('-p, --priority <priority>', `of this priority: ${priorities.join(', ')}`, collect)
     .option('-g, --group <fingerprint>', 'of this cause')
     .option('--tag <tag>', 'with this tag')
+    .option('--source-id <id>', 'of this workflow, message, pipeline stream or task')
+    .option(
+      '--metadata <key=value>',
+      'with this metadata; a value that is a JSON number, boolean, null or string counts as one',
+      collect,
+    )
     .option('--text <text>', 'with this text in the queue or the failure')
     .option('--since <when>', 'dead-lettered since: 30s, 15m, 2h, 3d, or an ISO moment')
     .option('--until <when>', 'dead-lettered before: the same')
 }
 
 export function readFilter(options: FilterOptions, nowMs: number): LetterFilter {
-  const { queue, group, tag, text, since, until } = options
+  const { queue, group, tag, sourceId, text, since, until } = options
   // Everything has it: what was meant is rather a variable that is not set.
   if (text === '') throw new RedriveError('INVALID_INPUT', '--text is empty: say what to look for')
-  const state = oneOf('state', states, options.state)
+  const state = oneOf('state', states, options.state, stateNames)
   const category = oneOf('category', categories, options.category)
   const priority = oneOf('priority', priorities, options.priority)
   return {
@@ -47,6 +56,8 @@ export function readFilter(options: FilterOptions, nowMs: number): LetterFilter 
     ...(priority ? { priority } : {}),
     ...(group === undefined ? {} : { group }),
     ...(tag === undefined ? {} : { tag }),
+    ...(sourceId === undefined ? {} : { sourceId }),
+    ...(options.metadata ? { metadata: readMetadata(options.metadata) } : {}),
     ...(text === undefined ? {} : { text }),
     ...(since === undefined ? {} : { since: moment('--since', since, nowMs) }),
     ...(until === undefined ? {} : { until: moment('--until', until, nowMs) }),
@@ -58,16 +69,41 @@ function oneOf<T extends string>(
   name: string,
   known: readonly T[],
   given: string[] | undefined,
+  renamed: Readonly<Record<string, string>> = {},
 ): T[] | undefined {
   return given
     ?.flatMap((list) => list.split(','))
     .map((value) => {
       const found = known.find((one) => one === value.trim().toLowerCase())
       if (found) return found
-      const near = nearest(value, known)
+      const near = Object.hasOwn(renamed, value) ? renamed[value] : nearest(value, known)
       const hint = near ? `did you mean ${near}?` : `known: ${known.join(', ')}`
       throw new RedriveError('INVALID_INPUT', `unknown ${name} "${value}": ${hint}`)
     })
+}
+
+/** `customer=x` asks for a string; a value that is JSON for a scalar asks for that. */
+function readMetadata(given: readonly string[]): NonNullable<LetterFilter['metadata']> {
+  return Object.fromEntries(
+    given.map((pair) => {
+      const [, key = '', text = ''] = /^([^=]+)=(.*)$/s.exec(pair) ?? []
+      if (key === '')
+        throw new RedriveError(
+          'INVALID_INPUT',
+          `--metadata is a key and a value like customer=x, got "${pair}"`,
+        )
+      return [key, scalarIn(text)]
+    }),
+  )
+}
+
+function scalarIn(text: string): JsonScalar {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? text : (value as JsonScalar)
+  } catch {
+    return text
+  }
 }
 
 const unitMs: Record<string, number> = {

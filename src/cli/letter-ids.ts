@@ -4,30 +4,58 @@ import { writeCursor } from '../letter/query.ts'
 import type { Store } from '../store.ts'
 import { pages } from './pages.ts'
 
-const leastPrefix = 8
-const maxTold = 5
+/** The shortest beginning of an id that is accepted. */
+const leastPrefix = 4
+/** The shortest beginning that lists show: ids of one minute have fewer characters in common. */
+const leastShown = 8
+/** Letters that an error lists. */
+const maxListed = 5
 /** Letters with the same beginning that are looked through for one with the right end. */
 const maxScanned = 10_000
 
 /**
- * The id that a person means: a whole one, the beginning of one, or its beginning and its end with dots between,
- * if only one letter has it.
+ * The id of the letter that a person means: a whole id, the id that its source knows it by, the beginning of an id, or its
+ * beginning and its end with dots between. More than one match is an error.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const [exact] = await store.get([given])
   if (exact) return exact.id
+  const sourced = await bySource(store, given)
+  if (sourced !== undefined) return sourced
   const parts = /^([0-9a-f-]{1,36})(?:(?:…|\.\.+)([0-9a-f-]{1,36}))?$/.exec(given.toLowerCase())
-  if (!parts) throw invalid(`${quoted(given)} is no id: redrive list shows the ids of letters`)
+  if (!parts) throw unknown(given)
   const [, start = '', end = ''] = parts
   if (start.length < leastPrefix)
     throw invalid(
       `${quoted(given)} is too short: give at least ${leastPrefix} characters of the id`,
     )
   const found = await matching(store, start, end)
-  if (found.length === 0) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${given}`)
+  if (found.length === 0) throw unknown(given)
   if (found.length === 1) return found[0]!
-  const some = `${found.slice(0, maxTold).join(', ')}${found.length > maxTold ? ', …' : ''}`
-  throw invalid(`${quoted(given)} is the beginning of several ids, give more of it: ${some}`)
+  throw invalid(
+    `${quoted(given)} is the beginning of several ids, give more of it: ${listed(found)}`,
+  )
+}
+
+async function bySource(store: Store, sourceId: string): Promise<string | undefined> {
+  const query = { sourceId, state: [...states], limit: maxListed + 1 }
+  const { items } = await store.find(query)
+  if (items.length > 1)
+    throw invalid(
+      `${quoted(sourceId)} is the source id of several letters, give the id of one: ${listed(items.map(({ id }) => id))}`,
+    )
+  return items[0]?.id
+}
+
+function listed(ids: readonly string[]): string {
+  return `${ids.slice(0, maxListed).join(', ')}${ids.length > maxListed ? ', …' : ''}`
+}
+
+function unknown(given: string): RedriveError {
+  return new RedriveError(
+    'LETTER_NOT_FOUND',
+    `no letter has the id or source id ${quoted(given)}: redrive list shows the letters`,
+  )
 }
 
 function invalid(message: string): RedriveError {
@@ -43,7 +71,7 @@ async function matching(store: Store, start: string, end: string): Promise<strin
   let scanned = 0
   for await (const ids of pages((from) => neighbours(store, start, 'oldest', end ? 500 : 6, from)))
     for (const id of ids) {
-      if (!id.startsWith(start) || found.length > maxTold || ++scanned > maxScanned) return found
+      if (!id.startsWith(start) || found.length > maxListed || ++scanned > maxScanned) return found
       if (id.endsWith(end)) found.push(id)
     }
   return found
@@ -84,14 +112,14 @@ export async function shortIds(
 
 async function prefixLength(store: Store, ids: readonly string[]): Promise<number> {
   const sorted = [...ids].sort()
-  const listed = sorted.map((id, index) => shared(id, sorted[index + 1]) + 1)
-  if (ids.length > maxLookups) return Math.max(leastPrefix, ...listed)
+  const within = sorted.map((id, index) => shared(id, sorted[index + 1]) + 1)
+  if (ids.length > maxLookups) return Math.max(leastShown, ...within)
   const nearby = ids.map(async (id) => {
     const after = await neighbours(store, id, 'oldest', 1)
     const before = await neighbours(store, id, 'newest', 1)
     return Math.max(shared(id, after.items[0]), shared(id, before.items[0])) + 1
   })
-  return Math.max(leastPrefix, ...(await Promise.all(nearby)))
+  return Math.max(leastShown, ...(await Promise.all(nearby)))
 }
 
 function shared(id: string, other = ''): number {

@@ -16,6 +16,8 @@ export interface PackedExtras {
   dedupeKey?: string
   tags?: string[]
   dependsOn?: string[]
+  /** The source id, as indexes hold it: see `sourceKey`. */
+  source?: string
   /** Entries beyond the first, which is in the origin. */
   history?: HistoryEntry[]
 }

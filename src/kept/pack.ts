@@ -10,9 +10,11 @@ import type {
   RetryPolicy,
   Review,
 } from '../letter/letter.ts'
+import { sourceIdOf } from '../letter/source-id.ts'
 import { categoryCode, policyCode, priorityCode, stateCode } from './codes.ts'
 import type { PackedExtras, PackedLetter } from './form.ts'
 import { seal, valuesOf, type Row } from './row.ts'
+import { sourceKey } from './source-key.ts'
 
 type PayloadFacts = Omit<Payload, 'bytes'>
 
@@ -100,6 +102,7 @@ function originOf(letter: DeadLetter): Origin {
     dependsOn: letter.dependsOn,
     tenant: letter.tenant,
     traceparent: letter.traceparent,
+    app: letter.app,
     task: letter.task,
     github: letter.github,
   } as Origin
@@ -161,13 +164,16 @@ function sameFailure({ failure, firstFailure }: DeadLetter): boolean {
 
 function extrasOf(letter: DeadLetter): PackedExtras | null {
   const { dedupeKey, tags, dependsOn, history } = letter
-  const plain = dedupeKey === undefined && tags.length === 0 && history.length < 2
+  const sourceId = sourceIdOf(letter)
+  const plain =
+    dedupeKey === undefined && tags.length === 0 && history.length < 2 && sourceId === undefined
   if (plain && (dependsOn === undefined || dependsOn.length === 0)) return null
   return {
     ...(dedupeKey === undefined ? {} : { dedupeKey }),
     ...(tags.length > 0 ? { tags: [...new Set(tags)] } : {}),
     ...(dependsOn ? { dependsOn: [...new Set(dependsOn)] } : {}),
     ...(history.length > 1 ? { history: history.slice(1) } : {}),
+    ...(sourceId === undefined ? {} : { source: sourceKey(sourceId) }),
   }
 }
 

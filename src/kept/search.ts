@@ -1,8 +1,7 @@
+import { checkQuery } from '../check-filter.ts'
 import { RedriveError } from '../errors.ts'
 import {
   defaultLimit,
-  maxLimit,
-  orders,
   readCursor,
   type LetterFilter,
   type LetterQuery,
@@ -25,10 +24,8 @@ export interface Search {
 }
 
 export function searchOf(query: LetterQuery): Search {
+  checkQuery(query)
   const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
-  if (!orders.includes(order)) throw invalid(`order must be one of ${orders.join(', ')}`)
-  if (!Number.isInteger(limit) || limit < 0 || limit > maxLimit)
-    throw invalid(`limit must be a whole number from 0 to ${maxLimit}, not ${limit}`)
   const position = cursor === undefined ? undefined : readCursor(cursor, order)
   // Halves of characters are in no key and no id, and not every server takes them.
   const sound = position?.key.isWellFormed() && position.id.isWellFormed()
@@ -41,12 +38,6 @@ export function searchOf(query: LetterQuery): Search {
 export function checkListLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 0))
     throw invalid(`limit must be a whole number from 0 on, not ${limit}`)
-}
-
-/** A removal that names nothing would take everything, which nobody means. */
-export function checkRemoval(which: LetterFilter): void {
-  if (Object.values(which).every((wanted) => wanted === undefined))
-    throw invalid('a removal must say what goes; to clear everything, name the states')
 }
 
 function invalid(message: string): RedriveError {

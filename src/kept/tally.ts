@@ -72,7 +72,22 @@ export function among<T>(wanted: readonly T[] | undefined, value: T): boolean {
   return wanted === undefined || wanted.includes(value)
 }
 
-export type CodedKey = Exclude<TallyKey, 'queue' | 'group' | 'tag'>
+/** Keys that no counts are kept for. */
+export type UncountedKey = 'severity' | 'source'
+
+export type CodedKey = Exclude<TallyKey, 'queue' | 'group' | 'tag' | UncountedKey>
+
+export function isUncounted(by: TallyKey): by is UncountedKey {
+  return by === 'severity' || by === 'source'
+}
+
+/** Whether the counts alone can answer a tally. */
+export function hasCounts(
+  by: TallyKey,
+  filter: LetterFilter,
+): by is Exclude<TallyKey, UncountedKey> {
+  return !isUncounted(by) && isCountable(filter)
+}
 
 const words: Record<CodedKey, readonly string[]> = {
   state: states,
@@ -90,7 +105,8 @@ export function wordOf(by: CodedKey, code: number): string {
 export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
   if (by === 'group') return [letter.fingerprint]
   if (by === 'tag') return [...new Set(letter.tags)]
-  return [by === 'policy' ? letter.policy.kind : letter[by]]
+  if (by === 'policy' || by === 'source') return [letter[by].kind]
+  return [letter[by]]
 }
 
 export function grow(tally: Map<string, number>, value: string, n: number): void {

@@ -144,6 +144,15 @@ export interface Review {
   note?: string
 }
 
+/** The program that captured a letter. */
+export interface App {
+  name?: string
+  version?: string
+  host: string
+  /** The process id. */
+  pid: number
+}
+
 export interface HistoryEntry {
   at: Timestamp
   actor: string
@@ -197,6 +206,8 @@ export interface DeadLetter {
   queue: string
   source: Source
   traceparent?: string
+  /** Absent on letters that an older version captured, or that were imported from another system. */
+  app?: App
 
   payload: Payload
   headers?: Record<string, string>
@@ -266,6 +277,7 @@ export type OriginKey =
   | 'queue'
   | 'source'
   | 'traceparent'
+  | 'app'
   | 'task'
   | 'github'
   | 'firstFailure'

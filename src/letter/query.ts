@@ -1,17 +1,22 @@
 import type {
   DeadLetter,
   ErrorCategory,
+  Json,
   LetterSummary,
   Priority,
   Reason,
   RetryPolicy,
   State,
 } from './letter.ts'
+import { sourceIdOf } from './source-id.ts'
 import type { Timestamp } from './time.ts'
 
+/** A value of metadata that a filter can ask for. */
+export type JsonScalar = Exclude<Json, Json[] | { [key: string]: Json }>
+
 /**
- * Which letters. All given fields must match; a list means any of them. Without `state` or `ids`, archived
- * letters are out of sight.
+ * Which letters. All given fields must match; a list means any of them, and an empty list matches no letter. Without `state`
+ * or `ids`, archived letters are left out. Unknown keys and values are rejected: see `checkFilter`.
  */
 export interface LetterFilter {
   ids?: string[]
@@ -26,6 +31,13 @@ export interface LetterFilter {
   tag?: string
   lane?: string
   tenant?: string
+  /** The id that the source knows the work by: see `sourceIdOf`. Every store has an index for it. */
+  sourceId?: string
+  /**
+   * Top-level keys of the metadata with the value that each must have. OpenSearch has an index for them; the other stores
+   * read each letter that the other conditions leave.
+   */
+  metadata?: { [key: string]: JsonScalar }
   /** Substring of the queue, or of the name, message or code of the last failure; case does not matter. */
   text?: string
   /** Dead-lettered at or after. */
@@ -49,7 +61,7 @@ export type Order = (typeof orders)[number]
 
 export interface LetterQuery extends LetterFilter {
   order?: Order
-  /** 50 unless said; 1,000 at most; 0 gives none. */
+  /** Default: 50. At most 1,000; 0 gives none. */
   limit?: number
   cursor?: string
   /** True: whole letters, with bytes and history. */
@@ -83,12 +95,25 @@ export function matches(letter: DeadLetter | LetterSummary, filter: LetterFilter
     among(filter.group, letter.fingerprint) &&
     among(filter.lane, letter.lane) &&
     among(filter.tenant, letter.tenant) &&
+    (filter.sourceId === undefined || sourceIdOf(letter) === filter.sourceId.toWellFormed()) &&
+    (filter.metadata === undefined || hasMetadata(letter, filter.metadata)) &&
     (filter.tag === undefined || letter.tags.includes(filter.tag)) &&
     (filter.text === undefined || mentions(letter, filter.text)) &&
     (filter.since === undefined || letter.deadLetteredAt >= filter.since) &&
     (filter.until === undefined || letter.deadLetteredAt < filter.until) &&
     before(letter.settledAt, filter.settledBefore) &&
     before(letter.expiresAt, filter.expiresBefore)
+  )
+}
+
+/** Own keys only: a key named `constructor` must not find what every object inherits. */
+function hasMetadata(
+  { metadata }: DeadLetter | LetterSummary,
+  wanted: { [key: string]: JsonScalar },
+): boolean {
+  return Object.entries(wanted).every(
+    ([key, value]) =>
+      value === undefined || (Object.hasOwn(metadata, key) && metadata[key] === value),
   )
 }
 

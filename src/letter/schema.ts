@@ -12,13 +12,14 @@ import {
   type Json,
   type Payload,
 } from './letter.ts'
+import { isTimestamp } from './time.ts'
 import { isPlain } from './value-writer.ts'
 
 /**
  * The letter as JSON, as files and the wire have it: the same names and values, with the bytes of the payload in
  * base64. Strict: a key that a letter does not have is refused by name.
  */
-const moment = z.string().refine(isMoment, 'must be a moment like 2026-01-01T00:00:00.000Z')
+const moment = z.string().refine(isTimestamp, 'must be a moment like 2026-01-01T00:00:00.000Z')
 const count = z.int().nonnegative()
 const text = z.string()
 const named = z.string().min(1)
@@ -151,6 +152,14 @@ const letterSchema = z.strictObject({
   queue: named,
   source,
   traceparent: text.exactOptional(),
+  app: z
+    .strictObject({
+      name: text.exactOptional(),
+      version: text.exactOptional(),
+      host: text,
+      pid: count,
+    })
+    .exactOptional(),
 
   payload,
   headers: stringRecord.exactOptional(),
@@ -232,11 +241,6 @@ function problemOf(error: z.ZodError): string {
   if (!issue) return 'it is no letter'
   const path = issue.path.map(String).join('.')
   return path === '' ? issue.message : `${path}: ${issue.message}`
-}
-
-function isMoment(value: string): boolean {
-  const ms = Date.parse(value)
-  return !Number.isNaN(ms) && new Date(ms).toISOString() === value
 }
 
 const maxJsonDepth = 500

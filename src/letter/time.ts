@@ -29,3 +29,9 @@ const digits = (value: number, count: number): string => String(value).padStart(
 export function toMs(at: Timestamp): number {
   return Date.parse(at)
 }
+
+/** Whether a string is a timestamp in the one form that letters use: 2026-01-01T00:00:00.000Z. */
+export function isTimestamp(value: string): boolean {
+  const ms = Date.parse(value)
+  return !Number.isNaN(ms) && new Date(ms).toISOString() === value
+}

@@ -1,3 +1,4 @@
+import { checkFilter } from '../check-filter.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { maxLimit, type LetterFilter } from '../letter/query.ts'
 import type { Store } from '../store.ts'
@@ -5,6 +6,7 @@ import { writeOperationFile } from './write.ts'
 
 /** All letters that match, as the text of a file. */
 export async function exportOperationFile(store: Store, filter: LetterFilter): Promise<string> {
+  checkFilter(filter)
   const letters: DeadLetter[] = []
   let cursor: string | undefined
   do {

@@ -98,17 +98,21 @@ function isOlder(version: string): boolean {
   return major < 6 || (major === 6 && minor < 2)
 }
 
-/** What stands in `meta` under "schema". */
-const schemaVersion = 1
-
-/** Marks an empty place as ours, and refuses one that a newer Redrive has changed. */
-export async function checkSchema(wire: Wire): Promise<void> {
+/**
+ * Marks an empty place as ours with the version in `meta` under "schema", and refuses one that a newer Redrive has changed.
+ * Returns the version that is there, which may be an older one.
+ */
+export async function checkSchema(wire: Wire, newest = 1): Promise<number> {
   const { tag } = wire
   const found = await wire.ask('HGET', `${tag}:meta`, 'schema')
-  if (found === null) await wire.ask('HSETNX', `${tag}:meta`, 'schema', String(schemaVersion))
-  else if (Number(textOf(found)) > schemaVersion)
+  if (found === null) {
+    await wire.ask('HSETNX', `${tag}:meta`, 'schema', String(newest))
+    return newest
+  }
+  if (Number(textOf(found)) > newest)
     throw new RedriveError(
       'STORE_UNSAFE',
       `the keys ${tag} were written by a newer Redrive (schema ${textOf(found)}): use that one, or another prefix`,
     )
+  return Number(textOf(found))
 }

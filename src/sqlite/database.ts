@@ -23,8 +23,11 @@ interface Schema {
   meta: string
   version: number
   /** How a file gets from each version to the next. */
-  migrations: readonly string[]
+  migrations: readonly Migration[]
 }
+
+/** Statements with semicolons between them, or a function where letters must be read; in one transaction with all others. */
+export type Migration = string | ((database: Database) => void)
 
 /** Older ones can lose a WAL that two connections reset at once. */
 const oldestSqlite = [3, 51, 3] as const
@@ -150,8 +153,10 @@ function migrate(database: Database, { meta, version, migrations }: Schema): voi
     database.run(
       `CREATE TABLE IF NOT EXISTS ${meta} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
     )
-    for (const script of migrations.slice(versionIn(database, meta) ?? 0))
-      for (const statement of script.split(';')) if (statement.trim()) database.run(statement)
+    for (const migration of migrations.slice(versionIn(database, meta) ?? 0))
+      if (typeof migration === 'function') migration(database)
+      else
+        for (const statement of migration.split(';')) if (statement.trim()) database.run(statement)
     database.run(
       `INSERT INTO ${meta} VALUES ('schema', ?) ON CONFLICT DO UPDATE SET value = excluded.value`,
       String(version),

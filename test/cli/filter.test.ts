@@ -25,6 +25,11 @@ describe('readFilter', () => {
     [['--category', 'rate-limit'], { category: ['rate-limit'] }],
     [['--priority', 'high'], { priority: ['high'] }],
     [['--group', 'v1-a', '--tag', 't', '--text', 'x'], { group: 'v1-a', tag: 't', text: 'x' }],
+    [['--source-id', 'wf_abc123'], { sourceId: 'wf_abc123' }],
+    [['--metadata', 'customer=x', '--metadata', 'n=5'], { metadata: { customer: 'x', n: 5 } }],
+    [['--metadata', 'zip="01234"'], { metadata: { zip: '01234' } }],
+    [['--metadata', 'a={"b":1}'], { metadata: { a: '{"b":1}' } }],
+    [['--metadata', 'equation=x=y'], { metadata: { equation: 'x=y' } }],
     [['--since', '2h'], { since: '2026-01-09T22:00:00.000Z' }],
     [['--since', '15 min'], { since: '2026-01-09T23:45:00.000Z' }],
     [['--until', '3d'], { until: '2026-01-07T00:00:00.000Z' }],
@@ -37,6 +42,8 @@ describe('readFilter', () => {
   it.each([
     [['--state', 'parkd'], 'unknown state "parkd": did you mean parked?'],
     [['--category', 'sunspots'], 'unknown category "sunspots": known: transient'],
+    [['--state', 'queued'], 'unknown state "queued": did you mean pending?'],
+    [['--metadata', 'customer'], '--metadata is a key and a value like customer=x, got "customer"'],
     [['--priority', ''], 'unknown priority ""'],
     [
       ['--since', 'yesterday'],

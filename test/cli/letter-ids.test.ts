@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { resolveId, shortIds } from '../../src/cli/letter-ids.ts'
+import type { Source } from '../../src/letter/letter.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 
@@ -64,13 +65,50 @@ describe('resolveId', () => {
   it.each([
     ['01995c3a', 'INVALID_INPUT'],
     ['01995c3', 'INVALID_INPUT'],
-    ["01995c3a' OR 1=1", 'INVALID_INPUT'],
+    ['019', 'INVALID_INPUT'],
+    ["01995c3a' OR 1=1", 'LETTER_NOT_FOUND'],
     ['01995c3c', 'LETTER_NOT_FOUND'],
     ['ffffffff', 'LETTER_NOT_FOUND'],
     ['01995c3a…ff', 'LETTER_NOT_FOUND'],
-    ['01995c3a…', 'INVALID_INPUT'],
-    ['…02bb', 'INVALID_INPUT'],
+    ['01995c3a…', 'LETTER_NOT_FOUND'],
+    ['…02bb', 'LETTER_NOT_FOUND'],
+    ['wf_nowhere', 'LETTER_NOT_FOUND'],
   ])('refuses %s', async (given, code) => {
     await expect(resolveId(await aStore(), given)).rejects.toMatchObject({ code })
   })
+
+  it('takes four characters of an id when one letter begins with them', async () => {
+    const store = memoryStore()
+    await store.open()
+    await store.add([aLetter({ id: 'abcd5c3a-0000-7000-8000-000000000000' }), aLetter()])
+    expect(await resolveId(store, 'abcd')).toBe('abcd5c3a-0000-7000-8000-000000000000')
+  })
+
+  it('takes the id that the source knows the letter by', async () => {
+    const store = memoryStore()
+    await store.open()
+    const workflow = aLetter({ source: sourceOf('wf_abc123'), state: 'archived' })
+    const task = aLetter({ task: { id: 'T-7', description: '', source: 'tracker' } })
+    await store.add([workflow, task, aLetter()])
+    expect(await resolveId(store, 'wf_abc123')).toBe(workflow.id)
+    expect(await resolveId(store, 'T-7')).toBe(task.id)
+  })
+
+  it('lists the letters when several have the source id', async () => {
+    const store = memoryStore()
+    await store.open()
+    const letters = [1, 2].map(() => aLetter({ source: sourceOf('wf_twice') }))
+    await store.add(letters)
+    await expect(resolveId(store, 'wf_twice')).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: `"wf_twice" is the source id of several letters, give the id of one: ${letters[1]!.id}, ${letters[0]!.id}`,
+    })
+  })
+})
+
+const sourceOf = (taskId: string): Source => ({
+  kind: 'workflow',
+  name: 'nightly',
+  taskId,
+  targets: [],
 })

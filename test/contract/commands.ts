@@ -355,12 +355,16 @@ export async function compare(model: StoreModel, { store }: Real): Promise<void>
       order,
     )
   }
-  for (const key of tallyKeys)
+  // Counts that no store maintains are read from the letters, which are compared above.
+  for (const key of tallyKeys.filter((one) => one !== 'severity' && one !== 'source'))
     assert.deepEqual(sorted(await store.tally(key)), sorted(tally(model, key)), key)
   assert.deepEqual(sorted(await store.totals()), sorted(model.totals))
 }
 
-function tally(model: StoreModel, key: TallyKey): Map<string, number> {
+function tally(
+  model: StoreModel,
+  key: Exclude<TallyKey, 'severity' | 'source'>,
+): Map<string, number> {
   const counts = new Map<string, number>()
   for (const letter of model.find({}, 'oldest')) {
     const { tags, fingerprint, policy, ...rest } = letter

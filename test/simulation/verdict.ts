@@ -114,6 +114,6 @@ async function checkStatistics(house: House): Promise<void> {
 function valuesOf(letter: DeadLetter, key: TallyKey): string[] {
   if (key === 'tag') return [...new Set(letter.tags)]
   if (key === 'group') return [letter.fingerprint]
-  if (key === 'policy') return [letter.policy.kind]
+  if (key === 'policy' || key === 'source') return [letter[key].kind]
   return [letter[key]]
 }

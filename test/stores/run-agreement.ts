@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { priorities, states, type DeadLetter, type Payload } from '../../src/letter/letter.ts'
 import * as moves from '../../src/letter/moves.ts'
-import { orders, type LetterFilter } from '../../src/letter/query.ts'
+import { orders, type LetterFilter, type LetterQuery } from '../../src/letter/query.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { tallyKeys, type Store, type Total } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
@@ -72,7 +72,7 @@ class Asker {
   #letter(): DeadLetter {
     const [pick, at, id] = [this.#pick, this.#at, this.#id()]
     const state = pick(['pending', 'pending', 'parked', 'resolved', 'archived'] as const)
-    return aLetter({
+    const letter = aLetter({
       id,
       state,
       queue: pick(names.slice(0, 6)),
@@ -88,6 +88,7 @@ class Asker {
       ...this.#maybe('expiresAt', at),
       ...this.#maybe('dependsOn', () => this.#some(this.#id).filter((other) => other !== id)),
     })
+    return { ...letter, ...sourceOf(letter) }
   }
 
   #filter(): LetterFilter {
@@ -174,13 +175,38 @@ class Asker {
 
   #find(): Ask {
     const query = { ...this.#filter(), order: this.#pick(orders), limit: 1 + this.#int(3) }
-    return (store) => walk(store, query)
+    return async (store) => {
+      const found = []
+      for (const one of likewise(query)) found.push(await walk(store, one))
+      return found
+    }
   }
 
   #tally(): Ask {
     const [by, filter] = [this.#pick(tallyKeys), this.#filter()]
-    return async (store) => sorted([...(await store.tally(by, filter))])
+    return async (store) => {
+      const counts = []
+      for (const one of likewise(filter)) counts.push(sorted([...(await store.tally(by, one))]))
+      return counts
+    }
   }
+}
+
+/** Follows from the letter, without a draw: the numbers of the seeds stay what they were. */
+function sourceOf({ fingerprint, tags }: DeadLetter): Partial<DeadLetter> {
+  return {
+    source: { kind: 'workflow', name: 'w', taskId: fingerprint, targets: [] },
+    metadata: { tag: tags[0] ?? null, tags },
+  }
+}
+
+/** A filter, and the ones that ask for a source id or for metadata in place of what was drawn. */
+function likewise(filter: LetterQuery): LetterQuery[] {
+  const { group, tag, ...rest } = filter
+  const all = [filter]
+  if (group !== undefined) all.push({ ...rest, sourceId: group })
+  if (tag !== undefined) all.push({ ...rest, metadata: { tag } })
+  return all
 }
 
 async function walk(store: Store, query: Parameters<Store['find']>[0]): Promise<unknown[]> {

@@ -21,6 +21,8 @@ Examples:
   redrive list --state parked,exhausted       what will not move by itself
   redrive list --queue charge-card --since 2h
   redrive list --order due                    what runs next
+  redrive list --source-id wf_abc123          letters of one workflow
+  redrive list --metadata customer=acme
   redrive list --json | jq -r .id
 
 With --json each line is one letter, without its payload and history. When there

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type {
+  App,
   DeadLetter,
   Failure,
   HistoryEntry,
@@ -17,8 +18,9 @@ import { stateStyle, whenOf } from '../standing.ts'
 
 const examples = `
 Examples:
-  redrive show 01995c3a        8 characters of an id are enough, or as many as
-                               tell it from others
+  redrive show 01995c3a        the beginning of an id, at least 4 characters
+  redrive show wf_abc123       the id that the source knows it by: of a workflow,
+                               a message, a pipeline stream or a task
   redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
 
 With --json each line is one letter, the bytes of its payload in base64.`
@@ -27,7 +29,7 @@ export function addShow(program: Command): void {
   program
     .command('show')
     .description('show letters whole: failure, payload, timeline')
-    .argument('<ids...>', 'ids, or the beginnings of ids')
+    .argument('<ids...>', 'ids, beginnings of ids, or source ids')
     .option('--max-payload <chars>', 'show so much of the payload', '4000')
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {
@@ -105,6 +107,7 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
     ],
     ['seen', letter.occurrences > 1 ? `${letter.occurrences} times` : undefined],
     ['captured', moment(letter.deadLetteredAt)],
+    ['app', letter.app && appText(letter.app)],
     ['due', letter.state === 'pending' && letter.retryAt ? moment(letter.retryAt) : undefined],
     [
       'running',
@@ -139,6 +142,11 @@ function sourceText(source: Source): string {
   return `${kind} ${Object.entries(rest)
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')}`
+}
+
+function appText({ name, version, host, pid }: App): string {
+  const program = [name, version].filter((part) => part !== undefined).join(' ')
+  return `${program === '' ? '' : `${program} on `}${host}, process ${pid}`
 }
 
 function policyText(policy: RetryPolicy): string {

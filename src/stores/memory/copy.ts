@@ -37,6 +37,7 @@ const compound = Object.keys({
   dependsOn: true,
   lease: true,
   review: true,
+  app: true,
   task: true,
   github: true,
 } satisfies Record<Compound, true>)

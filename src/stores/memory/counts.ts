@@ -1,6 +1,6 @@
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
-import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
+import { grow, hasCounts, valuesOf } from '../../kept/tally.ts'
 import type { TallyKey } from '../../store.ts'
 
 /** What letters of one cell have in common, and how many they are. */
@@ -25,7 +25,7 @@ export class Counts {
 
   /** Undefined when the filter asks for more than the cells know. */
   tally(key: TallyKey, filter: LetterFilter): Map<string, number> | undefined {
-    if (!isCountable(filter)) return undefined
+    if (!hasCounts(key, filter)) return undefined
     const tally = new Map<string, number>()
     if (key === 'group' || key === 'tag') {
       for (const [value, cells] of key === 'group' ? this.#groups : this.#tags)

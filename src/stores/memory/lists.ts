@@ -1,5 +1,6 @@
 import { states, type DeadLetter, type State } from '../../letter/letter.ts'
 import { sortKey, type CursorPosition, type LetterFilter, type Order } from '../../letter/query.ts'
+import { sourceIdOf } from '../../letter/source-id.ts'
 import { byId, type Kept } from './kept.ts'
 import { merge, Sorted } from './sorted.ts'
 
@@ -15,6 +16,7 @@ export class Lists {
   readonly #letters = new Map<string, Kept>()
   readonly #queues = new Map<string, Map<State, Shelf>>()
   readonly #groups = new Map<string, Sorted<Kept>>()
+  readonly #bySource = new Map<string, Set<Kept>>()
   readonly #dependent = new Sorted(byId)
   readonly #expiring = new Sorted(expiresBefore)
 
@@ -72,8 +74,9 @@ export class Lists {
   }
 
   /** The candidates themselves, where they are few enough to be put in order on the spot. */
-  #few({ ids, expiresBefore }: LetterFilter): Kept[] | undefined {
+  #few({ ids, sourceId, expiresBefore }: LetterFilter): Kept[] | undefined {
     if (ids) return [...new Set(ids)].flatMap((id) => this.#letters.get(id) ?? [])
+    if (sourceId !== undefined) return [...(this.#bySource.get(sourceId.toWellFormed()) ?? [])]
     if (expiresBefore === undefined) return undefined
     const few: Kept[] = []
     for (const kept of this.#expiring.ascend()) {
@@ -144,11 +147,20 @@ export class Lists {
   #register(kept: Kept): void {
     this.#letters.set(kept.id, kept)
     if (kept.letter.dependsOn?.length) this.#dependent.add(kept)
+    const source = sourceIdOf(kept.letter)
+    if (source === undefined) return
+    const others = this.#bySource.get(source)
+    if (others) others.add(kept)
+    else this.#bySource.set(source, new Set([kept]))
   }
 
   #forget(kept: Kept): void {
     this.#letters.delete(kept.id)
     if (kept.letter.dependsOn?.length) this.#dependent.delete(kept)
+    const source = sourceIdOf(kept.letter)
+    const others = source === undefined ? undefined : this.#bySource.get(source)
+    others?.delete(kept)
+    if (others?.size === 0) this.#bySource.delete(source!)
   }
 }
 

@@ -18,7 +18,8 @@ import {
   type Page,
 } from '../../letter/query.ts'
 import { checkLease } from '../../kept/lease.ts'
-import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
+import { searchOf } from '../../kept/search.ts'
 import { toMs, toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
@@ -142,6 +143,7 @@ class MemoryStore implements Store {
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
     this.#check()
+    checkTally(by, filter)
     const counted = this.#counts.tally(by, filter)
     if (counted) return counted
     const tally = new Map<string, number>()

@@ -241,7 +241,7 @@ async function makeRoom(desk: Desk, { maxItems, overflow }: Capacity): Promise<n
     if (overflow === 'reject') return undefined
     const { hits } = await desk.letters.search({
       query: conditionsOf({ state: 'resolved' }),
-      sort: [{ settled_key: 'asc' }, { task_id: 'asc' }],
+      sort: [{ settled_key: 'asc' }, { letter_id: 'asc' }],
       size: Math.min(excess, 10_000),
       _source: false,
     })

@@ -1,4 +1,5 @@
 import { RedriveError } from '../../errors.ts'
+import { checkKeys } from '../../keys.ts'
 
 /** Where the server is and what our indices are called there. */
 export interface Address {
@@ -8,6 +9,18 @@ export interface Address {
   prefix: string
   /** Copies of every index. Without it, one where there is a second node to hold it. */
   replicas?: number
+  /** The alias for queries of people. Undefined: none. */
+  alias?: string
+}
+
+/** The name of the index in the workflow design, so that its queries work as they are. */
+const defaultAlias = 'mahavishnu_dlq'
+
+/** What may be set by an option as well as in the URL. */
+export interface AddressOptions {
+  prefix?: string | undefined
+  replicas?: number | undefined
+  alias?: string | false | undefined
 }
 
 const schemes: Record<string, string> = {
@@ -20,35 +33,43 @@ const schemes: Record<string, string> = {
 /** What an index may be called, and a little room for what we append. */
 const prefixes = /^[a-z0-9][a-z0-9_.-]{0,199}$/
 
-/** Reads `opensearch://user:password@host:9200/prefix?replicas=1`; `opensearchs:` is the same over TLS. */
-export function addressOf(url: string, prefix?: string): Address {
+/** Reads `opensearch://user:password@host:9200/prefix?replicas=1&alias=name`; `opensearchs:` is the same over TLS. Options go first. */
+export function addressOf(url: string, options: AddressOptions = {}): Address {
   const parsed = URL.parse(url)
   const scheme = parsed && schemes[parsed.protocol]
   if (!parsed || !scheme || parsed.hostname === '')
     throw invalid('the address of an OpenSearch store looks like opensearch://host:9200/prefix')
-  const name = prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
+  const name = options.prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
   if (!prefixes.test(name))
     throw invalid(`the prefix must be lower-case letters, digits, - _ or ., not ${quoted(name)}`)
   const auth = parsed.username && {
     username: decodeURIComponent(parsed.username),
     password: decodeURIComponent(parsed.password),
   }
-  const replicas = replicasOf(parsed.searchParams)
+  const settings = settingsIn(parsed.searchParams)
+  const replicas = options.replicas ?? settings.replicas
+  const alias = options.alias ?? settings.alias ?? defaultAlias
+  if (alias !== false && !prefixes.test(alias))
+    throw invalid(`alias must be lower-case letters, digits, - _ or ., not ${quoted(alias)}`)
   return {
     node: `${scheme}//${parsed.hostname}:${parsed.port || (scheme === 'https:' ? '443' : '9200')}`,
     prefix: name,
     ...(auth ? { auth } : {}),
     ...(replicas === undefined ? {} : { replicas }),
+    ...(alias === false ? {} : { alias }),
   }
 }
 
-function replicasOf(query: URLSearchParams): number | undefined {
-  for (const key of query.keys())
-    if (key !== 'replicas') throw invalid(`unknown setting ${quoted(key)}: there is replicas`)
+function settingsIn(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
+  checkKeys('the OpenSearch URL', Object.fromEntries(query), ['replicas', 'alias'])
   const text = query.get('replicas')
   if (text !== null && !/^\d{1,2}$/.test(text))
     throw invalid(`replicas must be a whole number from 0 on, not ${quoted(text)}`)
-  return text === null ? undefined : Number(text)
+  const alias = query.get('alias')
+  return {
+    ...(text === null ? {} : { replicas: Number(text) }),
+    ...(alias === null ? {} : { alias: alias === 'off' ? false : alias }),
+  }
 }
 
 const quoted = (text: string): string => JSON.stringify(text.slice(0, 80))

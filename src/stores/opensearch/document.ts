@@ -1,6 +1,8 @@
 import { crc32 } from 'node:zlib'
-import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
-import { fieldsOf, fieldsSum, summed, type Fields } from './fields.ts'
+import type { DeadLetter, Json, LetterSummary, Payload } from '../../letter/letter.ts'
+import { kindOf } from '../../letter/payload.ts'
+import { fitsJson } from '../../letter/schema.ts'
+import { fieldsOf, fieldsSum, formerNames, summed, type Fields } from './fields.ts'
 import { payloadText } from './payload-text.ts'
 import type { Stamped } from './shelf.ts'
 import { clueFields, repaired } from './stand-in.ts'
@@ -80,15 +82,35 @@ function lasting(damage: string | undefined): { damage?: string } {
 /** For people and their queries, and not part of what is verified. */
 export function searchTexts(letter: DeadLetter): Partial<LetterDocument> {
   const words = payloadText(letter.payload)
+  const task = letter.task ?? workflowTask(letter, words)
   return {
     metadata: letter.metadata,
-    ...(letter.task ? { task: letter.task } : {}),
+    ...(task === undefined ? {} : { task }),
     ...(words === undefined ? {} : { payload_text: words }),
   }
 }
 
+/** The task of a workflow, from its payload. Undefined when it is not JSON, too long to be searched, or nested too deep. */
+function workflowTask({ source, payload }: DeadLetter, words: string | undefined): unknown {
+  if (source.kind !== 'workflow' || kindOf(payload.contentType) !== 'json') return undefined
+  try {
+    const { task } = JSON.parse(words ?? 'null') as { task: Json }
+    return fitsJson(task) ? task : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** What a summary is made of, and what a whole letter is; other fields are for searching only. */
-export const summaryFields = ['head', 'sums', 'damage', 'draft_ms', ...summed, ...clueFields]
+export const summaryFields = [
+  'head',
+  'sums',
+  'damage',
+  'draft_ms',
+  ...summed,
+  ...Object.values(formerNames),
+  ...clueFields,
+]
 export const wholeFields = [...summaryFields, 'history', 'payload', 'original', 'stamp']
 
 /** The letter of a document, whole. One that cannot be read comes with what could be, and says why. */

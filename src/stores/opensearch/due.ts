@@ -116,11 +116,11 @@ async function pageOf(desk: Desk, ask: Ask): Promise<DuePage> {
   }
   const mustNot: Clause[] = [{ exists: { field: 'waits_for' } }]
   if (request.except) mustNot.push(queuesClause(request.except))
-  if (skip.size > 0) mustNot.push({ terms: { task_id: [...skip] } })
+  if (skip.size > 0) mustNot.push({ terms: { letter_id: [...skip] } })
   if (lanes.size > 0) mustNot.push(waitingInLane)
   const { hits } = await desk.letters.search({
     query: { bool: { filter, must_not: mustNot } },
-    sort: [{ [sort]: 'asc' }, { task_id: 'asc' }],
+    sort: [{ [sort]: 'asc' }, { letter_id: 'asc' }],
     size: pageSize,
     _source: ['status', 'lane_key'],
     ...(after ? { search_after: after } : {}),

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { isActive, type DeadLetter } from '../../letter/letter.ts'
+import { isActive, type DeadLetter, type ErrorCategory, type Json } from '../../letter/letter.ts'
 import { claimScore, dueAt, rankOf } from '../../letter/order.ts'
 import { sortKey } from '../../letter/query.ts'
+import { sourceIdOf } from '../../letter/source-id.ts'
 import { toMs } from '../../letter/time.ts'
 
 /** What letters can be searched by; see `letterFields`. */
 export interface Fields {
+  letter_id: string
+  /** The id that the source knows the work by, or else the letter's own. */
   task_id: string
   queue: string
   status: DeadLetter['state']
@@ -36,8 +39,10 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
   const due = dueAt(letter)
   // A moment that is none counts as long past, so that the letter is seen rather than forgotten.
   const dueMs = isActive(letter.state) && due !== undefined ? toMs(due) || 0 : undefined
+  const sourceId = sourceIdOf(letter)
   const fields = {
-    task_id: letter.id,
+    letter_id: letter.id,
+    task_id: sourceId === undefined ? letter.id : term(sourceId),
     repos: source.kind === 'workflow' ? source.targets.map(term) : undefined,
     error: firstFailure.message.toWellFormed(),
     failed_at: letter.failedAt,
@@ -46,7 +51,12 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
     retry_policy: letter.policy.kind,
     next_retry_at: letter.retryAt,
     status: letter.state,
-    error_category: letter.category,
+    error_category: workflowCategory[letter.category],
+    category: letter.category,
+    severity: letter.severity,
+    source_kind: source.kind,
+    source_id: sourceId === undefined ? undefined : term(sourceId),
+    metadata_terms: metadataTerms(letter.metadata),
     last_error: failure.message.toWellFormed(),
     total_attempts: letter.attempts + letter.retries,
     updated_at: letter.updatedAt,
@@ -77,6 +87,33 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
   ) as unknown as Fields
 }
 
+/** The categories of the workflow design, by ours: its queries ask for its own words. */
+const workflowCategory: Record<ErrorCategory, string> = {
+  transient: 'transient',
+  'rate-limit': 'transient',
+  dependency: 'transient',
+  network: 'network',
+  timeout: 'network',
+  resource: 'resource',
+  permission: 'permission',
+  validation: 'validation',
+  permanent: 'permanent',
+  unknown: 'permanent',
+}
+
+/** A key and a value of metadata as one term. */
+export function metadataTerm(key: string, value: Json): string {
+  return term(JSON.stringify([key, value]))
+}
+
+/** Only scalars can be asked for. */
+function metadataTerms(metadata: DeadLetter['metadata']): string[] | undefined {
+  const terms = Object.entries(metadata)
+    .filter(([, value]) => typeof value !== 'object' || value === null)
+    .map(([key, value]) => metadataTerm(key, value))
+  return terms.length > 0 ? terms : undefined
+}
+
 /** What `text` of a filter looks in, in the case in which it looks. */
 function mentionsOf({ queue, failure: { name, message, code } }: DeadLetter): string[] {
   return [queue, name, message, code]
@@ -86,14 +123,14 @@ function mentionsOf({ queue, failure: { name, message, code } }: DeadLetter): st
 
 /** The fields by which letters are found and claimed. They have a checksum, so that one changed by hand is noticed. */
 export const summed = [
-  'task_id',
+  'letter_id',
   'queue',
   'status',
   'priority',
   'lane_key',
   'due_ms',
   'claim_score',
-  'error_category',
+  'category',
   'retry_policy',
   'reason',
   'fingerprint',
@@ -102,6 +139,20 @@ export const summed = [
   'version',
 ]
 
+/** What documents of form 1 call a field. The values were the same, and so are the checksums. */
+export const formerNames: Record<string, string> = {
+  letter_id: 'task_id',
+  category: 'error_category',
+}
+
 export function fieldsSum(fields: Partial<Fields>): number {
-  return crc32(JSON.stringify(summed.map((name) => fields[name] ?? null)))
+  return crc32(
+    JSON.stringify(summed.map((name) => fields[name] ?? formerValue(fields, name) ?? null)),
+  )
+}
+
+/** Documents of form 1 have no `letter_id`. */
+function formerValue(fields: Partial<Fields>, name: string): unknown {
+  const former = fields.letter_id === undefined ? formerNames[name] : undefined
+  return former === undefined ? undefined : fields[former]
 }

@@ -1,6 +1,6 @@
 import { states, type State } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import { term } from './fields.ts'
+import { metadataTerm, term } from './fields.ts'
 
 type Clause = Record<string, unknown>
 
@@ -15,9 +15,9 @@ export function conditionsOf(filter: LetterFilter): Conditions {
   const among = (field: string, wanted: string | readonly string[] | undefined): void => {
     if (wanted !== undefined) must.push({ terms: { [field]: listOf(wanted).map(term) } })
   }
-  among('task_id', filter.ids)
+  among('letter_id', filter.ids)
   among('queue', filter.queue)
-  among('error_category', filter.category)
+  among('category', filter.category)
   among('priority', filter.priority)
   among('retry_policy', filter.policy)
   among('reason', filter.reason)
@@ -25,6 +25,9 @@ export function conditionsOf(filter: LetterFilter): Conditions {
   among('tags', filter.tag)
   among('lane', filter.lane)
   among('tenant', filter.tenant)
+  among('source_id', filter.sourceId)
+  for (const [key, value] of Object.entries(filter.metadata ?? {}))
+    if (value !== undefined) must.push({ term: { metadata_terms: metadataTerm(key, value) } })
   range(must, 'dead_lettered_at', 'gte', filter.since)
   range(must, 'dead_lettered_at', 'lt', filter.until)
   range(must, 'settled_at', 'lt', filter.settledBefore)

@@ -18,10 +18,10 @@ type Place = (string | number)[]
 const wholePage = 50
 
 const sorts: Record<Order, object[]> = {
-  newest: [{ task_id: 'desc' }],
-  oldest: [{ task_id: 'asc' }],
-  due: [{ due_key: 'asc' }, { task_id: 'asc' }],
-  settled: [{ settled_key: 'asc' }, { task_id: 'asc' }],
+  newest: [{ letter_id: 'desc' }],
+  oldest: [{ letter_id: 'asc' }],
+  due: [{ due_key: 'asc' }, { letter_id: 'asc' }],
+  settled: [{ settled_key: 'asc' }, { letter_id: 'asc' }],
 }
 
 export async function find(
@@ -60,11 +60,13 @@ function placeOf(order: Order, { key, id }: { key: string; id: string }): Place 
 const fieldOf: Record<TallyKey, string> = {
   state: 'status',
   queue: 'queue',
-  category: 'error_category',
+  category: 'category',
   priority: 'priority',
   policy: 'retry_policy',
   group: 'fingerprint',
   tag: 'tags',
+  severity: 'severity',
+  source: 'source_kind',
 }
 
 /** Counted by the server over what matches, page by page, so that no value is left out however many there are. */

@@ -1,18 +1,21 @@
-import { RedriveError } from '../../errors.ts'
-import { maxLimit } from '../../letter/query.ts'
+import { checkSearch } from '../../check-filter.ts'
 import type { SearchOptions } from '../../store.ts'
 import { conditionsOf } from './filter.ts'
 
-const failureFields = ['error', 'last_error', 'error_name', 'stack', 'error_code', 'queue']
+const failureFields = [
+  'error',
+  'last_error',
+  'error_name',
+  'stack',
+  'error_code',
+  'queue',
+  'task_id.text',
+]
 
 /** Letters that have all the words, in any order and in any of the fields, best first. The text is words and never a pattern. */
 export function fullText(text: string, options: SearchOptions): { query: object; size: number } {
+  checkSearch(text, options)
   const { payload = false, limit = 50, among = {} } = options
-  if (!Number.isInteger(limit) || limit < 0 || limit > maxLimit)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `limit must be a whole number from 0 to ${maxLimit}, not ${limit}`,
-    )
   const fields = payload ? [...failureFields, 'payload_text'] : failureFields
   const words = {
     multi_match: {

@@ -9,7 +9,7 @@ interface ClusterHealth {
 }
 
 /** What the server says of itself and of our indices now. */
-export async function healthOf(wire: Wire, { node, prefix }: Address): Promise<StoreHealth> {
+export async function healthOf(wire: Wire, { node, prefix, alias }: Address): Promise<StoreHealth> {
   const indices = indexOf(prefix, '*')
   const server = await wire.ask<{ version: { number: string } }>({ method: 'GET', path: '/' })
   const health = await wire.ask<ClusterHealth>({
@@ -27,8 +27,15 @@ export async function healthOf(wire: Wire, { node, prefix }: Address): Promise<S
     status,
     nodes: String(number_of_nodes),
     replicas: copies ?? 'unknown',
+    ...(alias === undefined
+      ? {}
+      : { alias: aliasOf(facts.get(indexOf(prefix, 'letters')), alias) }),
   }
   return { ok: problems.length === 0, checks, problems }
+}
+
+function aliasOf(facts: IndexFacts | undefined, alias: string): string {
+  return Object.hasOwn(facts?.aliases ?? {}, alias) ? alias : `${alias} belongs to someone else`
 }
 
 function problemsOf(wire: Wire, index: string, facts: IndexFacts | undefined): string[] {

@@ -36,7 +36,7 @@ export async function viewLanes(
         },
       },
       // In the order of words, a letter that is retrying comes after all that are pending.
-      sort: [{ status: 'desc' }, { task_id: 'asc' }],
+      sort: [{ status: 'desc' }, { letter_id: 'asc' }],
       size: 1,
       _source: ['status', 'waits_for', 'due_ms', 'claim_score'],
     })),

@@ -2,8 +2,11 @@ import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import type { Wire } from './wire.ts'
 
-/** The form of our documents. A store of a later version may keep them in a way that we would damage. */
-export const formVersion = 1
+/**
+ * The form of our documents. A store of a later version may keep them in a way that we would damage. In form 1 `task_id` was the id of the
+ * letter and `error_category` our category.
+ */
+export const formVersion = 2
 
 /** Texts longer than this cannot be looked up whole: the index takes 32,766 bytes in one term. */
 const longestTerm = 8191
@@ -20,7 +23,7 @@ const stored = { type: 'object', enabled: false }
 
 /** What letters can be searched by. The first fifteen are the names of the workflow design, for its queries. */
 export const letterFields = {
-  task_id: word,
+  task_id: { ...keyword, fields: { keyword, text: { type: 'text' } } },
   task: stored,
   repos: keyword,
   error: text,
@@ -35,6 +38,12 @@ export const letterFields = {
   last_error: text,
   total_attempts: long,
   updated_at: moment,
+  letter_id: keyword,
+  category: word,
+  severity: word,
+  source_kind: word,
+  source_id: word,
+  metadata_terms: keyword,
   queue: word,
   priority: word,
   reason: word,
@@ -98,12 +107,24 @@ const doorOf = (index: string): string => `${index}-writes`
 /** No other index, one that was restored under another name for instance, can come in between. */
 const doorway = { is_write_index: true }
 
-/** Creates what is not there, and refuses what would break a promise. Safe from several processes at once. */
+/** The indices that letters are searched in, which also go by the alias. */
+const searched = new Set(['letters', 'search'])
+
+/** An index that is of an older form, and what to call when its documents have been brought up to date. */
+export interface OldIndex {
+  name: string
+  done: () => Promise<void>
+}
+
+/**
+ * Creates what is not there, adds fields that are new, and refuses what would break a promise. Safe from several processes at once. Returns the
+ * indices with documents of an older form.
+ */
 export async function openIndices(
   wire: Wire,
   address: Address,
   wanted: Record<string, object> = indices,
-): Promise<void> {
+): Promise<OldIndex[]> {
   await checkServer(wire, address)
   const names = Object.keys(wanted).map((name) => indexOf(address.prefix, name))
   const there = await factsOf(wire, names)
@@ -113,11 +134,49 @@ export async function openIndices(
   }
   // Also those just made: another process may have been faster, and may be another version.
   const all = there.size === names.length ? there : await factsOf(wire, names)
-  for (const [index, facts] of all) {
+  const old: OldIndex[] = []
+  for (const [name, properties] of Object.entries(wanted)) {
+    const index = indexOf(address.prefix, name)
+    const facts = all.get(index)
+    if (!facts) continue
     const problem = problemOf(index, facts)
     if (problem !== undefined) throw unsafe(problem)
     wire.doors.set(index, await openDoor(wire, index, facts))
+    if (formOf(facts) < formVersion) {
+      await putMapping(wire, index, { properties })
+      const done = (): Promise<void> => putMapping(wire, index, { _meta: { redrive: formVersion } })
+      old.push({ name, done })
+    }
+    if (searched.has(name)) await nameAlias(wire, index, facts, address.alias)
   }
+  return old
+}
+
+function formOf({ mappings: { _meta: meta } }: IndexFacts): number {
+  return meta?.redrive ?? 0
+}
+
+async function putMapping(wire: Wire, index: string, body: object): Promise<void> {
+  await wire.ask({ method: 'PUT', path: `/${index}/_mapping`, body })
+}
+
+/**
+ * Adds the alias for queries of people, under which drafts are out of sight. Where an index has that name, or we may not, there is none: nothing
+ * of ours needs it.
+ */
+async function nameAlias(
+  wire: Wire,
+  index: string,
+  { aliases }: IndexFacts,
+  alias: string | undefined,
+): Promise<void> {
+  if (alias === undefined || Object.hasOwn(aliases, alias)) return
+  await wire.ask({
+    method: 'PUT',
+    path: `/${index}/_alias/${alias}`,
+    body: { filter: { exists: { field: 'status' } } },
+    expect: [400, 403],
+  })
 }
 
 /** One that goes by an alias already is written by that, wherever it may lead later. */

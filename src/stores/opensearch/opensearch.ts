@@ -3,7 +3,8 @@ import { systemClock, type Clock } from '../../clock.ts'
 import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
 import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
+import { searchOf } from '../../kept/search.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
@@ -36,6 +37,7 @@ import { healthOf } from './health.ts'
 import { keep, stored } from './keep.ts'
 import { indexOf, openIndices, type IndexName } from './mapping.ts'
 import { openSearchRecords, type RecordDocument } from './records.ts'
+import { rewriteOld } from './migrate.ts'
 import { remove } from './remove.ts'
 import { Shelf, type Stamped } from './shelf.ts'
 import { Totals } from './totals.ts'
@@ -53,6 +55,11 @@ export interface OpenSearchStoreOptions {
   prefix?: string
   /** Copies of every index. Unless said, one where there is a second node to hold it. */
   replicas?: number
+  /**
+   * An alias under which queries of your own find the letters. Default: `mahavishnu_dlq`, the index of the workflow design, so that its
+   * queries work as they are. False: none.
+   */
+  alias?: string | false
   clock?: Clock
   /** What the client takes beyond that: certificates, another way to sign requests. */
   client?: ClientOptions
@@ -92,8 +99,9 @@ class DocumentStore implements OpenSearchStore {
   readonly #life: Lifetime = lifetime('opensearch')
   #recoveredAt = -Infinity
 
-  constructor({ url, prefix, replicas, client, clock = systemClock }: OpenSearchStoreOptions) {
-    this.#address = { ...addressOf(url, prefix), ...(replicas === undefined ? {} : { replicas }) }
+  constructor(options: OpenSearchStoreOptions) {
+    const { url, client, clock = systemClock } = options
+    this.#address = addressOf(url, options)
     this.#wire = new Wire(this.#address, clock, client)
     const shelf = <T extends Stamped>(name: IndexName): Shelf<T> =>
       new Shelf<T>(this.#wire, this.#address.node, indexOf(this.#address.prefix, name), clock)
@@ -119,7 +127,12 @@ class DocumentStore implements OpenSearchStore {
   }
 
   open(): Promise<void> {
-    return this.#life.open(() => openIndices(this.#wire, this.#address))
+    return this.#life.open(async () => {
+      for (const { name, done } of await openIndices(this.#wire, this.#address)) {
+        if (name === 'letters') await rewriteOld(this.#desk)
+        await done()
+      }
+    })
   }
 
   close(): Promise<void> {
@@ -177,7 +190,10 @@ class DocumentStore implements OpenSearchStore {
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do((desk) => tally(desk, by, filter))
+    return this.#do(async (desk) => {
+      checkTally(by, filter)
+      return tally(desk, by, filter)
+    })
   }
 
   async totals(): Promise<Total[]> {

@@ -33,7 +33,7 @@ async function* pagesOf(desk: Desk, which: LetterFilter): AsyncGenerator<string[
   do {
     const { hits } = await desk.letters.search({
       query: conditionsOf(which),
-      sort: [{ task_id: 'asc' }],
+      sort: [{ letter_id: 'asc' }],
       size: pageSize,
       _source: false,
       ...(after ? { search_after: after } : {}),

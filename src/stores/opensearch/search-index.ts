@@ -7,7 +7,8 @@ import { searchTexts } from './document.ts'
 import { fieldsOf } from './fields.ts'
 import { fullText } from './full-text.ts'
 import { indexOf, letterFields, openIndices } from './mapping.ts'
-import { Shelf, type Stamped } from './shelf.ts'
+import { oldForm } from './migrate.ts'
+import { Shelf, type Hit, type Stamped } from './shelf.ts'
 import { faultOf, type Fault } from './trouble.ts'
 import { Wire } from './wire.ts'
 
@@ -15,6 +16,11 @@ export interface SearchIndexOptions {
   url: string
   prefix?: string
   replicas?: number
+  /**
+   * An alias under which queries of your own find the letters. Default: `mahavishnu_dlq`, the index of the workflow design, so that its
+   * queries work as they are. False: none.
+   */
+  alias?: string | false
   clock?: Clock
   client?: ClientOptions
 }
@@ -29,7 +35,7 @@ export interface SearchIndex {
   feed(letters: readonly DeadLetter[]): Promise<string[]>
   /** Takes letters out. */
   drop(ids: readonly string[]): Promise<void>
-  /** Which version of each letter it has, for ids after one and up to another; without a last one, all that follow. */
+  /** Which version of each letter it has, for ids after one and up to another; without a last one, all that follow. 0: fed by an older Redrive. */
   versions(after: string | undefined, last: string | undefined): Promise<Map<string, number>>
   /** Ids of letters that have the words, best first. */
   search(text: string, options?: SearchOptions): Promise<string[]>
@@ -53,15 +59,18 @@ class LetterIndex implements SearchIndex {
   readonly #shelf: Shelf<IndexedLetter>
   #opening: Promise<void> | undefined
 
-  constructor({ url, prefix, replicas, client, clock = systemClock }: SearchIndexOptions) {
-    this.#address = { ...addressOf(url, prefix), ...(replicas === undefined ? {} : { replicas }) }
+  constructor(options: SearchIndexOptions) {
+    const { url, client, clock = systemClock } = options
+    this.#address = addressOf(url, options)
     this.#wire = new Wire(this.#address, clock, client)
     this.name = indexOf(this.#address.prefix, 'search')
     this.#shelf = new Shelf(this.#wire, this.#address.node, this.name, clock)
   }
 
-  open(): Promise<void> {
-    return openIndices(this.#wire, this.#address, { search: letterFields })
+  /** Documents of an older form stay until they are fed again: see `versions`. */
+  async open(): Promise<void> {
+    const old = await openIndices(this.#wire, this.#address, { search: letterFields })
+    for (const { done } of old) await done()
   }
 
   /** Opens the index before the first search: the feeder opens it in the background, so a search can come first. */
@@ -105,20 +114,34 @@ class LetterIndex implements SearchIndex {
   ): Promise<Map<string, number>> {
     await this.#shelf.refresh()
     const found = new Map<string, number>()
-    const upTo = last === undefined ? {} : { range: { task_id: { lte: last } } }
+    const current = { exists: { field: 'letter_id' } }
+    for await (const { id, source } of this.#walk('letter_id', current, after, last))
+      found.set(id, source.version)
+    // No letter has version 0: whoever compares feeds it again, or drops it.
+    for await (const { id } of this.#walk('task_id', oldForm, after, last)) found.set(id, 0)
+    return found
+  }
+
+  /** Documents in the order of the field that has the id of the letter. */
+  async *#walk(
+    field: string,
+    query: object,
+    after: string | undefined,
+    last: string | undefined,
+  ): AsyncGenerator<Hit<IndexedLetter>> {
+    const upTo = last === undefined ? [] : [{ range: { [field]: { lte: last } } }]
     let place: (string | number)[] | undefined = after === undefined ? undefined : [after]
     do {
       const { hits } = await this.#shelf.search({
-        query: last === undefined ? { match_all: {} } : upTo,
-        sort: [{ task_id: 'asc' }],
+        query: { bool: { filter: [query, ...upTo] } },
+        sort: [{ [field]: 'asc' }],
         size: pageSize,
         _source: ['version'],
         ...(place ? { search_after: place } : {}),
       })
-      for (const { id, source } of hits) found.set(id, source.version)
+      yield* hits
       place = hits.length === pageSize ? hits.at(-1)!.place : undefined
     } while (place)
-    return found
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<string[]> {

@@ -53,7 +53,7 @@ function standIn(id: string, found: Clues): LetterSummary {
     tags: [],
     failure,
     firstFailure: failure,
-    category: one('error_category', categories, 'unknown'),
+    category: one('category', categories, one('error_category', categories, 'unknown')),
     severity: 'medium',
     recoverability: 'unknown',
     fingerprint: text('fingerprint', 'unreadable'),

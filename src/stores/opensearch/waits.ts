@@ -68,7 +68,7 @@ export async function recover(desk: Desk): Promise<void> {
       query: { exists: { field: 'waits_for' } },
       size: pageSize,
       _source: false,
-      sort: [{ task_id: 'asc' }],
+      sort: [{ letter_id: 'asc' }],
       ...(after ? { search_after: after } : {}),
     })
     await recheckWaits(desk, idsOf(hits))

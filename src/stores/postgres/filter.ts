@@ -1,6 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Cell } from '../../kept/codes.ts'
 import { among, cellCodes, listed, passes, type CellCodes } from '../../kept/tally.ts'
+import { metadataTexts, sourceKey } from '../../kept/source-key.ts'
 import type { Books } from './books.ts'
 import { toText } from './text.ts'
 
@@ -20,7 +21,10 @@ export function cellTest(codes: Codes): (cell: Cell) => boolean {
   return (cell) => among(codes.queues, cell.queue) && passes(codes, cell)
 }
 
-/** What a filter means for a row of `l`, in SQL, `text` aside; values are added to those given. It must agree with `matches` in `letter/query.ts`. */
+/**
+ * What a filter means for a row of `l`, in SQL; values are added to those given. It must agree with `matches` in `letter/query.ts`. Where
+ * `needsReading` is true, it only narrows the search.
+ */
 export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[]): string {
   const parts: string[] = []
   const put = (value: unknown): string => `$${values.push(value)}`
@@ -44,6 +48,8 @@ export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[
   named('fingerprint', filter.group)
   named('lane', filter.lane)
   named('tenant', filter.tenant)
+  named('source_id', filter.sourceId === undefined ? undefined : sourceKey(filter.sourceId))
+  for (const text of metadataTexts(filter)) parts.push(`strpos(l.rest, ${put(text)}::text) > 0`)
   if (filter.tag !== undefined)
     parts.push(
       `EXISTS (SELECT 1 FROM @tags t WHERE t.tag = ${put(toText(filter.tag))}::text AND t.id = l.id)`,

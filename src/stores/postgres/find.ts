@@ -2,6 +2,7 @@ import { matches } from '../../letter/query.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import type { Place, Search } from '../../kept/search.ts'
 import { unpack, unpackSummary } from '../../kept/unpack.ts'
+import { needsReading } from '../../kept/source-key.ts'
 import type { Books } from './books.ts'
 import { readCells } from './counters.ts'
 import { isCountable } from '../../kept/tally.ts'
@@ -18,15 +19,15 @@ export interface Spot extends Place {
 }
 
 export interface Stride {
-  /** What matched, in order; of a text, what may match. */
+  /** What matched, in order; where `needsReading` is true, what may match. */
   spots: Spot[]
   /** Where the next stride goes on. Absent at the end. */
   next?: Place
 }
 
-/** Letters that one step looks at. Reading texts costs more than reading columns. */
+/** Letters that one step looks at. Reading letters costs more than reading columns. */
 const strideSpots = 1000
-const textStrideSpots = 300
+const readStrideSpots = 300
 /** Each range is read at least so far. */
 const leastOfRange = 16
 
@@ -94,7 +95,7 @@ async function readStage(
   const { lists, down } = stage
   const ranges = lists.length === 0 ? 1 : lists[0]!.length
   if (ranges === 0) return { read: [] }
-  const most = sought.filter.text === undefined ? strideSpots : textStrideSpots
+  const most = needsReading(sought.filter) ? readStrideSpots : strideSpots
   const share = Math.max(leastOfRange, Math.ceil(most / ranges))
   const chunk = isCountable(sought.filter) ? Math.min(wanted, share * 2) : share
   const { sql, values } = await statementOf(books, sought, stage, chunk)

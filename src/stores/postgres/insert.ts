@@ -26,8 +26,8 @@ export interface Fresh {
 
 const letterTypes =
   'text, smallint, smallint, smallint, smallint, text, text, bigint, bigint, bigint, float8, text, text, text, text, text, text, text, text, text, ' +
-  'smallint, smallint, bigint, bigint, text, bigint, int, bytea, smallint, bigint, bigint'
-const letterColumns = `${rowColumns}, queue, dedupe, wait, due_at, size`
+  'smallint, smallint, bigint, bigint, text, bigint, int, bytea, smallint, bigint, bigint, text'
+const letterColumns = `${rowColumns}, queue, dedupe, wait, due_at, size, source_id`
 
 const types = letterTypes.split(', ')
 const unnested = types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')
@@ -51,7 +51,8 @@ const isHeld = ({ row, unmet }: Fresh): boolean => row.lane !== null || unmet.le
 export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
   if (all.length === 0) return new Set()
   const rows = all.map((fresh) => {
-    const { row, queue, dedupe, size } = fresh
+    const { row, queue, dedupe, size, packed } = fresh
+    const source = packed[6]?.source
     return [
       ...cellsOf(sealed(row, true)),
       queue,
@@ -59,6 +60,7 @@ export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<
       waitOf(row, isHeld(fresh)),
       dueOf(row),
       size,
+      source === undefined ? null : toText(source),
     ]
   })
   const bodies = all.map(({ packed }) => packed[4])

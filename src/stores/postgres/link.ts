@@ -19,7 +19,7 @@ export type Cells = Value[]
 /** Statements of one transaction. `@` stands for the schema. */
 export interface Tx {
   /** Sends at once, behind what was sent before, and gives the rows. Whoever does not need them need not wait. */
-  rows(sql: string, values?: Value[]): Promise<Cells[]>
+  rows(sql: string, values?: Value[], timeoutMs?: number): Promise<Cells[]>
 }
 
 export interface TransactionOptions {
@@ -77,6 +77,7 @@ export interface Connection {
     values: Value[]
     rowMode: 'array'
     types: CustomTypesConfig
+    query_timeout?: number
   }): Promise<Answer | Answer[]>
 }
 
@@ -90,8 +91,10 @@ export async function rowsOf(
   client: Connection,
   text: string,
   values: Value[] = [],
+  timeoutMs?: number,
 ): Promise<Cells[]> {
-  const result = await client.query({ text, values, rowMode: 'array', types })
+  const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs }
+  const result = await client.query({ text, values, rowMode: 'array', types, ...limit })
   return [result].flat().at(-1)!.rows
 }
 
@@ -184,7 +187,8 @@ class PostgresLink implements Link {
     void send(client.query(opening))
     try {
       const tx: Tx = {
-        rows: (sql, values) => send(rowsOf(client, this.qualified(sql), values)),
+        rows: (sql, values, timeoutMs) =>
+          send(rowsOf(client, this.qualified(sql), values, timeoutMs)),
       }
       const value = await work(tx)
       committing = true

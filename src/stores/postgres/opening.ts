@@ -6,6 +6,10 @@ import type { Link, Tx } from './link.ts'
 import { lock } from './locks.ts'
 import { firstParts, inParts, partitionsOf } from './partitions.ts'
 import { migrations, schemaVersion } from './schema.ts'
+import { fillSourceIds } from './source-ids.ts'
+
+/** How long one statement of a migration may take. */
+const migrationMs = 600_000
 
 /** What is wrong with the schema of a store that was opened, undefined when it is as it was. */
 export async function troubleWith(link: Link): Promise<string | undefined> {
@@ -27,6 +31,7 @@ export async function prepare(link: Link, address: StoreAddress, nowMs: number):
   const found = await versionOf((sql, values) => link.read(sql, values), link)
   if (found !== schemaVersion)
     await link.transaction('cold', (tx) => migrate(tx, link, address, nowMs))
+  await fillSourceIds(link)
   const byMonth = (await partitionsOf((sql) => link.read(sql))) === 'month'
   if (partitions && !byMonth)
     throw new RedriveError(
@@ -47,9 +52,12 @@ async function migrate(tx: Tx, link: Link, address: StoreAddress, nowMs: number)
   if (found === schemaVersion) return
   if (found === 0) await tx.rows('CREATE TABLE @meta (key text PRIMARY KEY, value text NOT NULL)')
   const byMonth = found === 0 && partitions === 'month'
+  // The index of a new column reads the whole table.
+  await tx.rows('SET LOCAL statement_timeout = 0')
   for (const migration of migrations.slice(found))
     for (const statement of migration.split(';'))
-      if (statement.trim() !== '') await tx.rows(byMonth ? inParts(statement) : statement)
+      if (statement.trim() !== '')
+        await tx.rows(byMonth ? inParts(statement) : statement, [], migrationMs)
   for (const statement of byMonth ? firstParts(nowMs) : []) await tx.rows(statement)
   const set = `INSERT INTO @meta VALUES ('schema', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
   await tx.rows(set, [String(schemaVersion)])

@@ -8,7 +8,8 @@ import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
 import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack } from '../../kept/pack.ts'
-import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
+import { searchOf } from '../../kept/search.ts'
 import { packStored } from '../../kept/stored.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import { inspect } from '../../postgres/inspect.ts'
@@ -231,7 +232,10 @@ class SharedStore implements PostgresStore {
   }
 
   tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#use((books) => tally(books, by, filter))
+    return this.#use(async (books) => {
+      checkTally(by, filter)
+      return tally(books, by, filter)
+    })
   }
 
   totals(): Promise<Total[]> {

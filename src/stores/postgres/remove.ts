@@ -3,6 +3,7 @@ import { actionCode } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
 import { matches } from '../../letter/query.ts'
 import { unpackSummary } from '../../kept/unpack.ts'
+import { needsReading } from '../../kept/source-key.ts'
 import type { Books } from './books.ts'
 import { erase } from './erase.ts'
 import { codesOf, conditionOf } from './filter.ts'
@@ -27,7 +28,7 @@ export async function remove(books: Books, filter: LetterFilter): Promise<number
   let after: Place | undefined
   do {
     const stride = await searchStride(books, sought, strideLetters, after)
-    const ids = await mentioned(
+    const ids = await matching(
       books,
       filter,
       stride.spots.map(({ id }) => id),
@@ -39,9 +40,9 @@ export async function remove(books: Books, filter: LetterFilter): Promise<number
   return gone
 }
 
-/** Of a text the search gives what may match. */
-async function mentioned(books: Books, filter: LetterFilter, ids: string[]): Promise<string[]> {
-  if (filter.text === undefined) return ids
+/** Those of the letters found that match, where columns only narrow the search. */
+async function matching(books: Books, filter: LetterFilter, ids: string[]): Promise<string[]> {
+  if (!needsReading(filter)) return ids
   const letters = await lettersById(books, ids, 'summary')
   return ids.filter((id) => {
     const kept = letters.get(id)

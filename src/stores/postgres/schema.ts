@@ -1,5 +1,5 @@
 /** What stands in `meta` under "schema". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 1
+export const schemaVersion = 2
 
 /**
  * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
@@ -99,5 +99,9 @@ export const migrations: readonly string[] = [
     updated_at text COLLATE "C" NOT NULL,
     PRIMARY KEY (kind, id)
   );
+  `,
+  `
+  ALTER TABLE @letters ADD COLUMN source_id text COLLATE "C";
+  CREATE INDEX letters_source ON @letters (source_id, id) WHERE source_id IS NOT NULL;
   `,
 ]

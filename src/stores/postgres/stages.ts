@@ -1,6 +1,7 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
 import { pending, retrying, wait, type Cell } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
+import { sourceKey } from '../../kept/source-key.ts'
 import { cellTest, type Codes } from './filter.ts'
 import type { Tx } from './link.ts'
 import { toText } from './text.ts'
@@ -75,13 +76,20 @@ export async function stagesOf(tx: Tx, sought: Moment, after: Place | undefined)
 /** The ids themselves, where they are given or an index says that they are few. */
 async function pointsOf(
   tx: Tx,
-  { ids, expiresBefore }: LetterFilter,
+  { ids, sourceId, expiresBefore }: LetterFilter,
 ): Promise<string[] | undefined> {
   if (ids) return ids.map(toText)
+  const few = async (end: string, value: string): Promise<string[] | undefined> => {
+    const sql = `SELECT id FROM @letters WHERE ${end} LIMIT $2`
+    const found = await tx.rows(sql, [value, maxPoints + 1])
+    return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
+  }
+  if (sourceId !== undefined) {
+    const points = await few('source_id = $1 ORDER BY source_id, id', toText(sourceKey(sourceId)))
+    if (points) return points
+  }
   if (expiresBefore === undefined) return undefined
-  const sql = 'SELECT id FROM @letters WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2'
-  const found = await tx.rows(sql, [expiresBefore, maxPoints + 1])
-  return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
+  return few('expires_at < $1 ORDER BY expires_at, id', expiresBefore)
 }
 
 type Ranges = Pick<Stage, 'lists' | 'where'>
@@ -109,6 +117,9 @@ function narrowest(filter: LetterFilter): Stage['where'] | undefined {
   const { tag } = filter
   if (tag !== undefined)
     return (put) => `l.id IN (SELECT t.id FROM @tags t WHERE t.tag = ${put(toText(tag))}::text)`
+  const { sourceId } = filter
+  if (sourceId !== undefined)
+    return (put) => `l.source_id = ${put(toText(sourceKey(sourceId)))}::text`
   for (const [field, column] of narrowColumns) {
     const value = filter[field]
     if (typeof value === 'string') return (put) => `l.${column} = ${put(toText(value))}::text`

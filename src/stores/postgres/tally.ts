@@ -1,7 +1,16 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Place } from '../../kept/search.ts'
-import { grow, isCountable, valuesOf, wordOf, type CodedKey } from '../../kept/tally.ts'
+import { needsReading } from '../../kept/source-key.ts'
+import {
+  grow,
+  isCountable,
+  isUncounted,
+  valuesOf,
+  wordOf,
+  type CodedKey,
+  type UncountedKey,
+} from '../../kept/tally.ts'
 import { unpackSummary } from '../../kept/unpack.ts'
 import { matches } from '../../letter/query.ts'
 import type { Books } from './books.ts'
@@ -20,7 +29,7 @@ const strideLetters = 500
 
 /** From the counts where they can answer; otherwise letter by letter. */
 export async function tally(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
-  if (filter.text !== undefined) return readThrough(books, by, filter)
+  if (isUncounted(by) || needsReading(filter)) return readThrough(books, by, filter)
   if (!isCountable(filter)) return scanned(books, by, filter)
   const passes = cellTest(await codesOf(books, filter))
   if (by === 'group' || by === 'tag') return namedCounts(books.link, by, passes)
@@ -31,7 +40,7 @@ export async function tally(books: Books, by: TallyKey, filter: LetterFilter): P
   return counted
 }
 
-const columns: Record<TallyKey, string> = {
+const columns: Record<Exclude<TallyKey, UncountedKey>, string> = {
   queue: 'l.queue',
   state: 'l.state',
   category: 'l.category',
@@ -41,7 +50,11 @@ const columns: Record<TallyKey, string> = {
   tag: 't.tag',
 }
 
-async function scanned(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
+async function scanned(
+  books: Books,
+  by: keyof typeof columns,
+  filter: LetterFilter,
+): Promise<Counted> {
   const values: unknown[] = []
   const condition = conditionOf(filter, await codesOf(books, filter), values)
   const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
@@ -63,7 +76,7 @@ async function scanned(books: Books, by: TallyKey, filter: LetterFilter): Promis
   return counted
 }
 
-/** A text is sought in words that only the letters themselves have. */
+/** Reads every letter, for what only the letters themselves have. */
 async function readThrough(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
   const counted: Counted = new Map()
   const sought = await soughtBy(books, { filter, order: 'oldest' })

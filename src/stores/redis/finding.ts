@@ -10,7 +10,7 @@ import {
 import { textOf } from '../../redis/wire.ts'
 import type { TallyKey } from '../../store.ts'
 import { maxLooks, type Desk } from './desk.ts'
-import { grow, isCountable, valuesOf } from '../../kept/tally.ts'
+import { grow, hasCounts, valuesOf } from '../../kept/tally.ts'
 import { scripts } from './scripts.ts'
 import type { Found } from './search.ts'
 import { countsIn, tallyOf } from './tally.ts'
@@ -53,7 +53,7 @@ function pageOf(found: Found[], order: Order, more: boolean): Page<DeadLetter | 
 }
 
 /** All letters that match, in bounded steps. */
-async function* walk(desk: Desk, filter: LetterFilter): AsyncGenerator<Found> {
+export async function* walk(desk: Desk, filter: LetterFilter): AsyncGenerator<Found> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let after: Place | undefined
   do {
@@ -70,7 +70,7 @@ export async function tallyLetters(
   by: TallyKey,
   filter: LetterFilter,
 ): Promise<Map<string, number>> {
-  if (isCountable(filter)) {
+  if (hasCounts(by, filter)) {
     const named = by === 'group' || by === 'tag'
     const fields = await desk.wire.ask('HGETALL', `${desk.tag}:${named ? `${by}s` : 'cells'}`)
     return tallyOf(countsIn(fields as Buffer[], named), by, filter)

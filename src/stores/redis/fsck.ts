@@ -11,7 +11,7 @@ const maxRecounts = 3
 const maxExamples = 20
 
 /** Zsets of letters, by what their names begin with. Lanes come first, since they decide who is free to be claimed. */
-const zsets = /^(?:[aisdwgtnork]:|[xy]$)/
+const zsets = /^(?:[aisdwgtnorfk]:|[xy]$)/
 
 /**
  * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step sees a letter and its

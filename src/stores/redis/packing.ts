@@ -109,11 +109,17 @@ export function keepArguments({ letter, original, waitsFor }: StoredLetter): Arg
   if (original) rest = sealed(restText({ payload: factsOf(letter.payload), ...packed.newer.rest }))
   const extras = {
     ...historyOf(packed),
+    ...sourceOf(packed),
     ...(waits.length > 0 ? { d: waits } : {}),
     ...(original ? { e: 1 } : {}),
   }
   const edited = original ? withChecksum(letter.payload.bytes) : ''
   return [row, rest, packed.origin, packed.bytes, JSON.stringify(extras), edited]
+}
+
+/** The source id as the index holds it. */
+export function sourceOf({ extras }: Packed): { s?: string } {
+  return extras?.source === undefined ? {} : { s: extras.source }
 }
 
 export function historyOf({ extras }: Packed): { h?: string[] } {

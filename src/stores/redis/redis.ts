@@ -1,13 +1,13 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { checkRemoval } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { addressOf, settingsIn } from '../../redis/address.ts'
-import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
+import { inspect, refuseDangers } from '../../redis/safety.ts'
 import { textOf, wireTo } from '../../redis/wire.ts'
 import type {
   AddResult,
@@ -34,6 +34,7 @@ import { findLetters, removeLetters, tallyLetters } from './finding.ts'
 import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
 import { listen } from './listening.ts'
+import { migrate } from './migrate.ts'
 import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -110,7 +111,7 @@ class ScriptedStore implements RedisStore {
     await this.#life.open(async () => {
       const findings = await inspect(wire)
       refuseDangers(findings, wire, this.#allowVolatile)
-      await checkSchema(wire)
+      await migrate(this.#desk)
       this.#durable = findings.durable
     })
     if (this.#watchers.size > 0) this.#listen()
@@ -147,7 +148,10 @@ class ScriptedStore implements RedisStore {
   }
 
   tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do((desk) => tallyLetters(desk, by, filter))
+    return this.#do(async (desk) => {
+      checkTally(by, filter)
+      return tallyLetters(desk, by, filter)
+    })
   }
 
   totals(): Promise<Total[]> {

@@ -29,6 +29,7 @@ export const scripts = {
   checkBelongings: script(rows + drift.checkBelongings, true),
   recount: script(rows + counts + drift.recount, false),
   setCounts: script(rows + drift.setCounts, true),
+  setSources: script(letters + adding.setSources, true),
   keepTotals: script(rows + adding.keepTotals, true),
   putRecord: script(rows + putRecord, true),
   dropRecord: script(rows + dropRecord, true),

@@ -2,6 +2,7 @@ import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { matches, sortKey, type LetterFilter, type Order } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { Place } from '../../kept/search.ts'
+import { needsReading } from '../../kept/source-key.ts'
 import { unpack, unpackSummary } from '../../kept/unpack.ts'
 import { textOf, type Reply, type Wire } from '../../redis/wire.ts'
 import { fetchLetters, type Extent } from './fetching.ts'
@@ -38,9 +39,9 @@ export interface StrideAsk {
   after?: Place | undefined
 }
 
-/** Letters that one script looks at, so that the server is never busy for long. Reading texts costs more than reading rows. */
+/** Letters that one script looks at, so that the server is never busy for long. Reading letters costs more than reading rows. */
 const strideSpots = 500
-const textStrideSpots = 200
+const readStrideSpots = 200
 
 /** Past this many payload bytes a step ends early. */
 const maxStrideBytes = 8 * 2 ** 20
@@ -111,7 +112,7 @@ class RedisSearcher implements Searcher {
 
   async #scan(stage: Stage, keys: string[], ask: StrideAsk): Promise<Stride> {
     const { filter, order, extent, limit, after } = ask
-    const most = filter.text === undefined ? strideSpots : textStrideSpots
+    const most = needsReading(filter) ? readStrideSpots : strideSpots
     const { by, need, before } = stage
     // An empty id stands for the beginning.
     const from = after && after.id !== '' ? [by === 'id' ? 0 : scoreOf(after.key), after.id] : false

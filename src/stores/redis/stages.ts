@@ -2,6 +2,7 @@ import type { LetterFilter, Order } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { priorities } from '../../kept/codes.ts'
 import type { Place } from '../../kept/search.ts'
+import { sourceKey } from '../../kept/source-key.ts'
 import { listed } from '../../kept/tally.ts'
 import type { Wire } from '../../redis/wire.ts'
 import { wantedStates } from './filter.ts'
@@ -83,9 +84,11 @@ export function narrowKeys({
   lane,
   tenant,
   reason,
+  sourceId,
   dependent,
 }: LetterFilter): string[] {
-  const named = { g: group, t: tag, n: lane, o: tenant, r: reason }
+  const source = sourceId === undefined ? undefined : sourceKey(sourceId)
+  const named = { f: source, g: group, t: tag, n: lane, o: tenant, r: reason }
   const keys = Object.entries(named).flatMap(([kind, name]) =>
     name === undefined ? [] : [`${kind}:${name.toWellFormed()}`],
   )

@@ -1,8 +1,10 @@
 import { actions, partsOf, priorities, type Cell } from '../../kept/codes.ts'
-import { among, cellCodes, grow, passes, wordOf } from '../../kept/tally.ts'
+import { among, cellCodes, grow, passes, wordOf, type UncountedKey } from '../../kept/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
 import { rowFilter } from './filter.ts'
+
+type CountedKey = Exclude<TallyKey, UncountedKey>
 
 /** A field of the counts: a cell, the queue it is of, and in `groups` and `tags` a name. */
 export interface Counted {
@@ -33,7 +35,7 @@ function fieldOf(field: Buffer, named: boolean): Omit<Counted, 'count'> {
 /** The counts that pass, added up under what is asked. */
 export function tallyOf(
   counts: Counted[],
-  by: TallyKey,
+  by: CountedKey,
   filter: LetterFilter,
 ): Map<string, number> {
   const passes = cellTest(filter)
@@ -49,7 +51,7 @@ function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
   return ({ cell, queue }) => among(queues, queue) && passes(wanted, cell)
 }
 
-function valueOf({ cell, queue, name }: Counted, by: TallyKey): string {
+function valueOf({ cell, queue, name }: Counted, by: CountedKey): string {
   if (by === 'group' || by === 'tag') return name
   return by === 'queue' ? queue : wordOf(by, cell[by])
 }

@@ -6,7 +6,15 @@ import { inHistory, type Change } from '../../letter/moves.ts'
 import { textOf, type Argument, type Reply } from '../../redis/wire.ts'
 import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
 import { col } from './columns.ts'
-import { historyOf, packedOf, tagCells, withChecksum, type Cell, type Packed } from './packing.ts'
+import {
+  historyOf,
+  packedOf,
+  sourceOf,
+  tagCells,
+  withChecksum,
+  type Cell,
+  type Packed,
+} from './packing.ts'
 
 /** A letter's arguments for the script `add`. */
 export function addArguments(letter: DeadLetter, capacity: Capacity | undefined): Argument[] {
@@ -19,6 +27,7 @@ function extrasOf(letter: DeadLetter, packed: Packed, capacity: Capacity | undef
   const { dedupeKey, dependsOn } = packed.extras ?? {}
   return JSON.stringify({
     ...historyOf(packed),
+    ...sourceOf(packed),
     ...(dependsOn ? { d: dependsOn } : {}),
     ...(capacity ? { c: [limitOf(capacity), capacity.overflow === 'reject' ? 0 : 1] } : {}),
     ...(dedupeKey === undefined ? {} : { o: occurrenceOf(letter) }),

@@ -17,8 +17,8 @@ const capture = actionCode('capture')
 const occurrence = actionCode('occur')
 const evict = actionCode('evict')
 
-const insertLetter = `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, due_at)
-  VALUES (${'?, '.repeat(rowWidth)}?, ?, ?, ?) ON CONFLICT DO NOTHING`
+const insertLetter = `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, due_at, source_id)
+  VALUES (${'?, '.repeat(rowWidth)}?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
 
 export function add(books: Books, { letters, capacity }: Verbs['add']['ask']): AddResult[] {
@@ -73,7 +73,8 @@ export function insert(
   const [values, , origin, originCrc, bytes, bytesCrc, extras] = packed
   // A letter that depends on others gets its place once they are noted, below.
   const place = row.dependent === 1 ? { wait: null, dueAt: null } : waitOf(books, 0, queue, row)
-  const seq = db.insert(insertLetter, ...values, queue, dedupe, place.wait, place.dueAt)
+  const source = extras?.source ?? null
+  const seq = db.insert(insertLetter, ...values, queue, dedupe, place.wait, place.dueAt, source)
   if (seq === 0) return undefined
   db.run(insertBody, seq, origin, originCrc, bytesCrc, bytes)
   const tags = extras?.tags ?? []

@@ -1,10 +1,12 @@
-import type { LetterFilter } from '../../letter/query.ts'
+import { matches, type LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
 import type { Cell } from '../../kept/codes.ts'
 import { among, cellCodes, listed, passes } from '../../kept/tally.ts'
 import type { Origin } from '../../kept/pack.ts'
 import { restOf } from '../../kept/rest.ts'
-import { entryBySeq } from './reading.ts'
+import { metadataTexts, sourceKey } from '../../kept/source-key.ts'
+import { unpackSummary } from '../../kept/unpack.ts'
+import { entryBySeq, findLetter } from './reading.ts'
 import type { SqlValue } from '../../kept/row.ts'
 
 /** A condition of SQL with its values. */
@@ -27,8 +29,9 @@ function queuesOf(books: Books, { queue }: LetterFilter): number[] | undefined {
 }
 
 /**
- * What a filter means for a row, in SQL, `text` aside: it must agree with `matches` in `letter/query.ts`. `covered` fields
- * are left out, since the index range that is read has only letters that match them.
+ * What a filter means for a row, in SQL: it must agree with `matches` in `letter/query.ts`. Where `needsReading` is true, it only
+ * narrows the search, and `agrees` decides. `covered` fields are left out, since the index range that is read has only letters
+ * that match them.
  */
 export function conditionOf(
   books: Books,
@@ -60,6 +63,9 @@ export function conditionOf(
   named('group', 'fingerprint')
   named('lane', 'lane')
   named('tenant', 'tenant')
+  if (filter.sourceId !== undefined && !covered.includes('sourceId'))
+    say('source_id = ?', sourceKey(filter.sourceId))
+  for (const text of metadataTexts(filter)) say('instr(rest, ?) > 0', text)
   if (filter.tag !== undefined && !covered.includes('tag'))
     say('EXISTS (SELECT 1 FROM tags WHERE tags.tag = ? AND tags.id = letters.id)', filter.tag)
   if (filter.since !== undefined) say('dead_lettered_at >= ?', filter.since)
@@ -71,8 +77,23 @@ export function conditionOf(
   return { sql: parts.length > 0 ? parts.join(' AND ') : '1', params }
 }
 
+/** Whether a letter that the columns let through matches in what they do not hold. */
+export function agrees(books: Books, seq: number, filter: LetterFilter): boolean {
+  const { text, metadata, sourceId } = filter
+  if (text !== undefined && !mentions(books, seq, text)) return false
+  if (metadata === undefined && sourceId === undefined) return true
+  const found = findLetter(books, 'seq', seq, 'summary')
+  if (!found) return false
+  const letter = unpackSummary(found.kept)
+  return matches(letter, {
+    ids: [letter.id],
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(sourceId === undefined ? {} : { sourceId }),
+  })
+}
+
 /** Whether the queue or the last failure of a letter mentions the text. SQLite folds only ASCII, so this is not SQL. */
-export function mentions(books: Books, seq: number, text: string): boolean {
+function mentions(books: Books, seq: number, text: string): boolean {
   const entry = entryBySeq(books, seq)
   if (!entry) return false
   const needle = text.toLowerCase()

@@ -1,14 +1,14 @@
-import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import { mentions } from './filter.ts'
+import { needsReading } from '../../kept/source-key.ts'
+import { agrees } from './filter.ts'
 import type { Place, Search } from '../../kept/search.ts'
 import type { Verbs } from './protocol.ts'
 import { findLetter } from './reading.ts'
 import { stagesOf, type Spot, type Stage } from './streams.ts'
 
-/** Letters that one step looks at before other calls get their turn. Reading texts costs more than reading columns. */
+/** Letters that one step looks at before other calls get their turn. Reading letters costs more than reading columns. */
 const strideSpots = 1000
-const textStrideSpots = 200
+const readStrideSpots = 200
 
 /** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
 const maxPageBytes = 32 * 2 ** 20
@@ -26,7 +26,8 @@ export interface Stride {
  */
 export function searchStride(books: Books, search: Search): Stride {
   const { filter, limit, order, after } = search
-  const most = Math.max(limit, filter.text === undefined ? strideSpots : textStrideSpots)
+  const reads = needsReading(filter)
+  const most = Math.max(limit, reads ? readStrideSpots : strideSpots)
   const spots: Spot[] = []
   let seen = 0
   let last: Spot | undefined
@@ -36,16 +37,12 @@ export function searchStride(books: Books, search: Search): Stride {
         return last ? { spots, next: placeOf(last) } : { spots }
       seen += 1
       last = spot
-      if (passes(books, spot, filter)) spots.push(spot)
+      if (spot.fits && (!reads || agrees(books, spot.seq, filter))) spots.push(spot)
     }
   return { spots }
 }
 
 const placeOf = ({ key, id }: Spot): Place => ({ key, id })
-
-function passes(books: Books, spot: Spot, { text }: LetterFilter): boolean {
-  return spot.fits && (text === undefined || mentions(books, spot.seq, text))
-}
 
 /** The streams of a stage as one, each read a little at a time. */
 function* spotsOf({ streams, before }: Stage, wanted: number): Generator<Spot> {

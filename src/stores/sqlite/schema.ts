@@ -1,5 +1,9 @@
+import type { Database, Migration } from '../../sqlite/database.ts'
+import { isCorrupt } from '../../sqlite/trouble.ts'
+import { sourceKeyIn } from '../../kept/source-key.ts'
+
 /** What stands in `meta` under "schema". A file with a higher number was written by a newer Redrive. */
-export const schemaVersion = 1
+export const schemaVersion = 3
 
 /**
  * How a file gets from each version to the next, in one transaction. Files in the field went through these very
@@ -10,7 +14,7 @@ export const schemaVersion = 1
  * `counters` has how many letters there are of each kind, and what ever happened to letters; the rows of a queue stand
  * together, so that a capture touches one page of them.
  */
-export const migrations: readonly string[] = [
+export const migrations: readonly Migration[] = [
   `
   CREATE TABLE queues (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 
@@ -97,4 +101,36 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (kind, id)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE letters ADD COLUMN source_id TEXT;
+  CREATE INDEX letters_source ON letters (source_id, id) WHERE source_id IS NOT NULL;
+  `,
+  fillSourceIds,
 ]
+
+const fillLetters = 500
+
+/** Writes the source ids of letters that were kept before there was a column for them. */
+function fillSourceIds(database: Database): void {
+  const next = 'SELECT seq FROM letters WHERE seq > ? ORDER BY seq LIMIT ?'
+  let seqs = database.all(next, 0, fillLetters)
+  while (seqs.length > 0) {
+    for (const [seq] of seqs) {
+      const key = sourceKeyAt(database, seq as number)
+      if (key !== undefined)
+        database.run('UPDATE letters SET source_id = ? WHERE seq = ?', key, seq as number)
+    }
+    seqs = database.all(next, seqs.at(-1)![0]!, fillLetters)
+  }
+}
+
+/** A body on a damaged page has no readable source. It must not keep the file from being opened. */
+function sourceKeyAt(database: Database, seq: number): string | undefined {
+  try {
+    const body = database.get('SELECT origin FROM bodies WHERE seq = ?', seq)
+    return body && sourceKeyIn(body[0] as string)
+  } catch (error) {
+    if (!isCorrupt(error)) throw error
+    return undefined
+  }
+}

@@ -22,7 +22,8 @@ import type {
 import { checkLease } from '../../kept/lease.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { pack, tight } from '../../kept/pack.ts'
-import { checkRemoval, searchOf } from '../../kept/search.ts'
+import { checkRemoval, checkTally } from '../../check-filter.ts'
+import { searchOf } from '../../kept/search.ts'
 import { packStored, unpackStored } from '../../kept/stored.ts'
 import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
@@ -115,7 +116,9 @@ class SqliteStore implements Store {
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return new Map(await this.#use().call('tally', { by, filter }, 0))
+    const thread = this.#use()
+    checkTally(by, filter)
+    return new Map(await thread.call('tally', { by, filter }, 0))
   }
 
   async totals(): Promise<Total[]> {

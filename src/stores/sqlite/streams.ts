@@ -4,6 +4,7 @@ import { pending, retrying, wait, type Cell } from '../../kept/codes.ts'
 import { cellsWhere } from './counters.ts'
 import { cellTest, conditionOf, type Condition } from './filter.ts'
 import type { Place } from '../../kept/search.ts'
+import { sourceKey } from '../../kept/source-key.ts'
 import type { SqlValue } from '../../kept/row.ts'
 
 /** A letter's place in the order asked, and whether the filter lets it through. */
@@ -63,12 +64,20 @@ export function stagesOf(
 }
 
 /** The ids themselves, where they are given or an index says that they are few. */
-function pointsOf({ db }: Books, { ids, expiresBefore }: LetterFilter): string[] | undefined {
+function pointsOf(
+  { db }: Books,
+  { ids, sourceId, expiresBefore }: LetterFilter,
+): string[] | undefined {
   if (ids) return [...new Set(ids)]
-  if (expiresBefore === undefined) return undefined
-  const sql = 'SELECT id FROM letters WHERE expires_at < ? LIMIT ?'
-  const found = db.all(sql, expiresBefore, maxPoints + 1)
-  return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
+  const few = (condition: string, value: string): string[] | undefined => {
+    const sql = `SELECT id FROM letters WHERE ${condition} LIMIT ?`
+    const found = db.all(sql, value, maxPoints + 1)
+    return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
+  }
+  return (
+    (sourceId === undefined ? undefined : few('source_id = ?', sourceKey(sourceId))) ??
+    (expiresBefore === undefined ? undefined : few('expires_at < ?', expiresBefore))
+  )
 }
 
 /** By id they are looked up as they are needed; by time, all at once, since only then their order is known. */
@@ -144,6 +153,7 @@ interface Narrow {
 
 /** SQLite uses an index of some rows only where it can see from the text that no others are asked for. */
 const narrowIndexes: Omit<Narrow, 'params'>[] = [
+  { field: 'sourceId', where: 'source_id = ?', index: 'letters_source' },
   { field: 'lane', where: 'lane = ?', index: 'letters_lane' },
   { field: 'group', where: 'fingerprint = ?', index: 'letters_group' },
   { field: 'dependent', where: 'dependent = 1', index: 'letters_dependent' },
@@ -155,6 +165,8 @@ function narrowest(filter: LetterFilter): Narrow | 'tag' | undefined {
   if (filter.tag !== undefined) return 'tag'
   for (const narrow of narrowIndexes) {
     const value = filter[narrow.field]
+    if (narrow.field === 'sourceId' && filter.sourceId !== undefined)
+      return { ...narrow, params: [sourceKey(filter.sourceId)] }
     if (typeof value === 'string') return { ...narrow, params: [value] }
     if (value === true) return { ...narrow, params: [] }
   }

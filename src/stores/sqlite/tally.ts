@@ -2,14 +2,23 @@ import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Books } from './books.ts'
 import type { Cell } from '../../kept/codes.ts'
-import { grow, isCountable, wordOf, type CodedKey } from '../../kept/tally.ts'
+import {
+  grow,
+  hasCounts,
+  isUncounted,
+  valuesOf as valuesIn,
+  wordOf,
+  type CodedKey,
+  type UncountedKey,
+} from '../../kept/tally.ts'
 import { cellsWhere, namedCounts } from './counters.ts'
 import { cellTest } from './filter.ts'
 import { searchStride } from './find.ts'
 import type { Place } from '../../kept/search.ts'
 import type { Verbs } from './protocol.ts'
 import { tagsOf } from '../../kept/rest.ts'
-import { entryBySeq, type Entry } from './reading.ts'
+import { unpackSummary } from '../../kept/unpack.ts'
+import { entryBySeq, findLetter, type Entry } from './reading.ts'
 
 type Counted = Map<string, number>
 type CellKey = CodedKey | 'queue'
@@ -22,7 +31,7 @@ export function* tally(
   books: Books,
   { by, filter }: Verbs['tally']['ask'],
 ): Generator<undefined, Verbs['tally']['answer']> {
-  if (!isCountable(filter)) return [...(yield* scanned(books, by, filter))]
+  if (!hasCounts(by, filter)) return [...(yield* scanned(books, by, filter))]
   if (by === 'group' || by === 'tag') return [...namedCounts(books.db, by, cellTest(books, filter))]
   const counted: Counted = new Map()
   for (const [cell, n] of cellsWhere(books.counters, cellTest(books, filter)))
@@ -41,17 +50,28 @@ function* scanned(books: Books, by: TallyKey, filter: LetterFilter): Generator<u
       whole: false,
       ...(after ? { after } : {}),
     })
-    for (const { seq } of stride.spots) {
-      const entry = entryBySeq(books, seq)
-      for (const value of entry ? valuesOf(books, entry, by) : []) grow(counted, value, 1)
-    }
+    for (const { seq } of stride.spots)
+      for (const value of valuesAt(books, seq, by)) grow(counted, value, 1)
     if (!stride.next) return counted
     after = stride.next
     yield
   }
 }
 
-function valuesOf(books: Books, { queue, row }: Entry, by: TallyKey): string[] {
+function valuesAt(books: Books, seq: number, by: TallyKey): string[] {
+  if (isUncounted(by)) {
+    const found = findLetter(books, 'seq', seq, 'summary')
+    return found ? valuesIn(unpackSummary(found.kept), by) : []
+  }
+  const entry = entryBySeq(books, seq)
+  return entry ? valuesOf(books, entry, by) : []
+}
+
+function valuesOf(
+  books: Books,
+  { queue, row }: Entry,
+  by: Exclude<TallyKey, UncountedKey>,
+): string[] {
   if (by === 'group') return [row.fingerprint]
   if (by === 'tag') return tagsOf(row)
   return [valueOf(books, { ...row, queue }, by)]

@@ -32,6 +32,7 @@ export const addChecks = [
         streamId: 's',
         hops: 2,
       },
+      app: { name: 'shop', version: '1.2.3', host: 'web-1', pid: 4711 },
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       headers: { 'content-type': 'text/plain', 'x-Case': 'Kept' },
       task: { id: 'task-1', description: 'does a thing', source: 'cron' },

@@ -1,16 +1,53 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { matches, orders, sortKey, type LetterFilter, type Order } from '../../letter/query.ts'
+import { resolve } from '../../letter/moves.ts'
+import type { TallyKey } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, type StoreBench } from './check.ts'
 import { mixedFilters, mixedLetters } from './mixed.ts'
-import { claim, ids, rejectsWith, sameLetter, walk } from './stage.ts'
+import { claim, ids, rejectsWith, sameLetter, walk, worker } from './stage.ts'
 
 const check = checkOn('find')
 
 /** Whole numbers from 0 up, as many as asked. */
 const times = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n))
+
+/** Each would be read as no condition at all by a store that does not look. */
+const badFilters: object[] = [
+  { status: 'resolved' },
+  { queue: 'orders', status: 'resolved' },
+  { constructor: 'x' },
+  { ['__proto__']: 'x' },
+  { id: 'x' },
+  { state: 'queued' },
+  { state: ['pending', 'manual_review'] },
+  { state: null },
+  { category: 'sunspots' },
+  { priority: 'urgent' },
+  { policy: 'sometimes' },
+  { policy: ['never'] },
+  { reason: 'because' },
+  { ids: 'abc' },
+  { ids: [1] },
+  { queue: 5 },
+  { group: ['f1'] },
+  { sourceId: 5 },
+  { metadata: 'customer' },
+  { metadata: {} },
+  { metadata: { customer: undefined } },
+  { metadata: { customer: { name: 'x' } } },
+  { metadata: { amount: Number.NaN } },
+  { since: 'yesterday' },
+  { until: 1_767_225_600_000 },
+  { settledBefore: '2026-01-01' },
+  { expiresBefore: new Date(0) },
+  { dependent: 'yes' },
+  { limit: 5, state: 'pending', unknown: true },
+]
+
+const badQueries: object[] = [{ limit: 'x' }, { cursor: 5 }, { payload: 1 }, { sort: 'newest' }]
 
 export const findChecks = [
   ...orders.map((order) =>
@@ -144,6 +181,8 @@ export const findChecks = [
       [{ group: 'f2' }, aLetter({ fingerprint: 'f2' })],
       [{ reason: 'max-hops' }, aLetter({ state: 'parked', reason: 'max-hops' })],
       [{ dependent: true }, aLetter({ dependsOn: [aLetter().id] })],
+      [{ sourceId: 'wf_abc123' }, aLetter({ source: workflowOf('wf_abc123') })],
+      [{ metadata: { customer: 'x' } }, aLetter({ metadata: { customer: 'x' } })],
     ]
     await store.add([...times(2100, () => aLetter()), ...few.map(([, letter]) => letter)])
     for (const [filter, { id, state }] of few)
@@ -174,12 +213,73 @@ export const findChecks = [
       await rejectsWith('INVALID_INPUT', () => store.find({ order: 'newest', cursor: text }))
   }),
 
+  check('finds all letters of a source id, whatever happened to them', async (bench) => {
+    const { store } = bench
+    const letters = times(3, () => aLetter({ source: workflowOf('wf_1') }))
+    await store.add([...letters, aLetter({ source: workflowOf('wf_2') })])
+    const [claimed] = await claim(bench, { limit: 1 })
+    await store.apply([resolve(claimed!, worker(bench))])
+    assert.deepEqual(ids(await walk(store, { sourceId: 'wf_1', order: 'oldest' })), ids(letters))
+    await store.remove({ ids: [letters[1]!.id] })
+    assert.deepEqual(
+      ids(await walk(store, { sourceId: 'wf_1', order: 'oldest', limit: 1 })),
+      ids([letters[0]!, letters[2]!]),
+    )
+    assert.equal(await store.remove({ sourceId: 'wf_1' }), 2)
+    assert.deepEqual((await store.find({ sourceId: 'wf_1' })).items, [])
+  }),
+
+  check('finds more letters of one source id than a step reads', async ({ store }) => {
+    const letters = times(1100, () => aLetter({ source: workflowOf('wf_many') }))
+    await store.add([...letters, ...times(1100, () => aLetter())])
+    for (const order of orders)
+      assert.equal((await walk(store, { sourceId: 'wf_many', order, limit: 500 })).length, 1100)
+  }),
+
+  check('refuses a filter with an unknown key, value or type', async ({ store }) => {
+    await store.add([aLetter()])
+    for (const filter of badFilters) {
+      await rejectsWith('INVALID_INPUT', () => store.find(filter as LetterFilter))
+      await rejectsWith('INVALID_INPUT', () => store.tally('state', filter))
+      await rejectsWith('INVALID_INPUT', () => store.remove(filter))
+    }
+    await rejectsWith('INVALID_INPUT', () => store.tally('status' as TallyKey))
+    for (const query of badQueries)
+      await rejectsWith('INVALID_INPUT', () => store.find(query as LetterFilter))
+    assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
+  }),
+
+  check('finds and removes nothing by an empty list', async ({ store }) => {
+    await store.add([aLetter()])
+    const filters: LetterFilter[] = [
+      { ids: [] },
+      { queue: [] },
+      { state: [] },
+      { category: [] },
+      { priority: [] },
+    ]
+    for (const filter of filters) {
+      const what = JSON.stringify(filter)
+      for (const order of orders)
+        assert.deepEqual(await store.find({ ...filter, order }), { items: [] }, what)
+      assert.deepEqual(await store.tally('state', filter), new Map(), what)
+      assert.equal(await store.remove(filter), 0, what)
+    }
+  }),
+
   check('refuses an order or a limit that there is not', async ({ store }) => {
     for (const limit of [-1, 1001, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
       await rejectsWith('INVALID_INPUT', () => store.find({ limit }))
     await rejectsWith('INVALID_INPUT', () => store.find({ order: 'random' as Order }))
   }),
 ]
+
+const workflowOf = (taskId: string): DeadLetter['source'] => ({
+  kind: 'workflow',
+  name: 'nightly',
+  taskId,
+  targets: [],
+})
 
 async function keepMixed({ store }: StoreBench): Promise<DeadLetter[]> {
   const letters = mixedLetters()

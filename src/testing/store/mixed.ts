@@ -2,6 +2,7 @@ import {
   categories,
   priorities,
   reasons,
+  severities,
   states,
   type DeadLetter,
   type RetryPolicy,
@@ -51,6 +52,46 @@ const messages = [
   "it's 🦊",
 ]
 
+/** Source ids that are hard to look up: the last two differ only beyond what an index may hold. */
+export const hostileSourceIds = [
+  ...hostileNames,
+  'a\0b',
+  `${'🦊'.repeat(3000)}1`,
+  `${'🦊'.repeat(3000)}2`,
+]
+
+/** The source of the nth letter, and the task that gives an operation its id. */
+function sourceOf(n: number): Pick<DeadLetter, 'source' | 'task'> {
+  const id = hostileSourceIds[Math.floor(n / 4) % hostileSourceIds.length]!
+  const task = { id, description: 'a task', source: 'tracker' }
+  const sources: Pick<DeadLetter, 'source' | 'task'>[] = [
+    { source: { kind: 'workflow', name: 'nightly', taskId: id, targets: ['a'] } },
+    { source: { kind: 'mailbox', mailbox: 'requests', messageId: id, deliveries: 5 } },
+    {
+      source: {
+        kind: 'pipeline',
+        cluster: 'c',
+        node: 'n',
+        topic: 't',
+        partition: 0,
+        offset: '0',
+        streamId: id,
+        hops: 1,
+      },
+    },
+    { source: { kind: 'operation', type: 'order.create' }, ...(n % 8 === 3 ? { task } : {}) },
+  ]
+  return sources[n % 4]!
+}
+
+const metadatas: DeadLetter['metadata'][] = [
+  {},
+  { customer: 'x' },
+  { customer: 'x', amount: 5, nested: { customer: 'y' } },
+  { customer: 'X', amount: 5.5, urgent: true, none: null },
+  { text: '"customer":"x"', 'a"b': 'c\\d', list: ['x'] },
+]
+
 /** Letters that differ in every field a filter can name; many share a moment, so that only ids tell them apart. */
 export function mixedLetters(count = 72): DeadLetter[] {
   return Array.from({ length: count }, (_, n) => mixedLetter(n))
@@ -75,6 +116,9 @@ function mixedLetter(n: number): DeadLetter {
     fingerprint: pick(['f1', 'f2', 'F1', "f'"], 7),
     tags: [[], ['red'], ['red', 'blue'], ['RED', 'red'], ['blue', 'blue']][n % 5]!,
     failure,
+    ...sourceOf(n),
+    metadata: pick(metadatas),
+    severity: pick(severities, 3),
     retries: n % 4,
     backoffMs: (n % 7) * 1000,
     deadLetteredAt: day(n % 6),
@@ -129,6 +173,22 @@ function allFilters(letters: readonly DeadLetter[]): LetterFilter[] {
     { lane: 'l1' },
     { tenant: 'acme' },
     { tenant: 'Acme', state: 'archived' },
+    ...hostileSourceIds.map((sourceId) => ({ sourceId })),
+    { sourceId: 'nowhere' },
+    { sourceId: '' },
+    { sourceId: '%', state: ['pending', 'archived'] },
+    { metadata: { customer: 'x' } },
+    { metadata: { customer: 'x', amount: 5 }, state: [...states] },
+    { metadata: { amount: 5 } },
+    { metadata: { amount: '5' } },
+    { metadata: { amount: 5.5 } },
+    { metadata: { urgent: true } },
+    { metadata: { none: null } },
+    { metadata: { nothing: null } },
+    { metadata: { constructor: 'x' } },
+    { metadata: { 'a"b': 'c\\d' }, sourceId: '%' },
+    { metadata: { customer: 'y' } },
+    { metadata: { list: 'x' } },
     { text: 'REFUSED' },
     { text: '%' },
     { text: '_' },

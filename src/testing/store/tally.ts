@@ -116,7 +116,7 @@ function counted(letters: DeadLetter[], key: TallyKey, filter: LetterFilter): Ma
 function valuesOf(letter: DeadLetter, key: TallyKey): string[] {
   if (key === 'tag') return letter.tags
   if (key === 'group') return [letter.fingerprint]
-  if (key === 'policy') return [letter.policy.kind]
+  if (key === 'policy' || key === 'source') return [letter[key].kind]
   return [letter[key]]
 }
 

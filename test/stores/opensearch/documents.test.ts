@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterAll, afterEach, beforeAll, describe, it } from 'vitest'
-import type { DeadLetter } from '../../../src/letter/letter.ts'
+import { categories, type DeadLetter } from '../../../src/letter/letter.ts'
+import { encodePayload } from '../../../src/letter/payload.ts'
 import { park } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
@@ -45,11 +46,47 @@ describe.skipIf(server.missing)('the documents', () => {
       assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
     })
 
-    it('find tasks by error category', async () => {
-      const letters = [aLetter({ category: 'transient' }), aLetter({ category: 'network' })]
+    it('find tasks by error category, in the words of the design', async () => {
+      const letters = categories.map((category) => aLetter({ category }))
       await store.add(letters)
-      const found = await query({ query: { term: { 'error_category.keyword': 'transient' } } })
-      assert.deepEqual(found, [letters[0]!.id])
+      const categoriesOf = async (word: string): Promise<string[]> => {
+        const found = await query({ query: { term: { 'error_category.keyword': word } } })
+        return letters.filter(({ id }) => found.includes(id)).map(({ category }) => category)
+      }
+      assert.deepEqual(await categoriesOf('transient'), ['transient', 'rate-limit', 'dependency'])
+      assert.deepEqual(await categoriesOf('network'), ['network', 'timeout'])
+      assert.deepEqual(await categoriesOf('permanent'), ['permanent', 'unknown'])
+      for (const word of ['resource', 'permission', 'validation'])
+        assert.deepEqual(await categoriesOf(word), [word])
+      for (const letter of letters)
+        assert.deepEqual(
+          (await store.find({ category: letter.category })).items.map(({ id }) => id),
+          [letter.id],
+        )
+    })
+
+    it('find a task by its own id, and have the task', async () => {
+      const source = {
+        kind: 'workflow',
+        name: 'w',
+        taskId: 'WF_abc-123',
+        targets: ['repo'],
+      } as const
+      const payload = encodePayload({ task: { goal: 'build' }, targets: ['repo'] })
+      const letters = [aLetter({ source: { ...source, targets: ['repo'] }, payload }), aLetter()]
+      await store.add(letters)
+      for (const field of ['task_id', 'task_id.keyword'])
+        assert.deepEqual(await query({ query: { term: { [field]: 'WF_abc-123' } } }), [
+          letters[0]!.id,
+        ])
+      assert.deepEqual(
+        (await store.search('WF_abc-123')).map(({ id }) => id),
+        [letters[0]!.id],
+      )
+      const path = `/${indices.prefix}-letters/_doc/${letters[0]!.id}`
+      type Document = { _source: { task: unknown } }
+      const { _source: fields } = await ask<Document>(server.url, 'GET', path)
+      assert.deepEqual(fields.task, { goal: 'build' })
     })
 
     it('find tasks ready for retry in the next hour', async () => {

@@ -17,7 +17,11 @@ describe('an address', () => {
       )
     assert.throws(
       () => openSearchStore({ url: 'opensearch://host/a?shards=3' }),
-      /unknown setting "shards"/,
+      /unknown key "shards" in the OpenSearch URL/,
+    )
+    assert.throws(
+      () => openSearchStore({ url: 'opensearch://host/a?alias=UPPER' }),
+      /alias must be/,
     )
   })
 
@@ -53,6 +57,56 @@ describe.skipIf(server.missing)('opening', () => {
 
   afterEach(async () => {
     for (const indices of made.splice(0)) await indices.remove()
+  })
+
+  const aliasesOf = async ({ prefix }: Indices): Promise<string[]> => {
+    type Aliases = Record<string, { aliases: object }>
+    const found = await ask<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
+    return Object.keys(found[`${prefix}-letters`]!.aliases).toSorted()
+  }
+
+  it.each([
+    ['', {}, ['mahavishnu_dlq']],
+    ['?alias=off', {}, []],
+    ['', { alias: false as const }, []],
+  ])('names the letters by the alias: %j %j', async (query, options, names) => {
+    const indices = fresh()
+    const store = openSearchStore({ url: `${indices.url}/${indices.prefix}${query}`, ...options })
+    await store.open()
+    assert.deepEqual(
+      await aliasesOf(indices),
+      [...names, `${indices.prefix}-letters-writes`].toSorted(),
+    )
+    await store.close()
+  })
+
+  it('names the letters by another alias, under which no draft is found', async () => {
+    const indices = fresh()
+    const { url, prefix } = indices
+    const alias = `${prefix}-failed`
+    const store = openSearchStore({ url, prefix, alias })
+    await store.open()
+    await store.add([aLetter()])
+    await ask(url, 'PUT', `/${prefix}-letters/_doc/draft?refresh=true`, { draft_ms: 1 })
+    await indices.refresh()
+    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    assert.equal(count, 1)
+    assert.equal((await store.health()).checks['alias'], alias)
+    await store.close()
+  })
+
+  it('leaves an index alone that has the name of the alias', async () => {
+    const indices = fresh()
+    const { url, prefix } = indices
+    const alias = `${prefix}-taken`
+    await ask(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
+    const store = openSearchStore({ url, prefix, alias })
+    await store.open()
+    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    assert.equal(count, 1)
+    assert.equal((await store.health()).checks['alias'], `${alias} belongs to someone else`)
+    assert.equal((await store.health()).ok, true)
+    await store.close()
   })
 
   it('makes the indices, from several processes at once', async () => {

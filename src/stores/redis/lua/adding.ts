@@ -163,6 +163,14 @@ results[1] = flush()
 return results
 `
 
+/** ARGV: pairs of id and source id. Letters that are gone are passed over. */
+export const setSources = String.raw`
+for at = 1, #ARGV, 2 do
+  if call('EXISTS', P .. 'l:' .. ARGV[at]) == 1 then setSource(ARGV[at], ARGV[at + 1]) end
+end
+return 1
+`
+
 /** ARGV: pairs of field and value. */
 export const keepTotals = String.raw`
 for at = 1, #ARGV, 2 do call('HSET', P .. 'totals', ARGV[at], ARGV[at + 1]) end

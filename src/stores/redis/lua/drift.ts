@@ -12,6 +12,8 @@ local function listsOf(row)
   if row[${col.tenant}] then add('o:' .. row[${col.tenant}], 0) end
   if row[${col.lane}] then add('n:' .. row[${col.lane}], 0) end
   for _, tag in ipairs(row[${col.tags}] or {}) do add('t:' .. tag, 0) end
+  local source = fieldsOf(id, 's')[1]
+  if source then add('f:' .. source, 0) end
   local ends, endsAt = expiryIn(row)
   if ends then add(ends, endsAt) end
   local key = keyIn(row)

@@ -113,18 +113,27 @@ local function erase(row, action)
     end
     call('ZREM', P .. 'y', id)
   end
+  local source = fieldsOf(id, 's')[1]
+  if source then call('ZREM', P .. 'f:' .. source, id) end
   call('DEL', P .. 'l:' .. id, P .. 'h:' .. id, P .. 'p:' .. id)
   move(row, nil)
   if action then total(action, row) end
 end
 
--- Extras: h entries beyond the first, d whom it waits for, e 1 when edited bytes are given.
+-- The source id of a letter never changes.
+local function setSource(id, source)
+  call('HSET', P .. 'l:' .. id, 's', source)
+  call('ZADD', P .. 'f:' .. source, '0', id)
+end
+
+-- Extras: h entries beyond the first, d whom it waits for, s source id, e 1 when edited bytes are given.
 local function insert(row, rowSealed, rest, origin, bytes, extras, edited)
   local id = row[${col.id}]
   local key = P .. 'l:' .. id
   if edited then call('HSET', key, 'r', rowSealed, 'x', rest, 'o', origin, 'b', bytes, 'e', edited)
   else call('HSET', key, 'r', rowSealed, 'x', rest, 'o', origin, 'b', bytes) end
   if extras then
+    if extras.s then setSource(id, extras.s) end
     for _, entry in ipairs(extras.h or {}) do call('RPUSH', P .. 'h:' .. id, entry) end
     for _, other in ipairs(extras.d or {}) do
       local found = read(other)

@@ -5,13 +5,14 @@ import { col, numberColumns, rowWidth, textColumns } from '../columns.ts'
  * What every script begins with. All keys of a store have one hash tag, so that a script may touch any of them: KEYS[1]
  * is the tag, and the names below stand behind it.
  *
- *   l:ID        hash: r row, x rest, o origin, b bytes as captured, e bytes as edited
+ *   l:ID        hash: r row, x rest, o origin, b bytes as captured, e bytes as edited, s source id as f has it
  *   h:ID        list: entries of the history beyond the first
  *   i:STATE:Q   zset by id: letters of a queue and state
  *   s:STATE:Q   zset by settledAt; a resolved letter without one stands at the end
  *   d:PRIO:Q    zset by due time: letters that a claim may take, now or later
  *   w:Q         zset by retryAt: letters with a retryAt that no claim goes by
  *   g: t: n: o: r:   zsets by id: letters of a group, tag, lane, tenant, reason
+ *   f:SOURCE    zset by id: letters of a source id
  *   x           zset by expiresAt
  *   y           zset by id: letters that wait for others
  *   p:ID v:ID   sets: whom a letter waits for; who waits for a letter

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'vitest'
+import { letterFields } from '../../../src/stores/opensearch/mapping.ts'
+import { rewriteOld } from '../../../src/stores/opensearch/migrate.ts'
+import {
+  follow,
+  openSearchIndex,
+  openSearchStore,
+} from '../../../src/stores/opensearch/opensearch.ts'
+import { memoryStore } from '../../../src/stores/memory/memory.ts'
+import { backend, freshName } from '../../servers/servers.ts'
+import { findsBySource, sourcedLetters } from '../sourced-letters.ts'
+import { ask } from './opensearch-bench.ts'
+
+const server = backend('opensearch')
+
+const newFields = [
+  'letter_id',
+  'category',
+  'severity',
+  'source_kind',
+  'source_id',
+  'metadata_terms',
+]
+
+interface Raw {
+  _id: string
+  _version: number
+  _source: Record<string, unknown>
+}
+
+describe.skipIf(server.missing)(rewriteOld.name, { timeout: 60_000 }, () => {
+  let prefix: string
+  beforeEach(() => {
+    prefix = freshName()
+  })
+  afterEach(() => ask(server.url, 'DELETE', `/${prefix}-*`))
+
+  /** The index as an older version made it: without the new fields, in its mapping and in its documents. */
+  async function toFormOne(index: string): Promise<void> {
+    await ask(server.url, 'POST', `/${index}/_refresh`)
+    const all = await ask<{ hits: { hits: Raw[] } }>(server.url, 'POST', `/${index}/_search`, {
+      size: 100,
+      version: true,
+    })
+    await ask(server.url, 'DELETE', `/${index}`)
+    const properties = Object.fromEntries(
+      Object.entries(letterFields).filter(([name]) => !newFields.includes(name)),
+    )
+    const word = { type: 'keyword', fields: { keyword: { type: 'keyword' } } }
+    const made = await ask(server.url, 'PUT', `/${index}`, {
+      mappings: {
+        dynamic: false,
+        _meta: { redrive: 1 },
+        properties: { ...properties, task_id: word },
+      },
+      settings: { index: { number_of_shards: 1, number_of_replicas: 0 } },
+      aliases: { [`${index}-writes`]: { is_write_index: true } },
+    })
+    assert.deepEqual((made as { acknowledged?: boolean }).acknowledged, true)
+    for (const { _id: id, _source: source, _version: version } of all.hits.hits) {
+      const old: Record<string, unknown> = {
+        ...source,
+        task_id: source['letter_id'],
+        error_category: source['category'],
+      }
+      for (const name of newFields) delete old[name]
+      const path = `/${index}/_doc/${encodeURIComponent(id)}`
+      const query = `?refresh=true&version=${version}&version_type=external`
+      await ask(server.url, 'PUT', `${path}${query}`, old)
+    }
+  }
+
+  const formOf = async (index: string): Promise<unknown> => {
+    type Mapping = Record<string, { mappings: { _meta: { redrive: number } } }>
+    const mapping = await ask<Mapping>(server.url, 'GET', `/${index}/_mapping`)
+    const { _meta: meta } = mapping[index]!.mappings
+    return meta.redrive
+  }
+
+  it('makes letters of form 1 findable by their source ids, unharmed', async () => {
+    const letters = sourcedLetters()
+    const before = openSearchStore({ url: server.url, prefix, alias: false })
+    await before.open()
+    await before.add(letters)
+    await before.close()
+    await toFormOne(`${prefix}-letters`)
+    const after = openSearchStore({ url: server.url, prefix, alias: false })
+    await after.open()
+    assert.deepEqual(await after.get(letters.map(({ id }) => id)), letters)
+    await findsBySource(after, letters)
+    assert.equal(await formOf(`${prefix}-letters`), 2)
+    assert.equal((await after.claim({ worker: 'w', limit: 10, leaseMs: 1000 })).letters.length, 6)
+    await after.close()
+  })
+
+  it('has an index that follows another store fed again', async () => {
+    const truth = memoryStore()
+    const open = () => follow(truth, openSearchIndex({ url: server.url, prefix, alias: false }))
+    const before = open()
+    await before.open()
+    await before.add(sourcedLetters())
+    await before.caughtUp()
+    await toFormOne(`${prefix}-search`)
+    const after = open()
+    const orphan = { task_id: '00000000-0000-7000-8000-000000000000', status: 'pending' }
+    await ask(server.url, 'PUT', `/${prefix}-search/_doc/${orphan.task_id}?refresh=true`, orphan)
+    await after.open()
+    await after.caughtUp()
+    await ask(server.url, 'POST', `/${prefix}-search/_refresh`)
+    assert.equal((await after.search('wf_abc123')).length, 1)
+    const { count } = await ask<{ count: number }>(server.url, 'GET', `/${prefix}-search/_count`)
+    assert.equal(count, sourcedLetters().length)
+    assert.equal(await formOf(`${prefix}-search`), 2)
+    await after.close()
+    await before.close()
+  })
+})
