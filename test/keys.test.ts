@@ -57,12 +57,14 @@ describe('checkOneOf', () => {
 })
 
 describe('checkNames', () => {
-  it.each([undefined, {}, { toString: 1, valueOf: {} }, { constructor: { maxRetries: 1 } }])(
-    'accepts %j',
-    (map) => {
-      expect(() => checkNames('option "queues"', map)).not.toThrow()
-    },
-  )
+  it.each<[object | undefined]>([
+    [undefined],
+    [{}],
+    [{ toString: 1, valueOf: {} }],
+    [{ constructor: { maxRetries: 1 } }],
+  ])('accepts %j', (map) => {
+    expect(() => checkNames('option "queues"', map)).not.toThrow()
+  })
 
   it.each([
     ['__proto__', JSON.parse('{"__proto__":{}}') as object],
