@@ -20,6 +20,17 @@ function open(text: string, missing: string): Clause {
   return { text, open: missing }
 }
 
+const brokers = [
+  'memory',
+  'SQLite',
+  'Postgres',
+  'Redis',
+  'RabbitMQ',
+  'NATS JetStream',
+  'SQS',
+  'Kafka',
+]
+
 /** What the mailbox (M), operation (O), workflow (W) and pipeline (P) designs ask. */
 export const rows: readonly Row[] = [
   define(
@@ -38,7 +49,7 @@ export const rows: readonly Row[] = [
   ),
   define(
     'M2',
-    'mailboxes on memory, SQLite, Postgres, Redis, RabbitMQ, NATS JetStream, SQS, Kafka pass one contract suite',
+    ...brokers.map((broker) => `mailboxes on ${broker} pass one contract suite`),
     'what a broker cannot do is declared in its powers',
   ),
   define(
