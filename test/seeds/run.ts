@@ -1,7 +1,7 @@
 // `npm run seeds`: prints each row with its clauses and their tests. Fails when a clause that is listed as held has no
 // passing test or one that failed, when a server is missing, and when a test belongs to no clause.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { start } from '../../scripts/servers/fleet.ts'
@@ -21,7 +21,11 @@ const root = join(import.meta.dirname, '../..')
 
 /** The tests of this folder, and the contract suite on each broker, whose tests carry clauses too. */
 const folder = 'test/seeds/'
-const files = [folder, 'test/mailboxes/memory.test.ts', 'contract.test.ts']
+const files = [
+  folder,
+  'test/mailboxes/memory.test.ts',
+  ...globSync('test/mailboxes/*/contract.test.ts', { cwd: root }),
+]
 
 /** Runs the tests. Returns the report, and what vitest printed. */
 function runTests(): { report: Report; printed: string } {
