@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { DeadLetter } from '../../src/letter/letter.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import { mailboxDestination } from '../../src/loops/destination.ts'
@@ -144,6 +145,72 @@ describe(row('M14'), () => {
     expect(await types(throttled)).toEqual(['RangeError'])
     expect(await types(bench.dlq)).toEqual(['TypeError', 'Error'])
   })
+
+  describe(
+    clause('M14', 'a letter of a loop can be replayed to its source mailbox, counted and limited'),
+    () => {
+      /** A loop whose dead messages are letters, and how to replay one of them. */
+      const lettersOf = async (process: (request: Request) => unknown) => {
+        const { dlq, clock, events } = await aQueue({ maxReplays: 2 } as object)
+        const bench = aLoop()
+        running(bench, { clock, process, dlq: { to: dlq.deadLetters(), policy: after(1) } })
+        const { replay } = dlq as unknown as { replay: (id: string) => Promise<DeadLetter> }
+        return {
+          bench,
+          dlq,
+          events,
+          settle: () => clock.advance(0),
+          unsettled: async () =>
+            (await dlq.find({ state: ['pending', 'exhausted', 'parked'] })).items[0]!,
+          replay: (id: string) => replay.call(dlq, id),
+        }
+      }
+
+      it('the message is published to its source again, and its reply reaches the sender', async () => {
+        let broken = true
+        const { bench, dlq, settle, unsettled, replay } = await lettersOf(({ n }) =>
+          broken ? fails() : n! * 2,
+        )
+        await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
+        await settle()
+        await bench.take(bench.replies)
+        broken = false
+        const { id } = await unsettled()
+        expect(await replay(id)).toMatchObject({ state: 'resolved', replays: 1 })
+        await settle()
+        expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
+        await dlq.close()
+      })
+
+      it('replays are counted over all letters of the message, and the last one is parked', async () => {
+        let runs = 0
+        const { bench, dlq, settle, unsettled, replay } = await lettersOf(() => {
+          runs++
+          return fails()
+        })
+        await bench.requests.send({})
+        await settle()
+        for (const replays of [1, 2]) {
+          expect(await replay((await unsettled()).id)).toMatchObject({ replays })
+          await settle()
+        }
+        const last = await unsettled()
+        expect(await replay(last.id)).toMatchObject({ state: 'parked', reason: 'replay-limit' })
+        await settle()
+        expect(runs).toBe(3)
+        expect(await bench.requests.approximateCount()).toBe(0)
+        await dlq.close()
+      })
+
+      it('a letter whose source has no address is refused', async () => {
+        const { dlq, replay } = await lettersOf(fails)
+        const { id } = await dlq.enqueue({ type: 'a' }, refused())
+        await expect(replay(id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
+        expect((await dlq.get(id))?.state).toBe('pending')
+        await dlq.close()
+      })
+    },
+  )
 })
 
 describe(row('M15'), () => {
