@@ -402,5 +402,3 @@ export function clause(id: string, text: string): string {
     throw new TypeError(`the clause "${text}" of row ${id} has a test: list it as held`)
   return titleOf(id, text)
 }
-
-export { row as quote }
