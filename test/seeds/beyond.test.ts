@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { DeadLetter } from '../../src/letter/letter.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import { mailboxDestination } from '../../src/loops/destination.ts'
@@ -14,13 +15,14 @@ import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
+import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { aQueue, refused } from '../a-queue.ts'
 import { aLoop } from '../loops/a-loop.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
 import { after, counts, deadOf, fails, running, type Request } from './running.ts'
 
-describe(quote('M14'), () => {
-  it('replays by itself after a while, when what broke is mended', async () => {
+describe(row('M14'), () => {
+  it(clause('M14', 'beyond its limits: automatic replay'), async () => {
     const bench = aLoop()
     let mended = false
     running(bench, {
@@ -50,7 +52,7 @@ describe(quote('M14'), () => {
       await rm(folder, { recursive: true, force: true })
     })
 
-    it('a message of one mailbox dies into the file of another, and is replayed to the first', async () => {
+    it(clause('M14', 'cross-backend'), async () => {
       const bench = aLoop()
       dlq = sqliteMailbox({ path: join(folder, 'mail.db'), name: 'requests-dlq' })
       await dlq.open()
@@ -76,7 +78,7 @@ describe(quote('M14'), () => {
     })
   })
 
-  it('transforms a body on its way back', async () => {
+  it(clause('M14', 'transformation on replay'), async () => {
     const bench = aLoop()
     running(bench, {
       process: ({ n }) => (typeof n === 'number' ? n : fails()),
@@ -95,7 +97,7 @@ describe(quote('M14'), () => {
     expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 7 }])
   })
 
-  it('dead letters have priorities: kept as letters, the critical one runs before older ones', async () => {
+  it(clause('M14', 'priority'), async () => {
     const { dlq: queue, clock } = await aQueue({ maxConcurrent: 1 })
     const bench = aLoop()
     const to = queue.deadLetters({
@@ -118,7 +120,7 @@ describe(quote('M14'), () => {
     await queue.close()
   })
 
-  it('errors go to different dead letter queues, and a route that fails loses nothing', async () => {
+  it(clause('M14', 'routing of errors to different DLQs'), async () => {
     const bench = aLoop()
     const { clock } = bench
     const throttled = memoryMailbox({ name: 'throttled', clock })
@@ -143,10 +145,79 @@ describe(quote('M14'), () => {
     expect(await types(throttled)).toEqual(['RangeError'])
     expect(await types(bench.dlq)).toEqual(['TypeError', 'Error'])
   })
+
+  describe(
+    clause('M14', 'a letter of a loop can be replayed to its source mailbox, counted and limited'),
+    () => {
+      /** A loop whose dead messages are letters, and how to replay one of them. */
+      const lettersOf = async (process: (request: Request) => unknown) => {
+        const { dlq, clock, events } = await aQueue({ maxReplays: 2 } as object)
+        const bench = aLoop()
+        running(bench, { clock, process, dlq: { to: dlq.deadLetters(), policy: after(1) } })
+        const { replay } = dlq as unknown as { replay: (id: string) => Promise<DeadLetter> }
+        return {
+          bench,
+          dlq,
+          events,
+          settle: () => clock.advance(0),
+          unsettled: async () =>
+            (await dlq.find({ state: ['pending', 'exhausted', 'parked'] })).items[0]!,
+          replay: (id: string) => replay.call(dlq, id),
+        }
+      }
+
+      it('the message is published to its source again, and its reply reaches the sender', async () => {
+        let broken = true
+        const { bench, dlq, settle, unsettled, replay } = await lettersOf(({ n }) =>
+          broken ? fails() : n! * 2,
+        )
+        await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
+        await settle()
+        await bench.take(bench.replies)
+        broken = false
+        const { id } = await unsettled()
+        expect(await replay(id)).toMatchObject({ state: 'resolved', replays: 1 })
+        await settle()
+        expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
+        await dlq.close()
+      })
+
+      it('replays are counted over all letters of the message, and the last one is parked', async () => {
+        let runs = 0
+        const { bench, dlq, settle, unsettled, replay } = await lettersOf(() => {
+          runs++
+          return fails()
+        })
+        await bench.requests.send({})
+        await settle()
+        for (const replays of [1, 2]) {
+          expect(await replay((await unsettled()).id)).toMatchObject({ replays })
+          await settle()
+        }
+        const last = await unsettled()
+        expect(await replay(last.id)).toMatchObject({ state: 'parked', reason: 'replay-limit' })
+        await settle()
+        expect(runs).toBe(3)
+        expect(await bench.requests.approximateCount()).toBe(0)
+        await dlq.close()
+      })
+
+      it('a letter whose source has no address is refused', async () => {
+        const { dlq, replay } = await lettersOf(fails)
+        const { id } = await dlq.enqueue({ type: 'a' }, refused())
+        await expect(replay(id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
+        expect((await dlq.get(id))?.state).toBe('pending')
+        await dlq.close()
+      })
+    },
+  )
 })
 
-describe(quote('M15'), () => {
-  it('a message that ends its worker every time is dead-lettered without another run', async () => {
+describe(row('M15'), () => {
+  /** Has a message end as many workers as its policy allows, and then meets one that would survive it. */
+  const endsItsWorkers = async (
+    excludeErrors: string[],
+  ): Promise<{ dead: object; ran: number }> => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-m15-'))
     const path = join(folder, 'mail.db')
     const requests = sqliteMailbox({ path, name: 'requests' })
@@ -155,60 +226,81 @@ describe(quote('M15'), () => {
     await dlq.open()
     const id = await requests.send({ poison: true })
     const worker = join(import.meta.dirname, 'dies-at-work.ts')
+    const args = [worker, path, ...excludeErrors]
     for (let deaths = 0; deaths < 3; deaths++) {
-      const child = spawn(process.execPath, [worker, path], { stdio: 'inherit' })
+      const child = spawn(process.execPath, args, { stdio: 'inherit' })
       expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
     }
     let ran = 0
-    const loop = new MainLoop({
-      requests,
-      dlq: { to: dlq, policy: after(3) },
-      process: () => void ran++,
-    })
+    const policy = new DLQPolicy({ maxDeliveryCount: 3, excludeErrors })
+    const loop = new MainLoop({ requests, dlq: { to: dlq, policy }, process: () => void ran++ })
     const run = loop.run()
     const [message] = await dlq.receive({ waitSeconds: 25 })
-    expect(readDeadMessage(message!, dlq.name)).toMatchObject({
-      messageId: id,
-      deliveryCount: 4,
-      lastErrorType: 'MaxDeliveriesExceeded',
-      lastError: expect.stringContaining('max deliveries exceeded'),
-    })
+    // A message that ran instead of being dead-lettered leaves none.
+    const dead = message ? readDeadMessage(message, dlq.name) : {}
     await loop.shutdown()
     await run
-    expect(ran).toBe(0)
+    expect(dead).toMatchObject({ messageId: id })
     expect(await requests.approximateCount()).toBe(0)
     await requests.close()
     await dlq.close()
     await rm(folder, { recursive: true, force: true })
+    return { dead, ran }
+  }
+
+  it(clause('M15', 'a message that kills the process is dead-lettered too'), async () => {
+    const { dead, ran } = await endsItsWorkers([])
+    expect(dead).toMatchObject({
+      deliveryCount: 4,
+      lastErrorType: 'MaxDeliveriesExceeded',
+      lastError: expect.stringContaining('max deliveries exceeded'),
+    })
+    expect(ran).toBe(0)
   })
 
-  it('a body that cannot be decoded is dead-lettered as its bytes, and those beside it are processed', async () => {
-    const bench = aLoop()
-    const raw = new Uint8Array([0x7b, 0xff, 0x00])
-    running(bench, { concurrency: 3, process: () => 'fine' })
-    await bench.requests.send({ n: 1 })
-    await bench.requests.send(raw, { contentType: 'application/json', replyTo: 'replies' })
-    await bench.requests.send({ n: 2 })
-    await bench.settle()
-    expect(bench.heard('message-done')).toHaveLength(2)
-    const [dead] = await deadOf(bench.dlq)
-    expect([...dead!.body.bytes]).toEqual([...raw])
-    expect(dead).toMatchObject({ deliveryCount: 1, failure: { code: 'UNDECODABLE' } })
-    expect(await bench.take(bench.replies)).toMatchObject([
-      { error: expect.stringContaining('Dead-lettered after 1 attempts') },
-    ])
-    expect(await bench.requests.approximateCount()).toBe(0)
+  it(
+    clause(
+      'M15',
+      'also with excludeErrors set, a process-killing message runs at most maxDeliveryCount times',
+    ),
+    async () => {
+      const { dead, ran } = await endsItsWorkers(['RateLimitError'])
+      expect(dead).toMatchObject({ deliveryCount: 4, lastErrorType: 'MaxDeliveriesExceeded' })
+      expect(ran).toBe(0)
+    },
+  )
+
+  describe(clause('M15', 'a body that cannot be decoded is dead-lettered too'), () => {
+    it('kept as its bytes, and the messages beside it are processed', async () => {
+      const bench = aLoop()
+      const raw = new Uint8Array([0x7b, 0xff, 0x00])
+      running(bench, { concurrency: 3, process: () => 'fine' })
+      await bench.requests.send({ n: 1 })
+      await bench.requests.send(raw, { contentType: 'application/json', replyTo: 'replies' })
+      await bench.requests.send({ n: 2 })
+      await bench.settle()
+      expect(bench.heard('message-done')).toHaveLength(2)
+      const [dead] = await deadOf(bench.dlq)
+      expect([...dead!.body.bytes]).toEqual([...raw])
+      expect(dead).toMatchObject({ deliveryCount: 1, failure: { code: 'UNDECODABLE' } })
+      expect(await bench.take(bench.replies)).toMatchObject([
+        { error: expect.stringContaining('Dead-lettered after 1 attempts') },
+      ])
+      expect(await bench.requests.approximateCount()).toBe(0)
+    })
   })
 
-  it('neither is replayed by itself: they are parked', async () => {
-    const bench = aLoop()
-    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
-    running(bench)
-    await bench.requests.send(new Uint8Array([0xff]), { contentType: 'application/json' })
-    const handler = replayHandler({ source: bench.requests })
-    void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()
-    await bench.settle()
-    expect(await counts(bench)).toEqual([0, 0, 0])
-    expect(await deadOf(parked)).toMatchObject([{ hopeless: true }])
+  describe(clause('M15', 'a body that cannot be decoded is dead-lettered too'), () => {
+    it('not replayed automatically: parked', async () => {
+      const bench = aLoop()
+      const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+      running(bench)
+      await bench.requests.send(new Uint8Array([0xff]), { contentType: 'application/json' })
+      const handler = replayHandler({ source: bench.requests })
+      void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()
+      await bench.settle()
+      expect(await counts(bench)).toEqual([0, 0, 0])
+      expect(await deadOf(parked)).toMatchObject([{ hopeless: true }])
+    })
   })
 })

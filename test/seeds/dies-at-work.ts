@@ -1,9 +1,9 @@
-// A worker that dies of every message. The test starts it again and again.
+// A worker that every message ends. Its arguments: the file of the mailboxes, then the errors that its policy excludes.
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 
-const [path = ''] = process.argv.slice(2)
+const [path = '', ...excludeErrors] = process.argv.slice(2)
 const requests = sqliteMailbox({ path, name: 'requests' })
 const dlq = sqliteMailbox({ path, name: 'requests-dlq' })
 await requests.open()
@@ -11,6 +11,6 @@ await dlq.open()
 await new MainLoop({
   requests,
   visibilitySeconds: 0.2,
-  dlq: { to: dlq, policy: new DLQPolicy({ maxDeliveryCount: 3 }) },
+  dlq: { to: dlq, policy: new DLQPolicy({ maxDeliveryCount: 3, excludeErrors }) },
   process: () => process.kill(process.pid, 'SIGKILL'),
 }).run()

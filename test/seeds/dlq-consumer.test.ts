@@ -12,11 +12,11 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { deferred } from '../a-queue.ts'
 import { aDeadMessage } from '../loops/a-dead-message.ts'
 import { aLoop, type LoopBench } from '../loops/a-loop.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
 import type { RunOptions } from '../../src/loops/runnable.ts'
 import { after, asking, counts, deadOf, fails, running } from './running.ts'
 
-describe(quote('M8'), () => {
+describe(row('M8'), () => {
   const bury = async (dlq: Mailbox, ...ids: string[]): Promise<void> => {
     for (const messageId of ids)
       await mailboxDestination(dlq).keep(aDeadMessage({ messageId }), undefined)
@@ -30,24 +30,17 @@ describe(quote('M8'), () => {
       ...options,
     })
 
-  it('takes all dead letters to its handler and off the queue, while it beats', async () => {
+  it(clause('M8', 'DLQConsumer is a runnable: handler'), async () => {
     const bench = aLoop()
     const seen: string[] = []
-    const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
-    expect(consuming.running).toBe(false)
-    const run = consuming.run()
-    expect(consuming.running).toBe(true)
+    void consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) }).run()
     await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
-    await bench.clock.advance(60_000)
+    await bench.settle()
     expect(seen).toEqual(['m-1', 'm-2', 'm-3'])
     expect(await bench.dlq.approximateCount()).toBe(0)
-    expect(consuming.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)
-    expect(await consuming.shutdown()).toBe(true)
-    await run
-    expect(consuming.running).toBe(false)
   })
 
-  it('gives a message back for an hour when its handler failed, and parks it in the end, never lost', async () => {
+  it(clause('M8', '1 h backoff'), async () => {
     const bench = aLoop()
     let runs = 0
     const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
@@ -68,7 +61,7 @@ describe(quote('M8'), () => {
     ])
   })
 
-  it('hides messages for its visibility timeout, and for that of the run, zero too', async () => {
+  it(clause('M8', 'visibility timeout'), async () => {
     const bench = aLoop()
     await bury(bench.dlq, 'm-1')
     const until = async (visibilitySeconds: number, run: RunOptions = {}): Promise<unknown> => {
@@ -85,78 +78,142 @@ describe(quote('M8'), () => {
     expect(await until(0)).toBe(0)
   })
 
-  it('ends after as many turns as were asked for, and when its mailbox is closed', async () => {
-    const bench = aLoop()
-    const seen: string[] = []
-    const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
-    await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
-    await consuming.run({ maxIterations: 2 })
-    expect(seen).toEqual(['m-1', 'm-2'])
-    const run = consuming.run()
-    await bench.settle()
-    await bench.dlq.close()
-    await run
-    expect(seen).toHaveLength(3)
-    expect(consuming.running).toBe(false)
-  })
-
-  it('shutdown waits for the handler, gives back the rest of a batch uncounted, and can come before the run', async () => {
-    const bench = aLoop()
-    const gate = deferred()
-    const begun: string[] = []
-    const consuming = consumer(bench, {
-      concurrency: 2,
-      handler: async ({ messageId }) => {
-        begun.push(messageId)
-        await gate.promise
-      },
+  describe(clause('M8', 'running, heartbeat'), () => {
+    it('runs from run to shutdown, and beats while it waits', async () => {
+      const bench = aLoop()
+      const consuming = consumer(bench, {})
+      expect(consuming.running).toBe(false)
+      const run = consuming.run()
+      expect(consuming.running).toBe(true)
+      await bench.clock.advance(60_000)
+      expect(consuming.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)
+      expect(await consuming.shutdown()).toBe(true)
+      await run
+      expect(consuming.running).toBe(false)
     })
-    await bury(bench.dlq, 'm-1', 'm-2', 'm-3', 'm-4')
-    const run = consuming.run()
-    await bench.settle()
-    let stopped = false
-    const stopping = consuming.shutdown().then((ended) => (stopped = ended))
-    await bench.clock.advance(1000)
-    expect(stopped).toBe(false)
-    gate.resolve()
-    expect(await stopping).toBe(true)
-    await run
-    expect(begun).toEqual(['m-1', 'm-2'])
-    const left = await bench.dlq.receive({ max: 10 })
-    expect(left.map(({ failures }) => failures)).toEqual([0, 0])
-    expect(await consuming.shutdown()).toBe(true)
-    await consuming.run()
-    expect(begun).toHaveLength(2)
-  })
 
-  it('a handler that does not end in time is aborted, its message comes again, and shutdown says false if it is deaf', async () => {
-    const bench = aLoop()
-    const consuming = consumer(bench, { handler: () => new Promise<void>(() => {}) })
-    await bury(bench.dlq, 'm-1')
-    const run = consuming.run()
-    await bench.settle()
-    const stopping = consuming.shutdown({ timeoutMs: 5000 })
-    await bench.clock.advance(10_000)
-    expect(await stopping).toBe(false)
-    await run
-    expect((await bench.dlq.receive())[0]).toMatchObject({ deliveries: 2, failures: 1 })
-  })
-
-  it('stops when the block that uses it ends', async () => {
-    const bench = aLoop()
-    let used: DLQConsumer
-    {
-      await using consuming = consumer(bench, {})
-      used = consuming
-      void consuming.run()
+    it('the run ends after maxIterations, and when the mailbox is closed', async () => {
+      const bench = aLoop()
+      const seen: string[] = []
+      const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
+      await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
+      await consuming.run({ maxIterations: 2 })
+      expect(seen).toEqual(['m-1', 'm-2'])
+      const run = consuming.run()
       await bench.settle()
-      expect(used.running).toBe(true)
-    }
-    expect(used.running).toBe(false)
+      await bench.dlq.close()
+      await run
+      expect(seen).toHaveLength(3)
+      expect(consuming.running).toBe(false)
+    })
+  })
+
+  describe(clause('M8', 'shutdown that waits'), () => {
+    it('waits for the handler, returns the rest of a batch uncounted, and may be called before run', async () => {
+      const bench = aLoop()
+      const gate = deferred()
+      const begun: string[] = []
+      const consuming = consumer(bench, {
+        concurrency: 2,
+        handler: async ({ messageId }) => {
+          begun.push(messageId)
+          await gate.promise
+        },
+      })
+      await bury(bench.dlq, 'm-1', 'm-2', 'm-3', 'm-4')
+      const run = consuming.run()
+      await bench.settle()
+      let stopped = false
+      const stopping = consuming.shutdown().then((ended) => (stopped = ended))
+      await bench.clock.advance(1000)
+      expect(stopped).toBe(false)
+      gate.resolve()
+      expect(await stopping).toBe(true)
+      await run
+      expect(begun).toEqual(['m-1', 'm-2'])
+      const left = await bench.dlq.receive({ max: 10 })
+      expect(left.map(({ failures }) => failures)).toEqual([0, 0])
+      expect(await consuming.shutdown()).toBe(true)
+      await consuming.run()
+      expect(begun).toHaveLength(2)
+    })
+  })
+
+  describe(clause('M8', 'shutdown that waits'), () => {
+    it('aborts a handler that does not end in time, and returns false when it ignores the signal', async () => {
+      const bench = aLoop()
+      const consuming = consumer(bench, { handler: () => new Promise<void>(() => {}) })
+      await bury(bench.dlq, 'm-1')
+      const run = consuming.run()
+      await bench.settle()
+      const stopping = consuming.shutdown({ timeoutMs: 5000 })
+      await bench.clock.advance(10_000)
+      expect(await stopping).toBe(false)
+      await run
+      expect((await bench.dlq.receive())[0]).toMatchObject({ deliveries: 2, failures: 1 })
+    })
+  })
+
+  describe(clause('M8', 'shutdown that waits'), () => {
+    it('stops when the block that uses it ends', async () => {
+      const bench = aLoop()
+      let used: DLQConsumer
+      {
+        await using consuming = consumer(bench, {})
+        used = consuming
+        void consuming.run()
+        await bench.settle()
+        expect(used.running).toBe(true)
+      }
+      expect(used.running).toBe(false)
+    })
   })
 })
 
-describe(quote('M9'), () => {
+describe(row('M9'), () => {
+  describe(
+    clause(
+      'M9',
+      'a handler that is missing or is not a handler is refused and never acknowledges anything',
+    ),
+    () => {
+      it('a consumer without a handler, or with something else, cannot be made', () => {
+        const bench = aLoop()
+        const make = (handler: unknown) => (): unknown =>
+          new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler: handler as never })
+        for (const handler of [undefined, null, 'alert', {}, Promise.resolve(() => {})])
+          expect(make(handler)).toThrow(
+            expect.objectContaining({
+              code: 'INVALID_CONFIG',
+              message: expect.stringContaining('handler'),
+            }),
+          )
+      })
+
+      it('a handler factory that was not called is refused', () => {
+        const bench = aLoop()
+        for (const handler of [alertHandler, replayHandler, dedupedReplay, selectiveReplay])
+          expect(() => new DLQConsumer({ mailbox: bench.dlq, handler: handler as never })).toThrow(
+            expect.objectContaining({ code: 'INVALID_CONFIG' }),
+          )
+      })
+
+      it.each([
+        ['a function', () => () => {}],
+        ['an unknown action', () => ({ action: 'acknowledged' })],
+        ['a boolean', () => true],
+      ])('a handler that returns %s has not processed the message', async (_title, handler) => {
+        const bench = aLoop()
+        await bury(bench.dlq, {})
+        consuming(bench, handler as never)
+        await bench.settle()
+        expect(bench.heard('dead-letter-handled')).toEqual([])
+        expect(bench.heard('dead-letter-failed')).toHaveLength(1)
+        expect(await bench.dlq.approximateCount()).toBe(1)
+      })
+    },
+  )
+
   const bury = (dlq: Mailbox, dead: Partial<DeadMessage>): Promise<void> =>
     mailboxDestination(dlq).keep(aDeadMessage(dead), undefined)
   const consuming = (bench: LoopBench, handler: DLQConsumerOptions['handler']): DLQConsumer => {
@@ -166,7 +223,7 @@ describe(quote('M9'), () => {
     return consumer
   }
 
-  it('alert says what died, without its body, and takes it off', async () => {
+  it(clause('M9', 'handlers shipped: alert'), async () => {
     const bench = aLoop()
     const lines: object[] = []
     const notified: string[] = []
@@ -194,63 +251,72 @@ describe(quote('M9'), () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('replay sends the body back to its source, and the reply of the second life reaches who asked', async () => {
-    const bench = aLoop()
-    let broken = true
-    running(bench, {
-      process: ({ n }) => (broken ? fails() : n! * 2),
-      dlq: { to: bench.dlq, policy: after(1) },
+  describe(clause('M9', 'replay (resolves reply-to)'), () => {
+    it('sends the body back to its source, and the reply of the second run reaches the sender', async () => {
+      const bench = aLoop()
+      let broken = true
+      running(bench, {
+        process: ({ n }) => (broken ? fails() : n! * 2),
+        dlq: { to: bench.dlq, policy: after(1) },
+      })
+      await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
+      await bench.settle()
+      await bench.take(bench.replies)
+      broken = false
+      const known: Record<string, Mailbox> = { requests: bench.requests, replies: bench.replies }
+      const resolver = { resolve: (name: string) => known[name] }
+      consuming(bench, replayHandler({ source: resolver, replies: resolver }))
+      await bench.settle()
+      expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
+      expect(await counts(bench)).toEqual([0, 0, 0])
     })
-    await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
-    await bench.settle()
-    await bench.take(bench.replies)
-    broken = false
-    const known: Record<string, Mailbox> = { requests: bench.requests, replies: bench.replies }
-    const resolver = { resolve: (name: string) => known[name] }
-    consuming(bench, replayHandler({ source: resolver, replies: resolver }))
-    await bench.settle()
-    expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
-    expect(await counts(bench)).toEqual([0, 0, 0])
   })
 
-  it('a reply address that nobody knows is refused or left out, as was chosen, and the message is never lost', async () => {
-    const bench = aLoop()
-    await bury(bench.dlq, { messageId: 'm-1', replyTo: 'gone' })
-    const parts = { source: bench.requests, replies: { resolve: () => undefined } }
-    consuming(bench, replayHandler(parts))
-    await bench.settle()
-    expect(bench.heard('dead-letter-failed')).toHaveLength(1)
-    expect(await counts(bench)).toEqual([0, 1, 0])
-    const lenient = aLoop()
-    await bury(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
-    const { requests: source } = lenient
-    consuming(lenient, replayHandler({ ...parts, source, unknownReplyTo: 'replay-without-reply' }))
-    await lenient.settle()
-    const [message] = await lenient.requests.receive()
-    expect(message).toBeDefined()
-    expect(message?.replyTo).toBeUndefined()
-  })
-
-  it('a message that fails again after each replay goes round only so often', async () => {
-    const bench = aLoop()
-    const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
-    let runs = 0
-    running(bench, {
-      process: () => {
-        runs++
-        fails()
-      },
-      dlq: { to: bench.dlq, policy: after(1) },
+  describe(clause('M9', 'replay (resolves reply-to)'), () => {
+    it('an unknown reply address is refused or left out, by unknownReplyTo, and the message is never lost', async () => {
+      const bench = aLoop()
+      await bury(bench.dlq, { messageId: 'm-1', replyTo: 'gone' })
+      const parts = { source: bench.requests, replies: { resolve: () => undefined } }
+      consuming(bench, replayHandler(parts))
+      await bench.settle()
+      expect(bench.heard('dead-letter-failed')).toHaveLength(1)
+      expect(await counts(bench)).toEqual([0, 1, 0])
+      const lenient = aLoop()
+      await bury(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
+      const { requests: source } = lenient
+      consuming(
+        lenient,
+        replayHandler({ ...parts, source, unknownReplyTo: 'replay-without-reply' }),
+      )
+      await lenient.settle()
+      const [message] = await lenient.requests.receive()
+      expect(message).toBeDefined()
+      expect(message?.replyTo).toBeUndefined()
     })
-    const handler = replayHandler({ source: bench.requests, maxReplays: 2 })
-    void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()
-    const id = await bench.requests.send({})
-    await bench.clock.advance(3_600_000)
-    expect(runs).toBe(3)
-    expect(await deadOf(parked)).toMatchObject([{ originalId: id, replays: 2 }])
   })
 
-  it('selective replay goes through the whole queue, and leaves what does not match as it was', async () => {
+  describe(clause('M9', 'replay (resolves reply-to)'), () => {
+    it('a message that fails after each replay is replayed maxReplays times', async () => {
+      const bench = aLoop()
+      const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
+      let runs = 0
+      running(bench, {
+        process: () => {
+          runs++
+          fails()
+        },
+        dlq: { to: bench.dlq, policy: after(1) },
+      })
+      const handler = replayHandler({ source: bench.requests, maxReplays: 2 })
+      void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()
+      const id = await bench.requests.send({})
+      await bench.clock.advance(3_600_000)
+      expect(runs).toBe(3)
+      expect(await deadOf(parked)).toMatchObject([{ originalId: id, replays: 2 }])
+    })
+  })
+
+  it(clause('M9', 'selective replay by predicate over the whole queue'), async () => {
     const bench = aLoop()
     for (let n = 0; n < 45; n++)
       await bury(bench.dlq, {
@@ -279,7 +345,7 @@ describe(quote('M9'), () => {
     )
   })
 
-  it('deduplicated replay sends each request once, also after a restart, and never takes nameless ones for each other', async () => {
+  it(clause('M9', 'deduplicated replay'), async () => {
     const bench = aLoop()
     const { records } = memoryStore({ clock: bench.clock })
     const replaying = (): DLQConsumer =>

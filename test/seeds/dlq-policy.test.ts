@@ -2,66 +2,142 @@ import { describe, expect, it } from 'vitest'
 import { ErrorBudgetPolicy } from '../../examples/error-budget.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
+import type { Mailbox } from '../../src/mailbox.ts'
 import { aLoop } from '../loops/a-loop.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
 
 class RateLimit extends Error {}
 class Throttled extends RateLimit {}
 class BadRequest extends Error {}
 
-describe(quote('M3'), () => {
+describe(row('M3'), () => {
   const after = (policy: DLQPolicy, deliveryCount: number, error: unknown): boolean =>
     policy.shouldDeadLetter({ deliveryCount }, error)
 
-  it('without a word, five deliveries: not below, but at and above', () => {
-    const policy = new DLQPolicy()
-    expect(policy.maxDeliveryCount).toBe(5)
-    expect([1, 4, 5, 6].map((count) => after(policy, count, new Error('x')))).toEqual([
-      false,
-      false,
-      true,
-      true,
-    ])
-  })
-
-  it('an included error at its first delivery, any other at the threshold', () => {
-    const policy = new DLQPolicy({ includeErrors: [BadRequest] })
-    expect(after(policy, 1, new BadRequest())).toBe(true)
-    expect(after(policy, 1, new RateLimit())).toBe(false)
-    expect(after(policy, 5, new RateLimit())).toBe(true)
-  })
-
-  it('an excluded error not at the threshold and not far above it, any other at the threshold', () => {
-    const policy = new DLQPolicy({ excludeErrors: [RateLimit] })
-    expect([1, 5, 49].map((count) => after(policy, count, new RateLimit()))).toEqual([
-      false,
-      false,
-      false,
-    ])
-    expect(after(policy, 5, new BadRequest())).toBe(true)
-  })
-
-  it('exclusion beats inclusion', () => {
-    const policy = new DLQPolicy({ includeErrors: [RateLimit], excludeErrors: [RateLimit] })
-    expect(after(policy, 1, new RateLimit())).toBe(false)
-  })
-
-  it('subclasses and causes count as what they are; exact mode takes the very class', () => {
-    const wrapped = new Error('call failed', { cause: new Throttled() })
-    for (const error of [new Throttled(), wrapped]) {
-      expect(after(new DLQPolicy({ includeErrors: [RateLimit] }), 1, error)).toBe(true)
-      expect(after(new DLQPolicy({ includeErrors: [RateLimit], exact: true }), 1, error)).toBe(
+  describe(clause('M3', 'DLQPolicy with maxDeliveryCount'), () => {
+    it('the default is five deliveries: not below, but at and above', () => {
+      const policy = new DLQPolicy()
+      expect(policy.maxDeliveryCount).toBe(5)
+      expect([1, 4, 5, 6].map((count) => after(policy, count, new Error('x')))).toEqual([
         false,
-      )
-    }
+        false,
+        true,
+        true,
+      ])
+    })
   })
 
-  it('an excluded error does not loop for ever, and a limit below one is refused', () => {
-    const policy = new DLQPolicy({ excludeErrors: [RateLimit], absoluteCap: 20 })
-    expect(after(policy, 19, new RateLimit())).toBe(false)
-    expect(after(policy, 20, new RateLimit())).toBe(true)
+  it(clause('M3', 'DLQPolicy with maxDeliveryCount'), () => {
     for (const maxDeliveryCount of [0, -1, 1.5, Number.NaN])
       expect(() => new DLQPolicy({ maxDeliveryCount })).toThrow(/maxDeliveryCount/)
+  })
+
+  it(clause('M3', 'unknown options are refused by name'), () => {
+    const make = (options: object) => (): unknown => new DLQPolicy(options)
+    const refusal = (name: string): unknown =>
+      expect.objectContaining({ code: 'INVALID_CONFIG', message: expect.stringContaining(name) })
+    expect(make({ maxDeliverys: 3 })).toThrow(refusal('maxDeliverys'))
+    expect(make({ maxDeliverys: 3 })).toThrow(refusal('maxDeliveryCount'))
+    expect(make({ exclude: [RateLimit] })).toThrow(refusal('exclude'))
+    const bench = aLoop()
+    const looping = (dlq: object) => (): unknown =>
+      new MainLoop({ ...bench.parts, process: () => 1, dlq: dlq as { to: Mailbox } })
+    expect(looping({ to: bench.dlq, polcy: new DLQPolicy() })).toThrow(refusal('polcy'))
+    expect(looping(new DLQPolicy())).toThrow(refusal('mailbox'))
+  })
+
+  describe(
+    clause(
+      'M3',
+      "the seed's own shape, a policy that carries its mailbox (dlq: new DLQPolicy({ mailbox, … })), works",
+    ),
+    () => {
+      it('a loop dead-letters to the mailbox of its policy', async () => {
+        const bench = aLoop()
+        const options: object = { mailbox: bench.dlq, maxDeliveryCount: 2 }
+        const dlq = new DLQPolicy(options) as never
+        void new MainLoop({
+          ...bench.parts,
+          process: () => Promise.reject(new Error('x')),
+          dlq,
+        }).run()
+        await bench.requests.send({})
+        await bench.settle()
+        expect(await bench.dlq.approximateCount()).toBe(0)
+        await bench.clock.advance(60_000)
+        expect(await bench.dlq.approximateCount()).toBe(1)
+        expect(bench.heard('dead-lettered')).toMatchObject([
+          { deliveries: 2, destination: 'requests-dlq' },
+        ])
+      })
+
+      it('so does a subclass with a decision of its own', async () => {
+        class AtOnce extends DLQPolicy {
+          override shouldDeadLetter(): boolean {
+            return true
+          }
+        }
+        const bench = aLoop()
+        const options: object = { mailbox: bench.dlq }
+        const dlq = new AtOnce(options) as never
+        void new MainLoop({
+          ...bench.parts,
+          process: () => Promise.reject(new Error('x')),
+          dlq,
+        }).run()
+        await bench.requests.send({})
+        await bench.settle()
+        expect(await bench.dlq.approximateCount()).toBe(1)
+      })
+    },
+  )
+
+  describe(clause('M3', 'includeErrors'), () => {
+    it('an included error at its first delivery, any other at the threshold', () => {
+      const policy = new DLQPolicy({ includeErrors: [BadRequest] })
+      expect(after(policy, 1, new BadRequest())).toBe(true)
+      expect(after(policy, 1, new RateLimit())).toBe(false)
+      expect(after(policy, 5, new RateLimit())).toBe(true)
+    })
+  })
+
+  describe(clause('M3', 'excludeErrors'), () => {
+    it('an excluded error not at the threshold and not far above it, any other at the threshold', () => {
+      const policy = new DLQPolicy({ excludeErrors: [RateLimit] })
+      expect([1, 5, 49].map((count) => after(policy, count, new RateLimit()))).toEqual([
+        false,
+        false,
+        false,
+      ])
+      expect(after(policy, 5, new BadRequest())).toBe(true)
+    })
+  })
+
+  describe(clause('M3', 'excludeErrors'), () => {
+    it('exclusion beats inclusion', () => {
+      const policy = new DLQPolicy({ includeErrors: [RateLimit], excludeErrors: [RateLimit] })
+      expect(after(policy, 1, new RateLimit())).toBe(false)
+    })
+  })
+
+  describe(clause('M3', 'includeErrors'), () => {
+    it('subclasses and causes match; exact mode matches the very class', () => {
+      const wrapped = new Error('call failed', { cause: new Throttled() })
+      for (const error of [new Throttled(), wrapped]) {
+        expect(after(new DLQPolicy({ includeErrors: [RateLimit] }), 1, error)).toBe(true)
+        expect(after(new DLQPolicy({ includeErrors: [RateLimit], exact: true }), 1, error)).toBe(
+          false,
+        )
+      }
+    })
+  })
+
+  describe(clause('M3', 'excludeErrors'), () => {
+    it('an excluded error is not delivered for ever', () => {
+      const policy = new DLQPolicy({ excludeErrors: [RateLimit], absoluteCap: 20 })
+      expect(after(policy, 19, new RateLimit())).toBe(false)
+      expect(after(policy, 20, new RateLimit())).toBe(true)
+    })
   })
 
   /** The deliveries after which a loop with this policy dead-letters. */
@@ -80,7 +156,7 @@ describe(quote('M3'), () => {
     return bench.heard('dead-lettered').map(({ deliveries }) => deliveries)
   }
 
-  it('the example dead-letters by an error budget, and by the threshold all the same', async () => {
+  it(clause('M3', 'ErrorBudgetPolicy example works'), async () => {
     const rates: Record<string, number> = { bad: 0.8, good: 0.1 }
     const policy = new ErrorBudgetPolicy({
       maxDeliveryCount: 4,
@@ -90,24 +166,40 @@ describe(quote('M3'), () => {
     expect(await deadAfter(policy, [{ kind: 'bad' }, { kind: 'good' }])).toEqual([1, 4])
   })
 
-  it('an override that throws counts as the threshold', async () => {
-    class Broken extends DLQPolicy {
-      override shouldDeadLetter(): boolean {
-        throw new Error('bug')
+  describe(clause('M3', 'overridable shouldDeadLetter'), () => {
+    it('an override decides by the message and the error', async () => {
+      const seen: unknown[] = []
+      class Second extends DLQPolicy {
+        override shouldDeadLetter(message: { deliveryCount: number }, error: unknown): boolean {
+          seen.push(error)
+          return message.deliveryCount === 2
+        }
       }
-    }
-    expect(await deadAfter(new Broken({ maxDeliveryCount: 3 }), [{}])).toEqual([3])
+      expect(await deadAfter(new Second(), [{}])).toEqual([2])
+      expect(seen).toMatchObject([{ message: 'x' }, { message: 'x' }])
+    })
+
+    it('an override that throws counts as the threshold', async () => {
+      class Broken extends DLQPolicy {
+        override shouldDeadLetter(): boolean {
+          throw new Error('bug')
+        }
+      }
+      expect(await deadAfter(new Broken({ maxDeliveryCount: 3 }), [{}])).toEqual([3])
+    })
   })
 
-  it('an override that never says yes does not deliver for ever', async () => {
-    class Stubborn extends DLQPolicy {
-      override shouldDeadLetter(): boolean {
-        return false
+  describe(clause('M3', 'overridable shouldDeadLetter'), () => {
+    it('an override that never dead-letters does not deliver for ever', async () => {
+      class Stubborn extends DLQPolicy {
+        override shouldDeadLetter(): boolean {
+          return false
+        }
       }
-    }
-    const policy = new Stubborn({ maxDeliveryCount: 3, absoluteCap: 6 })
-    const [deliveries, ...more] = await deadAfter(policy, [{}])
-    expect(deliveries).toBeLessThanOrEqual(6)
-    expect(more).toEqual([])
+      const policy = new Stubborn({ maxDeliveryCount: 3, absoluteCap: 6 })
+      const [deliveries, ...more] = await deadAfter(policy, [{}])
+      expect(deliveries).toBeLessThanOrEqual(6)
+      expect(more).toEqual([])
+    })
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { DLQConsumer } from '../../src/loops/dlq-consumer.ts'
+import { mailboxDestination } from '../../src/loops/destination.ts'
+import { DLQConsumer, type DLQConsumerOptions } from '../../src/loops/dlq-consumer.ts'
 import { dlqHealth } from '../../src/loops/dlq-health.ts'
 import { alertHandler } from '../../src/loops/handlers/alert.ts'
 import { replayHandler } from '../../src/loops/handlers/replay.ts'
@@ -8,12 +9,13 @@ import { LoopGroup } from '../../src/loops/loop-group.ts'
 import { MainLoop, type MainLoopOptions } from '../../src/loops/main-loop.ts'
 import { metricsOf } from '../../src/loops/metrics.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
-import { deferred } from '../a-queue.ts'
+import { aQueue, deferred } from '../a-queue.ts'
+import { aDeadMessage } from '../loops/a-dead-message.ts'
 import { aLoop, faulty, type LoopBench } from '../loops/a-loop.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
 import { after, asking, away, fails, running, type Request } from './running.ts'
 
-describe(quote('M10'), () => {
+describe(row('M10'), () => {
   const group = (
     bench: LoopBench,
     options: Partial<ConstructorParameters<typeof LoopGroup>[0]> = {},
@@ -42,20 +44,22 @@ describe(quote('M10'), () => {
     return [response.status, status]
   }
 
-  it('runs a loop and the consumer of its dead letters together, until a shutdown that reaches both', async () => {
-    const bench = aLoop()
-    const { group: together, main, consumer } = group(bench, {}, fails)
-    const run = together.run()
-    await bench.requests.send({})
-    await bench.settle()
-    expect(bench.heard('dead-letter-handled')).toMatchObject([{ action: 'alerted' }])
-    expect([main.running, consumer.running]).toEqual([true, true])
-    expect(await together.shutdown()).toBe(true)
-    await run
-    expect([main.running, consumer.running, together.running]).toEqual([false, false, false])
+  describe(clause('M10', 'LoopGroup: loops together'), () => {
+    it('runs a loop and the consumer of its dead letters', async () => {
+      const bench = aLoop()
+      const { group: together, main, consumer } = group(bench, {}, fails)
+      const run = together.run()
+      await bench.requests.send({})
+      await bench.settle()
+      expect(bench.heard('dead-letter-handled')).toMatchObject([{ action: 'alerted' }])
+      expect([main.running, consumer.running]).toEqual([true, true])
+      expect(await together.shutdown()).toBe(true)
+      await run
+      expect([main.running, consumer.running, together.running]).toEqual([false, false, false])
+    })
   })
 
-  it('answers on its health port: live, ready or not as things are, and nothing else', async () => {
+  it(clause('M10', 'health port (/health/live, /health/ready)'), async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     const parts = { ...bench, parts: { ...bench.parts, requests: source.mailbox } }
@@ -79,7 +83,7 @@ describe(quote('M10'), () => {
     await expect(ask(port, '/health/live')).rejects.toThrow()
   })
 
-  it('a loop that no longer beats is named, its work aborted, and the group ends with that error', async () => {
+  it(clause('M10', 'watchdog'), async () => {
     const bench = aLoop()
     const { group: together } = group(
       bench,
@@ -94,7 +98,7 @@ describe(quote('M10'), () => {
     expect(bench.heard('loop-stalled')).toMatchObject([{ loop: 'requests' }])
   })
 
-  it('a signal stops it', async () => {
+  it(clause('M10', 'signals'), async () => {
     const bench = aLoop()
     const { group: together, main } = group(bench, { signals: ['SIGUSR2'] })
     const run = together.run()
@@ -104,7 +108,7 @@ describe(quote('M10'), () => {
     expect(main.running).toBe(false)
   })
 
-  it('the crash of one loop is told at once, stops the others, and is what the run rejects with', async () => {
+  it(clause('M10', "one loop's crash is surfaced"), async () => {
     const bench = aLoop()
     const { consumer } = group(bench)
     const crash = deferred<never>()
@@ -125,7 +129,7 @@ describe(quote('M10'), () => {
     expect(consumer.running).toBe(false)
   })
 
-  it('shutdown waits for what is under way, signals all although one is slow, and then can run again', async () => {
+  it(clause('M10', 'shutdown reaches all'), async () => {
     const bench = aLoop()
     const gate = deferred()
     const { group: together, consumer } = group(bench, {}, () => gate.promise)
@@ -146,50 +150,52 @@ describe(quote('M10'), () => {
     await again
   })
 
-  it('each loop keeps its own visibility', async () => {
-    const bench = aLoop()
-    const { mailbox: dlq, asked } = asking(bench.dlq)
-    const { group: together } = group({ ...bench, dlq })
-    const run = together.run()
-    await bench.settle()
-    await together.shutdown()
-    await run
-    expect(asked).toEqual([60])
+  describe(clause('M10', 'LoopGroup: loops together'), () => {
+    it('each loop keeps its own visibility', async () => {
+      const bench = aLoop()
+      const { mailbox: dlq, asked } = asking(bench.dlq)
+      const { group: together } = group({ ...bench, dlq })
+      const run = together.run()
+      await bench.settle()
+      await together.shutdown()
+      await run
+      expect(asked).toEqual([60])
+    })
   })
 })
 
-describe(quote('M11'), () => {
-  it('all seven metrics are told when it happens, by their names', async () => {
+describe(row('M11'), () => {
+  /** The metrics of what happened since the last call, as name and value. Gauges are reported on a schedule. */
+  const takeMetrics = (bench: LoopBench): [string, number][] =>
+    bench.events
+      .splice(0)
+      .flatMap(metricsOf)
+      .filter(({ kind }) => kind !== 'gauge')
+      .map(({ name, value }) => [name, value])
+  const consume = (bench: LoopBench, handler: DLQConsumerOptions['handler']): DLQConsumer => {
+    const { dlq: mailbox, clock, onEvent } = bench
+    const consumer = new DLQConsumer({ mailbox, clock, onEvent, handler })
+    void consumer.run()
+    return consumer
+  }
+
+  it(clause('M11', "metrics: the seed's seven names, emitted at the transition"), async () => {
     const bench = aLoop()
     let handled = 0
     running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
-    const told = (): [string, number][] =>
-      bench.events
-        .splice(0)
-        .flatMap(metricsOf)
-        .map(({ name, value }) => [name, value])
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
     await bench.settle()
-    expect(told()).toEqual([
+    expect(takeMetrics(bench)).toEqual([
       ['dlq.messages.sent', 1],
       ['dlq.messages.sent', 1],
     ])
     await bench.clock.advance(90_000)
-    void new DLQConsumer({
-      mailbox: bench.dlq,
-      clock: bench.clock,
-      onEvent: bench.onEvent,
-      handler: () => ({ action: handled++ === 0 ? 'replayed' : 'discarded' }),
-    }).run()
+    consume(bench, () => ({ action: handled++ === 0 ? 'replayed' : 'discarded' }))
     await bench.settle()
-    const all = told()
-    const ofQueue = ([name]: [string, number]): boolean => name.startsWith('dlq.queue.')
-    expect(all.filter(ofQueue)).toEqual([
-      ['dlq.queue.depth', 2],
-      ['dlq.queue.oldest_age_seconds', 90],
-    ])
-    expect(all.filter((one) => !ofQueue(one))).toEqual([
+    const depths = bench.events.flatMap(metricsOf).filter(({ name }) => name === 'dlq.queue.depth')
+    expect(depths.length).toBeGreaterThan(0)
+    expect(takeMetrics(bench)).toEqual([
       ['dlq.messages.processed', 1],
       ['dlq.messages.replayed', 1],
       ['dlq.message.age_seconds', 90],
@@ -201,7 +207,93 @@ describe(quote('M11'), () => {
     ])
   })
 
-  it('a dead letter and its handling are logged with the fields of the design, and nothing of the body', async () => {
+  it(clause('M11', 'also when dead messages are kept as letters'), async () => {
+    const { dlq, clock, events } = await aQueue()
+    const bench = aLoop()
+    const to = dlq.deadLetters()
+    running(bench, { clock, dlq: { to, policy: after(1) } })
+    await bench.requests.send({ n: 1 })
+    await bench.requests.send({ n: 2 })
+    await clock.advance(0)
+    expect(takeMetrics(bench)).toEqual([
+      ['dlq.messages.sent', 1],
+      ['dlq.messages.sent', 1],
+    ])
+    const [first, second] = (await dlq.find()).items
+    await clock.advance(90_000)
+    events.splice(0)
+    await dlq.resolve(first!.id)
+    await dlq.remove(second!.id)
+    const metrics = events.flatMap((event) => metricsOf(event as never))
+    const names = metrics.map(({ name, tags }) => [name, tags['source']])
+    expect(names).toEqual(
+      expect.arrayContaining([
+        ['dlq.messages.processed', 'requests'],
+        ['dlq.messages.discarded', 'requests'],
+        ['dlq.message.age_seconds', 'requests'],
+      ]),
+    )
+    expect(metrics.find(({ name }) => name === 'dlq.message.age_seconds')?.value).toBe(90)
+    await dlq.close()
+  })
+
+  describe(clause('M11', 'depth and age are reported without traffic'), () => {
+    const gauges = (bench: LoopBench): [string, number][] =>
+      bench.events
+        .splice(0)
+        .flatMap(metricsOf)
+        .filter(({ kind }) => kind === 'gauge')
+        .map(({ name, value }) => [name, value])
+
+    it('by the consumer of a mailbox, while a message waits in it', async () => {
+      const bench = aLoop()
+      await mailboxDestination(bench.dlq).keep(aDeadMessage({}), undefined)
+      // Somebody else has the message: this consumer handles nothing.
+      await bench.dlq.receive({ visibilitySeconds: 43_200 })
+      consume(bench, () => {})
+      await bench.clock.advance(600_000)
+      const reported = gauges(bench)
+      expect(reported).toContainEqual(['dlq.queue.depth', 1])
+      const ages = reported.filter(([name]) => name === 'dlq.queue.oldest_age_seconds')
+      expect(ages.at(-1)?.[1]).toBeGreaterThanOrEqual(540)
+      expect(ages.length).toBeGreaterThanOrEqual(10)
+    })
+
+    it('by the loop that keeps letters', async () => {
+      const { dlq, clock } = await aQueue()
+      const bench = aLoop()
+      running(bench, { clock, dlq: { to: dlq.deadLetters(), policy: after(1) } })
+      await bench.requests.send({})
+      await clock.advance(0)
+      gauges(bench)
+      await clock.advance(600_000)
+      const reported = gauges(bench)
+      expect(reported).toContainEqual(['dlq.queue.depth', 1])
+      const ages = reported.filter(([name]) => name === 'dlq.queue.oldest_age_seconds')
+      expect(ages.at(-1)?.[1]).toBeGreaterThanOrEqual(540)
+      await dlq.close()
+    })
+  })
+
+  it(clause('M11', 'the alert handler counts dlq.messages by source and error type'), async () => {
+    const bench = aLoop()
+    running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
+    await bench.requests.send({ n: 1 })
+    await bench.requests.send({ n: 2 })
+    await bench.settle()
+    consume(bench, alertHandler({ notify: () => {} }))
+    await bench.settle()
+    const counted = bench.events.flatMap(metricsOf).filter(({ name }) => name === 'dlq.messages')
+    const counter = {
+      name: 'dlq.messages',
+      kind: 'counter',
+      value: 1,
+      tags: { source: 'requests', errorType: 'TypeError' },
+    }
+    expect(counted).toEqual([counter, counter])
+  })
+
+  it(clause('M11', "structured logs with the seed's fields"), async () => {
     const bench = aLoop()
     const lines: Record<string, unknown>[] = []
     const at =
@@ -248,32 +340,39 @@ describe(quote('M11'), () => {
   })
 })
 
-describe(quote('M12'), () => {
-  it('says the depth and its threshold, and is degraded from the threshold on', async () => {
-    const { dlq, clock } = aLoop()
-    for (let n = 0; n < 99; n++) await dlq.send(n)
-    expect(await dlqHealth(dlq, { clock })).toMatchObject({
-      status: 'healthy',
-      dlq: { name: 'requests-dlq', depth: 99, threshold: 100 },
+describe(row('M12'), () => {
+  describe(clause('M12', 'health check with DLQ depth and threshold'), () => {
+    it('degraded from the threshold on', async () => {
+      const { dlq, clock } = aLoop()
+      for (let n = 0; n < 99; n++) await dlq.send(n)
+      expect(await dlqHealth(dlq, { clock })).toMatchObject({
+        status: 'healthy',
+        dlq: { name: 'requests-dlq', depth: 99, threshold: 100 },
+      })
+      await dlq.send(99)
+      expect(await dlqHealth(dlq, { clock })).toMatchObject({
+        status: 'degraded',
+        dlq: { depth: 100, threshold: 100 },
+        problems: [expect.stringContaining('100')],
+      })
+      expect(await dlqHealth(dlq, { clock, threshold: 200 })).toMatchObject({ status: 'healthy' })
     })
-    await dlq.send(99)
-    expect(await dlqHealth(dlq, { clock })).toMatchObject({
-      status: 'degraded',
-      dlq: { depth: 100, threshold: 100 },
-      problems: [expect.stringContaining('100')],
-    })
-    expect(await dlqHealth(dlq, { clock, threshold: 200 })).toMatchObject({ status: 'healthy' })
   })
 
-  it('one old letter is a reason too, however few there are', async () => {
-    const { dlq, clock } = aLoop()
-    await dlq.send('old')
-    await clock.advance(7_200_000)
-    const health = await dlqHealth(dlq, { clock, oldestAgeSeconds: 3600 })
-    expect(health).toMatchObject({ status: 'degraded', dlq: { depth: 1, oldestAgeSeconds: 7200 } })
+  describe(clause('M12', 'health check with DLQ depth and threshold'), () => {
+    it('degraded by the age of the oldest letter, however few there are', async () => {
+      const { dlq, clock } = aLoop()
+      await dlq.send('old')
+      await clock.advance(7_200_000)
+      const health = await dlqHealth(dlq, { clock, oldestAgeSeconds: 3600 })
+      expect(health).toMatchObject({
+        status: 'degraded',
+        dlq: { depth: 1, oldestAgeSeconds: 7200 },
+      })
+    })
   })
 
-  it('a broker that is away means degraded with the reason, and no exception', async () => {
+  it(clause('M12', 'degraded, not an exception, when the backend is down'), async () => {
     const { dlq } = aLoop()
     const broken = faulty(dlq)
     for (const fault of [away(), new Error('socket hang up')]) {

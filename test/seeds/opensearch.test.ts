@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeadLetterQueue, exponential } from '../../src/index.ts'
 import { createProxy } from '../faults/proxy.ts'
 import { opensearchPlace, type Place } from '../servers/places.ts'
-import { backend } from '../servers/servers.ts'
+import { backend, freshName } from '../servers/servers.ts'
 import { refused } from '../a-queue.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
 
 const server = backend('opensearch')
 
-describe.skipIf(server.missing)(quote('W9'), () => {
+describe.skipIf(server.missing)(row('W9'), () => {
   let place: Place
   let url: string
   let folder: string
@@ -25,84 +25,163 @@ describe.skipIf(server.missing)(quote('W9'), () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const hits = async (query: object): Promise<string[]> => {
-    await fetch(new URL(`${place.name}-letters/_refresh`, server.url), { method: 'POST' })
-    const answer = await fetch(new URL(`${place.name}-letters/_search`, server.url), {
-      method: 'POST',
+  const ask = async (path: string, body?: object): Promise<unknown> => {
+    const answer = await fetch(new URL(path, server.url), {
+      method: body ? 'POST' : 'GET',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query }),
+      ...(body ? { body: JSON.stringify(body) } : {}),
     })
-    const { hits: found } = (await answer.json()) as { hits: { hits: { _id: string }[] } }
-    return found.hits.map(({ _id: id }) => id)
+    return answer.json()
   }
+  interface Hit {
+    _id: string
+    _source: Record<string, unknown>
+  }
+  const search = async (query: object, index = `${place.name}-letters`): Promise<Hit[]> => {
+    await ask(`${index}/_refresh`, {})
+    const { hits } = (await ask(`${index}/_search`, { query })) as { hits: { hits: Hit[] } }
+    return hits.hits
+  }
+  const idsOf = async (query: object, index?: string): Promise<string[]> =>
+    (await search(query, index)).map(({ _id: id }) => id).toSorted()
+  const open = (at = url): Promise<DeadLetterQueue> =>
+    DeadLetterQueue.open(at, { onStoreDown: 'fail' })
+  const failing = (error: Error) => (): Promise<never> => Promise.reject(error)
 
-  it('the three example queries find letters, also after a restart', async () => {
-    const first = await DeadLetterQueue.open(url, { onStoreDown: 'fail' })
+  it(clause('W9', "OpenSearch store: the seed's index fields with explicit mapping"), async () => {
+    await using dlq = await open()
+    const { id } = await dlq.enqueue({ type: 'fields' }, refused())
+    const index = `${place.name}-letters`
+    const mappings = (await ask(`${index}/_mapping`)) as Record<
+      string,
+      { mappings: { dynamic?: unknown; properties: Record<string, { type: string }> } }
+    >
+    const [{ mappings: mapping } = { mappings: { properties: {} } }] = Object.values(mappings)
+    const typeOf = (field: string): string | undefined => mapping.properties[field]?.type
+    expect(String(mapping.dynamic)).not.toBe('true')
+    const words = ['task_id', 'repos', 'retry_policy', 'status', 'error_category']
+    expect(words.map(typeOf)).toEqual(words.map(() => 'keyword'))
+    expect(['error', 'last_error'].map(typeOf)).toEqual(['text', 'text'])
+    const dates = ['failed_at', 'next_retry_at', 'updated_at']
+    expect(dates.map(typeOf)).toEqual(dates.map(() => 'date'))
+    const counts = ['retry_count', 'max_retries', 'total_attempts']
+    expect(counts.map(typeOf)).toEqual(counts.map(() => expect.stringMatching(/integer|long/)))
+    const [hit] = await search({ ids: { values: [id] } })
+    expect(hit?._source).toMatchObject({
+      error: expect.stringContaining('ECONNREFUSED'),
+      retry_count: 0,
+      max_retries: 3,
+      retry_policy: 'exponential',
+      status: 'pending',
+      total_attempts: 1,
+    })
+  })
+
+  it(clause('W9', 'its three example queries work'), async () => {
+    await using dlq = await open()
     const policy = exponential({ baseMs: 60_000, factor: 2, maxMs: 600_000 })
-    const { id } = await first.enqueue({ type: 'a' }, refused(), { policy })
+    const { id } = await dlq.enqueue({ type: 'queries' }, refused(), { policy })
     const spent = { policy, maxRetries: 1 }
-    const { id: done } = await first.enqueue({ type: 'b' }, refused(), spent)
-    await first.fail(done, refused())
-    await first.close()
-    const second = await DeadLetterQueue.open(url, { onStoreDown: 'fail' })
-    expect(await hits({ term: { 'status.keyword': 'exhausted' } })).toEqual([done])
-    expect((await hits({ term: { 'error_category.keyword': 'network' } })).toSorted()).toEqual(
+    const { id: done } = await dlq.enqueue({ type: 'queries' }, refused(), spent)
+    await dlq.fail(done, refused())
+    const here = (query: object): object => ({
+      bool: { filter: [query, { term: { queue: 'queries' } }] },
+    })
+    expect(await idsOf(here({ term: { 'status.keyword': 'exhausted' } }))).toEqual([done])
+    expect(await idsOf(here({ term: { 'error_category.keyword': 'network' } }))).toEqual(
       [id, done].toSorted(),
     )
-    expect(await hits({ range: { next_retry_at: { lte: 'now+1h' } } })).toContain(id)
+    expect(await idsOf(here({ range: { next_retry_at: { lte: 'now+1h' } } }))).toEqual([id])
+  })
+
+  it(clause('W9', 'reload after restart'), async () => {
+    const first = await open()
+    const { id } = await first.enqueue({ type: 'restart', payload: 1 }, refused())
+    const { id: done } = await first.enqueue({ type: 'restart', payload: 2 }, refused())
+    await first.resolve(done)
+    await first.close()
+    await using second = await open()
     expect((await second.get(id))?.state).toBe('pending')
-    await second.close()
+    expect((await second.get(done))?.state).toBe('resolved')
+    const resolved = new Promise((resolve) =>
+      second.on('resolved', ({ letter }) => resolve(letter)),
+    )
+    second.handle('restart', () => {})
+    second.start()
+    await second.retry(id)
+    expect(await resolved).toMatchObject({ id, retries: 1 })
   })
 
-  /** The queries of the document, to the letter. */
-  const queries = {
-    exhausted: { query: { term: { 'status.keyword': 'exhausted' } } },
-    transient: { query: { term: { 'error_category.keyword': 'transient' } } },
-    ready: { query: { range: { next_retry_at: { lte: 'now+1h' } } } },
-  }
-
-  it('the three example queries work on the index name of the document, in its words', async () => {
-    const dlq = await DeadLetterQueue.open(url, { onStoreDown: 'fail' })
-    const busy = Object.assign(new Error('slow down'), { status: 429 })
-    const policy = exponential({ baseMs: 60_000, factor: 2, maxMs: 600_000 })
-    const nightly = dlq.workflow({ name: 'nightly' })
-    await nightly
-      .run({ id: 'wf_abc123', task: { goal: 'build' } }, () => Promise.reject(busy))
-      .catch(() => {})
-    const [workflow] = (await dlq.find({ sourceId: 'wf_abc123' })).items
-    const spent = await dlq.enqueue({ type: 'b' }, refused(), { policy, maxRetries: 1 })
-    await dlq.fail(spent.id, refused())
-    const mine = [workflow!.id, spent.id]
-    const ask = async (body: object): Promise<string[]> => {
-      await fetch(new URL(`${place.name}-letters/_refresh`, server.url), { method: 'POST' })
-      const answer = await fetch(new URL('mahavishnu_dlq/_search?size=1000', server.url), {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      // The alias covers every store of the cluster that has not renamed it, so that others may be found too.
-      const { hits: found } = (await answer.json()) as { hits: { hits: { _id: string }[] } }
-      return found.hits.map(({ _id: id }) => id).filter((id) => mine.includes(id))
+  describe(clause('W9', 'fallback by spool, also when the store is away at start'), () => {
+    const drained = async (id: string, spoolPath: string): Promise<void> => {
+      await using back = await DeadLetterQueue.open(url, { spoolPath })
+      await expect.poll(() => back.get(id)).toMatchObject({ id })
     }
-    expect(workflow!.category).toBe('rate-limit')
-    expect(await ask(queries.exhausted)).toEqual([spent.id])
-    expect(await ask(queries.transient)).toEqual([workflow!.id])
-    expect(await ask(queries.ready)).toEqual([workflow!.id])
-    expect(await ask({ query: { term: { task_id: 'wf_abc123' } } })).toEqual([workflow!.id])
-    await dlq.close()
+
+    it('what is captured during an outage waits in the spool', async () => {
+      const proxy = await createProxy(server.url)
+      const spoolPath = join(folder, 'spool')
+      const dlq = await DeadLetterQueue.open(proxy.through(url), { spoolPath })
+      await proxy.set('reset')
+      const { id } = await dlq.enqueue({ type: 'c' }, refused())
+      expect((await dlq.health()).spool?.letters).toBe(1)
+      await dlq.close()
+      proxy.close()
+      await drained(id, spoolPath)
+    })
+
+    it('a process that starts during an outage captures to the spool', async () => {
+      const proxy = await createProxy(server.url)
+      await proxy.set('reset')
+      const spoolPath = join(folder, 'spool-at-start')
+      const dlq = await DeadLetterQueue.open(proxy.through(url), { spoolPath })
+      expect((await dlq.health()).ok).toBe(false)
+      const { id } = await dlq.enqueue({ type: 'c' }, refused())
+      expect((await dlq.health()).spool?.letters).toBe(1)
+      await dlq.close()
+      proxy.close()
+      await drained(id, spoolPath)
+    })
   })
 
-  it('what is captured while it is away waits in the spool', async () => {
-    const proxy = await createProxy(server.url)
-    const spoolPath = join(folder, 'spool')
-    const dlq = await DeadLetterQueue.open(proxy.through(url), { spoolPath })
-    await proxy.set('reset')
-    const { id } = await dlq.enqueue({ type: 'c' }, refused())
-    expect((await dlq.health()).spool?.letters).toBe(1)
-    await dlq.close()
-    proxy.close()
-    const back = await DeadLetterQueue.open(url, { spoolPath })
-    await expect.poll(() => back.get(id)).toMatchObject({ id })
-    await back.close()
+  it(clause('W9', "task_id and task are the workflow's"), async () => {
+    await using dlq = await open()
+    const task = { type: 'code_sweep', depth: 2 }
+    await dlq.workflow().run({ id: 'wf_abc123', task, targets: ['repo-a'] }, failing(refused()))
+    const hits = await search({ term: { task_id: 'wf_abc123' } })
+    expect(hits.map(({ _source: source }) => source)).toMatchObject([
+      { task_id: 'wf_abc123', task, repos: ['repo-a'] },
+    ])
+  })
+
+  it(clause('W9', "the seed's index name works"), async () => {
+    // The alias is shared by all stores of the cluster, so that the letter is found by an id of its own.
+    await using dlq = await open()
+    const id = freshName()
+    await dlq.workflow().run({ id, task: { type: 'code_sweep' } }, failing(refused()))
+    const query = { bool: { filter: [{ term: { task_id: id } }, { term: { status: 'pending' } }] } }
+    expect(await search(query, 'mahavishnu_dlq')).toHaveLength(1)
+  })
+
+  it(clause('W9', 'its category words match'), async () => {
+    await using dlq = await open()
+    const errors: [string, Error][] = [
+      ['transient', new Error('429 Too Many Requests')],
+      ['transient', new Error('Service temporarily unavailable')],
+      ['network', new Error('Read timed out')],
+      ['network', new Error('Connection reset by peer')],
+      ['resource', new Error('disk quota exceeded')],
+      ['permission', new Error('Permission denied for resource')],
+      ['validation', new Error('invalid workspace name')],
+    ]
+    const expected = new Map<string, string[]>()
+    for (const [n, [word, error]] of errors.entries()) {
+      const { id } = await dlq.enqueue({ type: 'words', payload: n }, error)
+      expected.set(word, [...(expected.get(word) ?? []), id])
+    }
+    for (const [word, ids] of expected) {
+      const terms = [{ term: { 'error_category.keyword': word } }, { term: { queue: 'words' } }]
+      expect(await idsOf({ bool: { filter: terms } }), word).toEqual(ids.toSorted())
+    }
   })
 })

@@ -1,13 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { webhook } from '../../src/observers/notify/webhook.ts'
+import { fixed } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { aQueue, refused } from '../a-queue.ts'
-import { quote } from './rows.ts'
+import { clause, row } from './rows.ts'
+import { onStore } from './stores.ts'
 
 let folder: string
 let url: string
@@ -17,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs the capturing process until it has said so many ids, then kills it if told to. Answers what it said. */
+/** Runs the capturing process until it has printed `killAfter` ids, then kills it. Returns the ids and payloads that it printed. */
 async function capturing(options: {
   count?: number
   killAfter?: number
@@ -44,45 +49,115 @@ async function mustHold(said: Map<string, string>): Promise<number> {
   return (await dlq.stats()).size
 }
 
-describe(quote('O5'), () => {
-  it('what was acknowledged is there after kill -9', async () => {
-    const said = new Map<string, string>()
-    for (const killAfter of [1, 50, 333])
-      for (const [id, payload] of await capturing({ killAfter })) said.set(id, payload)
-    expect(said.size).toBeGreaterThanOrEqual(384)
-    expect(await mustHold(said)).toBeGreaterThanOrEqual(said.size)
+describe(row('O5'), () => {
+  describe(clause('O5', 'persistence survives kill -9 at any point'), () => {
+    it('what was acknowledged is there after kill -9', async () => {
+      const said = new Map<string, string>()
+      for (const killAfter of [1, 50, 333])
+        for (const [id, payload] of await capturing({ killAfter })) said.set(id, payload)
+      expect(said.size).toBeGreaterThanOrEqual(384)
+      expect(await mustHold(said)).toBeGreaterThanOrEqual(said.size)
+    })
   })
 
-  it('a file that is no store is refused and left as it is', async () => {
+  it(clause('O5', 'a corrupt file is never overwritten'), async () => {
     const garbage = Buffer.from('[{"id":"dlq_1","status":"queued"')
     writeFileSync(url.slice('sqlite:'.length), garbage)
     await expect(DeadLetterQueue.open(url)).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
     expect(readFileSync(url.slice('sqlite:'.length))).toEqual(garbage)
   })
 
-  it('two processes on one file keep what both captured', async () => {
+  it(clause('O5', 'two processes are safe'), async () => {
     const both = await Promise.all([capturing({ count: 200 }), capturing({ count: 200 })])
     const said = new Map(both.flatMap((one) => [...one]))
     expect(await mustHold(said)).toBe(said.size)
   })
 
-  it('goes on after a restart with what was pending, and what was resolved stays so', async () => {
-    const first = await DeadLetterQueue.open(url)
-    const done = await first.enqueue({ type: 'a' }, refused())
-    const waiting = await first.enqueue({ type: 'a' }, refused())
-    await first.resolve(done.id)
-    await first.close()
-    await using second = await DeadLetterQueue.open(url)
-    expect((await second.get(done.id))!.state).toBe('resolved')
-    const resolved = new Promise((tell) => second.on('resolved', ({ letter }) => tell(letter.id)))
-    second.handle('a', () => {})
-    second.start()
-    await second.retry(waiting.id)
-    expect(await resolved).toBe(waiting.id)
+  describe(clause('O5', 'persistence survives kill -9 at any point'), () => {
+    it('a restart continues with the pending letters, and resolved ones stay resolved', async () => {
+      const first = await DeadLetterQueue.open(url)
+      const done = await first.enqueue({ type: 'a' }, refused())
+      const waiting = await first.enqueue({ type: 'a' }, refused())
+      await first.resolve(done.id)
+      await first.close()
+      await using second = await DeadLetterQueue.open(url)
+      expect((await second.get(done.id))!.state).toBe('resolved')
+      const resolved = new Promise((tell) => second.on('resolved', ({ letter }) => tell(letter.id)))
+      second.handle('a', () => {})
+      second.start()
+      await second.retry(waiting.id)
+      expect(await resolved).toBe(waiting.id)
+    })
   })
 })
 
-describe(quote('O11'), () => {
+describe(row('O9'), () => {
+  it(clause('O9', 'database storage'), async () => {
+    await onStore('postgres', async (open) => {
+      const [first, second] = await Promise.all([open(), open()])
+      const { id } = await first.enqueue({ type: 'a', payload: { n: 1 } }, refused())
+      expect(await second.get(id)).toMatchObject({ id, state: 'pending' })
+      const resolved = new Promise((resolve) => second.on('resolved', resolve))
+      second.handle('a', () => {})
+      second.start()
+      await second.retry(id)
+      await resolved
+      expect(await first.get(id)).toMatchObject({ state: 'resolved' })
+    })
+  })
+
+  it(clause('O9', 'health monitoring'), async () => {
+    const { dlq, clock } = await aQueue({ maxItems: 10 })
+    expect(await dlq.health()).toMatchObject({ ok: true, store: { ok: true }, problems: [] })
+    for (let n = 0; n < 9; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(61_000)
+    const { alerts, processor } = await dlq.health()
+    expect(processor.running).toBe(true)
+    expect(alerts).toMatchObject([{ name: 'nearly-full' }])
+    await dlq.close()
+  })
+
+  it(clause('O9', 'cleanup'), async () => {
+    const retention = { archiveAfterMs: 3_600_000, removeAfterMs: 7_200_000 }
+    const { dlq, clock } = await aQueue({ retention })
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await dlq.resolve(id)
+    const { id: waiting } = await dlq.enqueue({ type: 'b' }, refused(), { policy: fixed(1e11) })
+    dlq.start()
+    await clock.advance(3_700_000)
+    expect((await dlq.get(id))?.state).toBe('archived')
+    await clock.advance(7_300_000)
+    expect(await dlq.get(id)).toBeUndefined()
+    expect((await dlq.get(waiting))?.state).toBe('pending')
+    await dlq.close()
+  })
+
+  it(clause('O9', 'notifications'), async () => {
+    const received: unknown[] = []
+    const server = createServer((request, response) => {
+      let body = ''
+      request.on('data', (part) => (body += part))
+      request.on('end', () => {
+        received.push(JSON.parse(body))
+        response.writeHead(200).end()
+      })
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const notifier = webhook({ url: `http://127.0.0.1:${port}/` })
+    const { dlq, clock } = await aQueue({ maxItems: 10, observers: [notifier] })
+    for (let n = 0; n < 9; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(61_000)
+    await notifier.idle()
+    expect(received).toMatchObject([{ state: 'raised', alert: { name: 'nearly-full' } }])
+    await dlq.close()
+    server.close()
+  })
+})
+
+describe(row('O11'), () => {
   const item = {
     id: 'dlq_1700000000000_ab12',
     taskId: 'task-1',
@@ -105,32 +180,119 @@ describe(quote('O11'), () => {
     history: [{ timestamp: 1_700_000_000_000, action: 'enqueued', status: 'queued' }],
   }
 
-  it('takes in the file, once, and writes it back in the same shape', async () => {
-    const { dlq } = await aQueue()
-    const text = JSON.stringify([
-      item,
-      { ...item, id: 'dlq_2', status: 'abandoned' },
-      { nonsense: true },
-    ])
-    const report = await dlq.importOperations(text)
-    expect(report).toMatchObject({ added: 2, duplicates: 0 })
-    expect(report.problems).toHaveLength(1)
-    expect(await dlq.importOperations(text)).toMatchObject({ added: 0, duplicates: 2 })
-    const { items } = await dlq.find({ queue: 'llm_call', state: 'pending' })
-    expect(items[0]).toMatchObject({ priority: 'high', retries: 1, maxRetries: 3, tags: ['llm'] })
-    const [out] = JSON.parse(await dlq.exportOperations({ state: 'pending' })) as (typeof item)[]
-    const { error: _error, history: _history, ...same } = item
-    expect(out).toMatchObject({ ...same, error: { message: 'Rate limit exceeded', code: '429' } })
+  const categoryNames = [
+    ...['rate_limit', 'timeout', 'quota_exceeded', 'invalid_request', 'server_error'].map(
+      (name) => `llm_${name}`,
+    ),
+    ...['rate_limit', 'timeout', 'not_found', 'forbidden', 'server_error', 'validation'].map(
+      (name) => `github_${name}`,
+    ),
+    ...['timeout', 'not_found', 'execution', 'permission'].map((name) => `tool_${name}`),
+    ...['verification_failed', 'type_error', 'lint_error', 'test_failure', 'build_failed'],
+    ...['file_not_found', 'file_permission', 'file_system'],
+    ...['network_error', 'dns_error', 'connection_error'],
+    ...['config_invalid', 'config_missing'],
+    ...['skill_not_found', 'skill_validation', 'skill_timeout'],
+    ...['dependency_error', 'system_error'],
+  ]
+
+  describe(clause('O11', "import of the seed's JSON file (.duyetbot-dlq.json shape)"), () => {
+    it('takes in the items, once, and reports those that it cannot read', async () => {
+      const { dlq } = await aQueue()
+      const text = JSON.stringify([
+        item,
+        { ...item, id: 'dlq_2', status: 'abandoned' },
+        { nonsense: true },
+      ])
+      const report = await dlq.importOperations(text)
+      expect(report).toMatchObject({ added: 2, duplicates: 0 })
+      expect(report.problems).toHaveLength(1)
+      expect(await dlq.importOperations(text)).toMatchObject({ added: 0, duplicates: 2 })
+      const { items } = await dlq.find({ queue: 'llm_call', state: 'pending' })
+      expect(items[0]).toMatchObject({ priority: 'high', retries: 1, maxRetries: 3, tags: ['llm'] })
+    })
+
+    it('refuses a file that is not such a file', async () => {
+      const { dlq } = await aQueue()
+      await expect(dlq.importOperations('{"broken')).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+      })
+    })
   })
 
-  it('refuses a file that is not such a file', async () => {
+  it(clause('O11', 'export to it'), async () => {
     const { dlq } = await aQueue()
-    await expect(dlq.importOperations('{"broken')).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    await dlq.importOperations(JSON.stringify([item]))
+    const live = await dlq.enqueue({ type: 'tool_execution', payload: { a: 1 } }, refused())
+    const out = JSON.parse(await dlq.exportOperations()) as (typeof item)[]
+    const { error: _error, history: _history, ...same } = item
+    expect(out.find(({ id }) => id === item.id)).toMatchObject({
+      ...same,
+      error: { message: 'Rate limit exceeded', code: '429' },
+    })
+    expect(out.find(({ id }) => id === live.id)).toMatchObject({
+      status: 'queued',
+      operation: { type: 'tool_execution', payload: { a: 1 } },
+    })
+  })
+
+  it(
+    clause('O11', "the error's name and the seed's 33 category names survive the import"),
+    async () => {
+      const { dlq } = await aQueue()
+      expect(categoryNames).toHaveLength(33)
+      const items = categoryNames.map((category, n) => ({
+        ...item,
+        id: `dlq_${n}`,
+        error: { category, message: 'x', stack: `RateLimitError: x\n    at run (a.js:1:1)` },
+      }))
+      await dlq.importOperations(JSON.stringify(items))
+      const out = JSON.parse(await dlq.exportOperations()) as (typeof item)[]
+      const exported = new Map(out.map(({ id, error }) => [id, error.category]))
+      const letters = (await dlq.find({ limit: 100 })).items
+      expect(letters).toHaveLength(33)
+      expect(letters.map(({ failure }) => failure.name)).toEqual(
+        Array.from({ length: 33 }, () => 'RateLimitError'),
+      )
+      expect(letters.map(({ failure }) => failure.detail).toSorted()).toEqual(
+        categoryNames.toSorted(),
+      )
+      expect(items.map(({ id }) => exported.get(id))).toEqual(categoryNames)
+      const categoryOf = new Map(letters.map(({ failure, category }) => [failure.detail, category]))
+      expect(Object.fromEntries(categoryOf)).toMatchObject({
+        llm_rate_limit: 'rate-limit',
+        github_rate_limit: 'rate-limit',
+        llm_timeout: 'timeout',
+        skill_timeout: 'timeout',
+        network_error: 'network',
+        dns_error: 'network',
+        file_permission: 'permission',
+        github_forbidden: 'permission',
+        github_validation: 'validation',
+        llm_server_error: 'dependency',
+        system_error: 'unknown',
+      })
+    },
+  )
+
+  it(clause('O11', 'the group equals that of a live capture'), async () => {
+    const { dlq } = await aQueue()
+    const stack = 'RateLimitError: Rate limit exceeded\n    at call (file:///app/llm.js:3:9)'
+    const imported = { ...item, error: { ...item.error, stack } }
+    await dlq.importOperations(JSON.stringify([imported]))
+    const live = Object.assign(new Error('Rate limit exceeded'), {
+      name: 'RateLimitError',
+      code: '429',
+      stack,
+    })
+    await dlq.enqueue({ type: 'llm_call', payload: { prompt: 'other' } }, live)
+    const { items } = await dlq.groups()
+    expect(items).toMatchObject([{ queue: 'llm_call', count: 2 }])
   })
 })
 
-describe(quote('W7'), () => {
-  it('lifetime totals survive a restart', async () => {
+describe(row('W7'), () => {
+  it(clause('W7', 'lifetime totals that survive restarts'), async () => {
     const first = await DeadLetterQueue.open(url)
     const { id } = await first.enqueue({ type: 'a' }, refused())
     await first.resolve(id)

@@ -1,41 +1,106 @@
-// `npm run seeds`: one line per row with the tests that hold it. Fails on a due row without one, or with a red one.
+// `npm run seeds`: prints each row with its clauses and their tests. Fails when a clause that is listed as held has no
+// passing test or one that failed, when a server is missing, and when a test belongs to no clause.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { start } from '../../scripts/servers/fleet.ts'
-import { quote, rows } from './rows.ts'
+import { rows, titleOf, type Clause } from './rows.ts'
+
+interface Test {
+  ancestorTitles: string[]
+  title: string
+  status: string
+}
 
 interface Report {
-  testResults: { assertionResults: { ancestorTitles: string[]; title: string; status: string }[] }[]
+  testResults: { name: string; message: string; assertionResults: Test[] }[]
 }
-
-// Some rows are about a server; while it cannot be had, the row is not held.
-await start(['opensearch', 'redis', 'kafka']).catch(() => {})
 
 const root = join(import.meta.dirname, '../..')
-const folder = mkdtempSync(join(tmpdir(), 'redrive-seeds-'))
-const file = join(folder, 'report.json')
-const vitest = join(root, 'node_modules', '.bin', 'vitest')
-const args = ['run', 'test/seeds', '--reporter=json', `--outputFile.json=${file}`]
-const { stderr } = spawnSync(vitest, args, { cwd: root, encoding: 'utf8' })
-const report = JSON.parse(readFileSync(file, 'utf8')) as Report
-rmSync(folder, { recursive: true, force: true })
 
-const results = report.testResults.flatMap((result) => result.assertionResults)
-let unheld = 0
-for (const row of rows) {
-  const tests = results.filter((test) => test.ancestorTitles.includes(quote(row.id)))
-  const held = tests.length > 0 && tests.every((test) => test.status === 'passed')
-  if (row.due && !held) unheld++
-  const standing = held ? `held by ${tests.length}` : row.due ? 'NOT HELD' : 'not yet'
-  console.log(`${row.id.padEnd(4)} ${standing.padEnd(11)} ${row.text}`)
-  for (const test of tests)
-    console.log(`       ${test.status === 'passed' ? '✓' : '✗'} ${test.title}`)
+/** The tests of this folder, and the contract suite on each broker, whose tests carry clauses too. */
+const folder = 'test/seeds/'
+const files = [
+  folder,
+  'test/mailboxes/memory.test.ts',
+  ...globSync('test/mailboxes/*/contract.test.ts', { cwd: root }),
+]
+
+/** Runs the tests. Returns the report, and what vitest printed. */
+function runTests(): { report: Report; printed: string } {
+  const temporary = mkdtempSync(join(tmpdir(), 'redrive-seeds-'))
+  const file = join(temporary, 'report.json')
+  const vitest = join(root, 'node_modules', '.bin', 'vitest')
+  const args = ['run', ...files, '--reporter=json', `--outputFile.json=${file}`]
+  const { stdout, stderr } = spawnSync(vitest, args, { cwd: root, encoding: 'utf8' })
+  const printed = `${stdout}${stderr}`
+  const report = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Report)
+    : { testResults: [] }
+  rmSync(temporary, { recursive: true, force: true })
+  return { report, printed }
 }
-const due = rows.filter((row) => row.due).length
-console.log(`\n${due - unheld} of ${due} rows held; ${rows.length - due} rows come later`)
-if (unheld > 0) {
-  console.log(stderr)
+
+const problems: string[] = []
+
+// Without a server its tests are skipped, so that nothing is known of what they exercise.
+const outcomes = await start(['postgres', 'redis', 'opensearch', 'rabbitmq', 'nats', 'kafka'])
+for (const outcome of outcomes)
+  if ('missing' in outcome) problems.push(`${outcome.name} is missing: ${outcome.missing}`)
+
+const { report, printed } = runTests()
+const results = report.testResults.map((result) => ({
+  ...result,
+  path: relative(root, result.name),
+}))
+const tests = results.flatMap((result) => result.assertionResults)
+const orphans = new Set(
+  results
+    .filter(({ path }) => path.startsWith(folder))
+    .flatMap(({ assertionResults }) => assertionResults),
+)
+
+/** Of more tests than this, only the failed ones are printed one by one. */
+const maxPrinted = 25
+
+/** Prints a clause with its tests. */
+function isHeld(id: string, clause: Clause): boolean {
+  const title = titleOf(id, clause.text)
+  const own = tests.filter((test) => [...test.ancestorTitles, test.title].includes(title))
+  const failed = own.filter(({ status }) => status === 'failed')
+  const passed = own.filter(({ status }) => status === 'passed')
+  const held = failed.length === 0 && passed.length > 0
+  const standing = clause.open === undefined ? (held ? 'held' : 'NOT HELD') : 'open'
+  const missing = clause.open === undefined ? '' : ` (missing: ${clause.open})`
+  console.log(`  ${standing.padEnd(9)}${clause.text}${missing}`)
+  for (const test of own) orphans.delete(test)
+  for (const test of own.length > maxPrinted ? failed : own) {
+    const mark = test.status === 'passed' ? '✓' : test.status === 'failed' ? '✗' : '–'
+    const names = [...test.ancestorTitles, test.title]
+    const below = names.slice(names.indexOf(title) + 1).join(' › ')
+    console.log(`           ${mark} ${below || test.title}`)
+  }
+  if (own.length > maxPrinted) console.log(`           ✓ ${passed.length} tests`)
+  return held
+}
+
+const counts = { held: 0, open: 0, broken: 0 }
+for (const { id, clauses } of rows) {
+  console.log(id)
+  const unheld = clauses.filter((clause) => !isHeld(id, clause))
+  const broken = unheld.filter(({ open }) => open === undefined)
+  problems.push(...broken.map(({ text }) => `no passing test: ${titleOf(id, text)}`))
+  counts[broken.length > 0 ? 'broken' : unheld.length > 0 ? 'open' : 'held']++
+}
+for (const { path, message, assertionResults } of results)
+  if (assertionResults.length === 0) problems.push(`${path}: ${message}`)
+for (const { ancestorTitles, title } of orphans)
+  problems.push(`a test of no clause: ${[...ancestorTitles, title].join(' › ')}`)
+
+if (problems.length > 0) {
+  console.log(`\n${printed}\n${problems.join('\n')}`)
   process.exitCode = 1
 }
+const broken = counts.broken > 0 ? `, ${counts.broken} not held` : ''
+console.log(`\nseeds: ${counts.held} held, ${counts.open} open${broken}`)

@@ -4,10 +4,11 @@ import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { kafkaPlace } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { openMailboxBench } from '../bench.ts'
+import { clause } from '../../seeds/rows.ts'
 
 const { url, missing } = backend('kafka')
 
-describe.skipIf(missing)(`with Kafka${missing ? `, but ${missing}` : ''}`, () => {
+describe.skipIf(missing)(clause('M2', 'mailboxes on Kafka pass one contract suite'), () => {
   runMailboxContract('kafkaMailbox', () => {
     const place = kafkaPlace(url)
     return openMailboxBench({

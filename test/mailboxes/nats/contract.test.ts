@@ -4,15 +4,19 @@ import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { natsPlace } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { openMailboxBench } from '../bench.ts'
+import { clause } from '../../seeds/rows.ts'
 
 const { url, missing } = backend('nats')
 
-describe.skipIf(missing)('NATS', () => {
-  runMailboxContract('natsMailbox', () => {
-    const place = natsPlace(url)
-    return openMailboxBench({
-      make: (name, resolver) => natsMailbox({ name, url, resolver, prefix: place.name }),
-      leave: () => place.clear(),
+describe.skipIf(missing)(
+  clause('M2', 'mailboxes on NATS JetStream pass one contract suite'),
+  () => {
+    runMailboxContract('natsMailbox', () => {
+      const place = natsPlace(url)
+      return openMailboxBench({
+        make: (name, resolver) => natsMailbox({ name, url, resolver, prefix: place.name }),
+        leave: () => place.clear(),
+      })
     })
-  })
-})
+  },
+)

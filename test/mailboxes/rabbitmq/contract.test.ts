@@ -4,10 +4,11 @@ import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { backend, freshName } from '../../servers/servers.ts'
 import { openMailboxBench } from '../bench.ts'
 import { removeMailboxes } from './place.ts'
+import { clause } from '../../seeds/rows.ts'
 
 const { url, missing } = backend('rabbitmq')
 
-describe.skipIf(missing)(`with RabbitMQ${missing ? `, but ${missing}` : ''}`, () => {
+describe.skipIf(missing)(clause('M2', 'mailboxes on RabbitMQ pass one contract suite'), () => {
   runMailboxContract('rabbitmqMailbox', () =>
     openMailboxBench({
       prefix: `${freshName()} `,

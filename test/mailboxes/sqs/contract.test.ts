@@ -1,10 +1,11 @@
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, describe } from 'vitest'
 import { queueNameOf } from '../../../src/mailboxes/sqs/address.ts'
 import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { freshName } from '../../servers/servers.ts'
 import { openMailboxBench } from '../bench.ts'
 import { onFauxqs } from './on-fauxqs.ts'
+import { clause } from '../../seeds/rows.ts'
 
 let server: FauxqsServer
 
@@ -14,19 +15,21 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-runMailboxContract('sqsMailbox on a standard queue', () =>
-  openMailboxBench({
-    make: (name, resolver) => onFauxqs(server, { name, resolver }),
-    prefix: `${freshName()}-`,
-  }),
-)
+describe(clause('M2', 'mailboxes on SQS pass one contract suite'), () => {
+  runMailboxContract('sqsMailbox on a standard queue', () =>
+    openMailboxBench({
+      make: (name, resolver) => onFauxqs(server, { name, resolver }),
+      prefix: `${freshName()}-`,
+    }),
+  )
 
-runMailboxContract('sqsMailbox on a FIFO queue', () =>
-  openMailboxBench({
-    make: (name, resolver) => {
-      const url = `sqs://127.0.0.1:${server.port}/${queueNameOf(name)}.fifo?region=us-east-1`
-      return onFauxqs(server, { name, resolver, url })
-    },
-    prefix: `${freshName()}-`,
-  }),
-)
+  runMailboxContract('sqsMailbox on a FIFO queue', () =>
+    openMailboxBench({
+      make: (name, resolver) => {
+        const url = `sqs://127.0.0.1:${server.port}/${queueNameOf(name)}.fifo?region=us-east-1`
+        return onFauxqs(server, { name, resolver, url })
+      },
+      prefix: `${freshName()}-`,
+    }),
+  )
+})
