@@ -339,7 +339,7 @@ describe(row('O3'), () => {
 
   it(clause('O3', 'a seed name that is given is refused with ours as the hint'), async () => {
     for (const [name, value, ours] of seedOptions)
-      await expect(aQueue({ [name]: value } as object), name).rejects.toMatchObject({
+      await expect(aQueue({ [name]: value }), name).rejects.toMatchObject({
         code: 'INVALID_CONFIG',
         message: expect.stringMatching(new RegExp(`${name}.*${ours}`, 's')),
       })

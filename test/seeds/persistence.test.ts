@@ -180,21 +180,15 @@ describe(row('O11'), () => {
     history: [{ timestamp: 1_700_000_000_000, action: 'enqueued', status: 'queued' }],
   }
 
-  const categoryNames = [
-    ...['rate_limit', 'timeout', 'quota_exceeded', 'invalid_request', 'server_error'].map(
-      (name) => `llm_${name}`,
-    ),
-    ...['rate_limit', 'timeout', 'not_found', 'forbidden', 'server_error', 'validation'].map(
-      (name) => `github_${name}`,
-    ),
-    ...['timeout', 'not_found', 'execution', 'permission'].map((name) => `tool_${name}`),
-    ...['verification_failed', 'type_error', 'lint_error', 'test_failure', 'build_failed'],
-    ...['file_not_found', 'file_permission', 'file_system'],
-    ...['network_error', 'dns_error', 'connection_error'],
-    ...['config_invalid', 'config_missing'],
-    ...['skill_not_found', 'skill_validation', 'skill_timeout'],
-    ...['dependency_error', 'system_error'],
-  ]
+  const categoryNames = (
+    'llm_rate_limit llm_timeout llm_quota_exceeded llm_invalid_request llm_server_error ' +
+    'github_rate_limit github_timeout github_not_found github_forbidden github_server_error ' +
+    'github_validation tool_timeout tool_not_found tool_execution tool_permission ' +
+    'verification_failed type_error lint_error test_failure build_failed ' +
+    'file_not_found file_permission file_system network_error dns_error connection_error ' +
+    'config_invalid config_missing skill_not_found skill_validation skill_timeout ' +
+    'dependency_error system_error'
+  ).split(' ')
 
   describe(clause('O11', "import of the seed's JSON file (.duyetbot-dlq.json shape)"), () => {
     it('takes in the items, once, and reports those that it cannot read', async () => {
@@ -254,9 +248,7 @@ describe(row('O11'), () => {
       expect(letters.map(({ failure }) => failure.name)).toEqual(
         Array.from({ length: 33 }, () => 'RateLimitError'),
       )
-      expect(letters.map(({ failure }) => failure.detail).toSorted()).toEqual(
-        categoryNames.toSorted(),
-      )
+      expect(new Set(letters.map(({ failure }) => failure.detail))).toEqual(new Set(categoryNames))
       expect(items.map(({ id }) => exported.get(id))).toEqual(categoryNames)
       const categoryOf = new Map(letters.map(({ failure, category }) => [failure.detail, category]))
       expect(Object.fromEntries(categoryOf)).toMatchObject({
