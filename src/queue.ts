@@ -19,6 +19,7 @@ import type { WorkflowOptions } from './capture/workflow-options.ts'
 import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import { groupsOf, type Group, type GroupQuery } from './groups.ts'
+import { checkKeys } from './keys.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import { toMs } from './letter/time.ts'
@@ -46,6 +47,7 @@ import {
   summaryOf,
   type Health,
   type Metrics,
+  type MetricsQuery,
   type SpoolStatus,
   type Statistics,
 } from './statistics.ts'
@@ -313,9 +315,13 @@ export class DeadLetterQueue {
     })
   }
 
-  /** Lifetime counters and averages, exact, and kept across restarts. */
-  async metrics(): Promise<Metrics> {
-    const metrics = metricsOf(await this.#store.totals())
+  /**
+   * Counters and averages, exact, and kept across restarts: over the lifetime of the store, or with `since`, an earlier result,
+   * of what happened after it.
+   */
+  async metrics(query: MetricsQuery = {}): Promise<Metrics> {
+    checkKeys('metrics query', query, ['since'])
+    const metrics = metricsOf(await this.#store.totals(), query)
     return this.#spool ? { ...metrics, spool: await this.#spool() } : metrics
   }
 

@@ -1,5 +1,6 @@
 import type {
   Action,
+  CountedAction,
   DeadLetter,
   ErrorCategory,
   Failure,
@@ -76,6 +77,33 @@ export interface Judged {
   severity: Severity
   recoverability: Recoverability
   fingerprint: string
+}
+
+/** What a new letter in this state counts as in the lifetime totals. */
+export function countsOfCapture(state: State): readonly CountedAction[] {
+  return state === 'parked' ? ['capture', 'park-at-capture'] : ['capture']
+}
+
+/** What a decision of a review counts as, beside the review itself. */
+const countsOfReview: Partial<Record<State, CountedAction>> = {
+  pending: 'retry',
+  resolved: 'resolve',
+  archived: 'archive',
+}
+
+/**
+ * What a written change counts as in the lifetime totals: its action, and what else it was. A replay that parks the letter at the
+ * limit published nothing, so it counts as a park, or as nothing when the letter was parked before.
+ */
+export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): CountedAction[] {
+  const { from, to, failure, epoch } = entry
+  if (action === 'review') return [action, ...[countsOfReview[to!] ?? []].flat()]
+  if (action === 'replay' && to === 'parked') return from === 'parked' ? [] : ['park']
+  // Only `fail()` moves a pending letter for a failure: no claim has counted that run.
+  if (from === 'pending' && failure) return ['fail', action]
+  // A worker parks what it claimed and must not run: the claim has counted a run that never was.
+  if (action === 'park' && epoch !== undefined && !failure) return ['release', action]
+  return [action]
 }
 
 /** How many entries a history keeps. */

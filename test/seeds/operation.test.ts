@@ -293,6 +293,7 @@ describe(quote('O7'), () => {
       totalSuccesses: 1,
       totalAbandoned: 1,
       totalManualReviews: 1,
+      totalReplayed: 0,
       enqueuedByPriority: { critical: 0, high: 1, medium: 2, low: 0 },
       enqueuedByType: { good: 1, bad: 2 },
       successByPriority: { critical: 0, high: 1, medium: 0, low: 0 },
@@ -304,6 +305,9 @@ describe(quote('O7'), () => {
       maxRetryCount: 2,
       successRate: 1 / 3,
       abandonmentRate: 1 / 3,
+      totalSettledRetries: 4,
+      totalWaits: 5,
+      totalBackoffMs: 1000 + 1000 + 1e9 + 1000 + 1000,
     })
     const summary = (await dlq.getSummary()).split('\n')
     expect(summary).toEqual(
