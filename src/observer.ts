@@ -14,6 +14,8 @@ export type RedriveEvent =
   | { type: 'exhausted'; letter: DeadLetter; durationMs?: number }
   | { type: 'parked'; letter: DeadLetter; durationMs?: number }
   | { type: 'released'; letter: DeadLetter }
+  /** Published to its source again. */
+  | { type: 'replayed'; letter: DeadLetter }
   | { type: 'lease-lost'; letter: DeadLetter; worker: string }
   | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
   | { type: 'changed'; letter: DeadLetter; change: Change }

@@ -25,6 +25,8 @@ export interface Captured {
   context: CaptureContext
   /** Why it is parked, where whoever captures knows better than its failure tells. */
   reason?: Reason
+  /** How often it was published to its source before, over all its lives. */
+  replays?: number
 }
 
 /** What the door needs to know about the queue it captures for. */
@@ -186,7 +188,7 @@ export class Door {
       attempts: context.attempts ?? 1,
       retries: 0,
       maxRetries,
-      replays: 0,
+      replays: captured.replays ?? 0,
       ...(decided.state === 'pending'
         ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }
         : {

@@ -72,7 +72,7 @@ export function checkContext(context: CaptureContext): void {
   if (context.attempts !== undefined && !isCount(context.attempts))
     bad(`attempts must be a whole number from 0 on, got ${context.attempts}`)
   for (const key of ['failedAt', 'expiresAt'] as const)
-    if (context[key] !== undefined && !isMoment(context[key]))
+    if (context[key] !== undefined && !isTimestamp(context[key]))
       bad(`${key} must be an ISO-8601 moment, got ${String(context[key]).slice(0, 80)}`)
   if (context.priority !== undefined && !priorities.includes(context.priority))
     bad(`priority must be ${priorities.join(', ')}, got ${String(context.priority).slice(0, 80)}`)
@@ -107,7 +107,7 @@ export function checkContext(context: CaptureContext): void {
 const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
 
 /** The platform reads a date into almost anything that has a number in it: 5 is a day in May 2001. */
-function isMoment(value: unknown): boolean {
+export function isTimestamp(value: unknown): boolean {
   if (value instanceof Date) return !Number.isNaN(value.getTime())
   return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
 }

@@ -317,9 +317,9 @@ export function putOff(
   return change('release', letter, by, { ...set, ...told(to), retryAt, backoffMs }, judged)
 }
 
-/** Due now, by a person's wish. A letter that had come to rest starts with a fresh budget of retries. */
-export function retry(letter: Subject, by: Mover): Change {
-  return change('retry', letter, by, { ...dueNow(letter, by), ...unasked(letter) })
+/** Due now, or at `retryAt`, because a person asked for it. A settled letter gets a fresh retry budget. */
+export function retry(letter: Subject, by: Mover, retryAt: Timestamp = by.at): Change {
+  return change('retry', letter, by, { ...dueNow(letter, by), retryAt, ...unasked(letter) })
 }
 
 function dueNow(letter: Subject, by: Mover): Patch {
@@ -358,6 +358,24 @@ export function review(
     discard: { ...shelved(letter, by), reason: 'operator' },
   }
   return change('review', letter, by, { ...outcome[decision], review: decided })
+}
+
+/** Published to its source again, where it runs again. When it fails there, it becomes another letter. */
+export function replay(letter: Subject, by: Mover, replays: number): Change {
+  return change('replay', letter, by, { ...resolved(by), ...unasked(letter), replays })
+}
+
+/** Not published: it was replayed as often as it may be. Asks for a review. */
+export function parkAtReplayLimit(letter: Subject, by: Mover): Change {
+  const review: Review = { neededSince: by.at }
+  const set: Patch = {
+    ...atRest,
+    state: 'parked',
+    reason: 'replay-limit',
+    review,
+    settledAt: by.at,
+  }
+  return change('replay', letter, by, set)
 }
 
 export interface Edit {

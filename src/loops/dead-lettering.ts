@@ -37,6 +37,7 @@ export class DeadLetterOffice {
     this.#source = source
     this.#tell = tell
     refuseCircle(source, this.destination)
+    this.destination.addSource?.(source)
   }
 
   /** Came so often that it is not run once more: it may end its worker before anything can be caught. */
@@ -66,6 +67,7 @@ export class DeadLetterOffice {
       if (!routed) return this.destination
       const destination = destinationOf(routed)
       refuseCircle(this.#source, destination)
+      destination.addSource?.(this.#source)
       return destination
     } catch (problem) {
       this.#trouble('route', problem)

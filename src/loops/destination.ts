@@ -2,6 +2,7 @@ import type { Door } from '../capture/capture.ts'
 import type { CaptureContext } from '../capture/context.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
+import { checkKeys } from '../keys.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../mailboxes/bounds.ts'
 import {
@@ -20,6 +21,8 @@ export interface Destination {
   readonly name: string
   /** The mailbox behind it, if there is one: loops look here for circles. */
   readonly mailbox?: Mailbox
+  /** Called by a loop with the mailbox whose dead messages are kept here, so that they can be replayed to it. */
+  addSource?(source: Mailbox): void
   /**
    * Resolves once it is kept, durably if that can be. Doing it again for the same message adds nothing where a repeat can be
    * recognised. `thrown` is what it died of.
@@ -95,9 +98,13 @@ export interface LetterDestinationOptions {
 /** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. */
 export function letterDestination(
   door: Pick<Door, 'capture'>,
-  { queue, context }: LetterDestinationOptions = {},
+  options: LetterDestinationOptions = {},
+  addSource: (source: Mailbox) => void = () => {},
 ): Destination {
+  checkKeys('deadLetters options', options, ['queue', 'context'], { code: 'INVALID_CONFIG' })
+  const { queue, context } = options
   return {
+    addSource,
     name: queue === undefined ? 'letters' : `letters of ${queue}`,
     keep: async (dead, thrown) => {
       const said = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }

@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
-import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
-import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
-import { carried, carriedType } from '../../mailboxes/bounds.ts'
+import type { Mailbox, MailboxResolver } from '../../mailbox.ts'
+import { sendReplay } from '../../mailboxes/replay.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from '../dlq-consumer.ts'
 import { teller, type Listening } from '../events.ts'
@@ -34,23 +32,10 @@ export async function replay(dead: DeadMessage, options: ReplayOptions): Promise
     return { kind: 'refused', why: `replayed ${dead.replays} times already` }
   const source = await sourceOf(dead, options.source)
   const replyTo = await replyToOf(dead, options)
-  const send: SendOptions = {
-    id: replayId(dead),
-    headers: carriedHeaders({
-      ...dead.headers,
-      [lineage.replays]: String(dead.replays + 1),
-      [lineage.firstFailedAt]: dead.firstFailedAt,
-      [lineage.originalId]: dead.originalId,
-    }),
-    ...(replyTo === undefined ? {} : { replyTo }),
-  }
-  if (transform) {
-    const body = await transform(decodePayload(dead.body), dead)
-    return { kind: 'replayed', id: await source.send(body, send) }
-  }
-  const { bytes } = dead.body
-  const contentType = carriedType(dead.body.contentType)
-  return { kind: 'replayed', id: await source.send(bytes, { ...send, contentType }) }
+  const { replyTo: _, ...rest } = dead
+  const message = replyTo === undefined ? rest : { ...rest, replyTo }
+  const changed = transform && (() => transform(decodePayload(dead.body), dead))
+  return { kind: 'replayed', id: await sendReplay(source, message, changed) }
 }
 
 /**
@@ -90,19 +75,4 @@ async function replyToOf(dead: DeadMessage, options: ReplayOptions): Promise<str
   if (unknownReplyTo === 'refuse') throw error
   teller(options)({ type: 'trouble', during: `replay to ${dead.sourceMailbox}`, error })
   return undefined
-}
-
-/** Others put what they like into headers and ids: line breaks, where it is a stack. */
-function carriedHeaders(headers: Record<string, string>): Record<string, string> {
-  const all = Object.entries(headers).map(([name, text]) => [name, carried(text)] as const)
-  return Object.fromEntries(all)
-}
-
-/**
- * Never the id that it had: the broker may still know that one, and would drop it as a repeat. The body is part of it, since senders may
- * use an id again for something else.
- */
-function replayId({ sourceMailbox, originalId, messageId, replays, body }: DeadMessage): string {
-  const life = JSON.stringify([sourceMailbox, originalId, messageId, replays + 1])
-  return createHash('sha256').update(life).update(body.bytes).digest('hex').slice(0, 40)
 }
