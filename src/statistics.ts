@@ -151,7 +151,7 @@ export interface Metrics {
   avgRetryCount: number
   /** The wait before a retry, on average. */
   avgBackoffMs: number
-  /** With `since`, null unless it has grown: the store does not know a lower maximum of a part of its lifetime. */
+  /** The most retries of a letter once its run had ended. With `since`, null unless it has grown: the store does not know a lower maximum of a part of its lifetime. */
   maxRetryCount: number | null
   /** Shares of what was enqueued, from 0 to 1. With `since`, above 1 when older letters were settled. */
   successRate: number
@@ -216,7 +216,11 @@ function countersOf(totals: readonly Total[]): Counters {
       total('backoffMs', 'capture') -
       total('backoffMs', 'park-at-capture') +
       total('backoffMs', 'reschedule'),
-    maxRetryCount: totals.reduce((max, row) => Math.max(max, row.maxRetries), 0),
+    // A claim may yet be given back, or its letter not be fit to run.
+    maxRetryCount: totals.reduce(
+      (max, { action, maxRetries }) => (action === 'claim' ? max : Math.max(max, maxRetries)),
+      0,
+    ),
   }
 }
 

@@ -1,7 +1,43 @@
 import { describe, expect, it } from 'vitest'
 import { fixed } from '../src/policy/backoff.ts'
 import type { Metrics } from '../src/statistics.ts'
+import { memoryStore } from '../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from './a-queue.ts'
+import { compareMetrics } from './metrics-model.ts'
+import * as postgres from './stores/postgres/postgres-bench.ts'
+import { openRedisBench, single as redis } from './stores/redis/redis-bench.ts'
+import { openSqliteBench } from './stores/sqlite/sqlite-bench.ts'
+
+const { openPostgresBench } = postgres
+
+const longMs = 120_000
+
+describe('metrics and stats().lifetime', () => {
+  it(
+    'agree with a plain model over random sequences on a memory store',
+    () =>
+      compareMetrics(async (clock) => {
+        const store = memoryStore({ clock })
+        await store.open()
+        return { store, close: () => store.close() }
+      }, 150),
+    longMs,
+  )
+
+  it('agree with it on a SQLite store', () => compareMetrics(openSqliteBench, 10), longMs)
+
+  it.skipIf(redis.missing)(
+    'agree with it on a Redis store',
+    () => compareMetrics(openRedisBench, 10),
+    longMs,
+  )
+
+  it.skipIf(postgres.missing)(
+    'agree with it on a Postgres store',
+    () => compareMetrics(openPostgresBench, 10),
+    longMs,
+  )
+})
 
 describe('metrics', () => {
   it('counts runs that were reported with fail, and letters that were parked at capture', async () => {
