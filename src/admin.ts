@@ -2,7 +2,7 @@ import { checkContext, checkSize, isTimestamp, jsonOf, metadataOf } from './capt
 import type { Clock } from './clock.ts'
 import { dropEdit, dropUnmade, forgetEdits, keepEdit, newestEdit } from './edits.ts'
 import { RedriveError } from './errors.ts'
-import { checkKeys } from './keys.ts'
+import { checkKeys, checkOneOf, keysOf } from './keys.ts'
 import type { DeadLetter, Json, Priority } from './letter/letter.ts'
 import { replaysOfLetter } from './letter/lineage.ts'
 import * as moves from './letter/moves.ts'
@@ -115,12 +115,10 @@ export class Admin {
     )
   }
 
-  async review(id: string, { decision, note, by }: ReviewInput): Promise<DeadLetter> {
-    if (!['requeue', 'resolve', 'discard'].includes(decision))
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `decision must be requeue, resolve or discard, got ${String(decision)}`,
-      )
+  async review(id: string, input: ReviewInput): Promise<DeadLetter> {
+    checkKeys('review', input, ['decision', 'note', 'by'])
+    const { decision, note, by } = input
+    checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
     return this.#act(
       id,
       'review',
@@ -369,8 +367,20 @@ function mustBeSaid(by: unknown, note: unknown = ''): void {
   throw new RedriveError('INVALID_INPUT', what)
 }
 
+const editKeys = keysOf<EditInput>({
+  payload: true,
+  contentType: true,
+  headers: true,
+  priority: true,
+  tags: true,
+  metadata: true,
+  reason: true,
+  by: true,
+})
+
 /** What an edit says, checked as it is at the door, and of its own. */
 function readEdit(input: EditInput): moves.Edit {
+  checkKeys('edit', input, editKeys)
   const { by, reason, headers, priority, tags, metadata, contentType } = input
   if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
     throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')

@@ -1,4 +1,5 @@
 import { RedriveError } from './errors.ts'
+import { checkKeys, checkOneOf } from './keys.ts'
 import { states, type ErrorCategory, type State } from './letter/letter.ts'
 import type { LetterFilter, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
@@ -27,7 +28,9 @@ const maxGroups = 100
 
 /** Groups by size, largest first; the cursor is how many were passed. */
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
+  checkKeys('group query', query, ['queue', 'state', 'limit', 'cursor'])
   const { limit = 20, cursor, ...filter } = query
+  if (filter.state !== undefined) checkOneOf('state', filter.state, states)
   if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
     throw new RedriveError('INVALID_INPUT', 'cursor is not one of groups')
   const from = Number(cursor ?? 0)

@@ -14,6 +14,7 @@ import { ResilientExecutor } from './capture/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
 import { pipelineKeeper, type PipelineKeeper } from './capture/pipeline.ts'
 import {
+  enqueuedCapture,
   guarded,
   operationCapture,
   type Enqueued,
@@ -182,9 +183,7 @@ export class DeadLetterQueue {
   /** Keeps many at once, in few writes; answers with the ids of their letters in the order given. */
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#mustBeOpen()
-    return this.#door.captureAll(failures, ({ operation, error, context }) =>
-      operationCapture(operation, error, context),
-    )
+    return this.#door.captureAll(failures, enqueuedCapture)
   }
 
   /**
@@ -273,6 +272,7 @@ export class DeadLetterQueue {
 
   /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
+    checkKeys('stop options', options, ['drainMs'])
     const drainMs = options.drainMs ?? 10_000
     await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop(), this.#alerts?.stop()])
   }
@@ -308,6 +308,7 @@ export class DeadLetterQueue {
 
   /** Letters that have all these words, best first: with an OpenSearch store, or with the option `search`. */
   async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
+    checkKeys('search options', options, ['payload', 'limit', 'among'])
     if (this.#store.search) return this.#store.search(text, options)
     throw new RedriveError(
       'INVALID_CONFIG',
@@ -416,6 +417,7 @@ export class DeadLetterQueue {
 
   /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number of them. */
   async clear(filter: LetterFilter, options: { confirm: number; by?: string }): Promise<number> {
+    checkKeys('clear options', options, ['confirm', 'by'])
     return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
   }
 

@@ -26,6 +26,8 @@ export interface Statistics {
   priorities: Record<Priority, number>
   policies: Record<string, number>
   queues: Record<string, number>
+  /** Runs after capture per captured letter, over the lifetime of the store: `lifetime.retried / lifetime.captured`. */
+  avgRetryCount: number
   lifetime: Lifetime
   processor: Processor
 }
@@ -78,6 +80,7 @@ export async function readStatistics(
   const standing = complete(states, byState)
   const size = states.reduce((sum, state) => sum + (state === 'archived' ? 0 : standing[state]), 0)
   const limited = Number.isFinite(maxItems)
+  const lifetime = lifetimeOf(totals)
   return {
     size,
     maxItems: limited ? maxItems : null,
@@ -87,7 +90,8 @@ export async function readStatistics(
     priorities: complete(priorities, byPriority),
     policies: Object.fromEntries(byPolicy),
     queues: Object.fromEntries(byQueue),
-    lifetime: lifetimeOf(totals),
+    avgRetryCount: lifetime.captured > 0 ? lifetime.retried / lifetime.captured : 0,
+    lifetime,
     processor,
   }
 }

@@ -39,6 +39,17 @@ describe('metrics and stats().lifetime', () => {
   )
 })
 
+describe('stats', () => {
+  it('has the average number of retries, which is 0 before anything was captured', async () => {
+    const { dlq } = await aQueue({ backoff: fixed(1000), maxRetries: 5 })
+    expect(await dlq.stats()).toMatchObject({ avgRetryCount: 0 })
+    const letters = [1, 2, 3, 4].map(() => dlq.enqueue({ type: 'a' }, refused()))
+    const [first, second] = await Promise.all(letters)
+    for (const id of [first!.id, first!.id, second!.id]) await dlq.fail(id, refused())
+    expect(await dlq.stats()).toMatchObject({ avgRetryCount: 0.75 })
+  })
+})
+
 describe('metrics', () => {
   it('counts runs that were reported with fail, and letters that were parked at capture', async () => {
     const { dlq } = await aQueue({ backoff: fixed(1000), maxRetries: 2 })
