@@ -1,17 +1,22 @@
 import { checkRemoval } from './check-filter.ts'
-import { checkContext, checkSize, jsonOf, metadataOf } from './capture/context.ts'
+import { checkContext, checkSize, isTimestamp, jsonOf, metadataOf } from './capture/context.ts'
 import type { Clock } from './clock.ts'
 import { dropEdit, dropUnmade, forgetEdits, keepEdit, newestEdit } from './edits.ts'
 import { RedriveError } from './errors.ts'
+import { checkKeys, checkOneOf, keysOf } from './keys.ts'
 import type { DeadLetter, Json, Priority } from './letter/letter.ts'
+import { replaysOfLetter } from './letter/lineage.ts'
 import * as moves from './letter/moves.ts'
 import { encodePayload } from './letter/payload.ts'
 import type { LetterFilter } from './letter/query.ts'
 import { toTimestamp } from './letter/time.ts'
+import type { Mailbox } from './mailbox.ts'
 import type { ObserverHub } from './observer.ts'
 import type { Rule } from './policy/classify.ts'
 import { decideAfterRun } from './policy/decide.ts'
 import { understand } from './policy/judge.ts'
+import type { ReplayOutcome } from './redelivery/run.ts'
+import { waitForRun } from './redelivery/wait-for-run.ts'
 import type { Store } from './store.ts'
 
 export interface AdminOptions {
@@ -22,8 +27,29 @@ export interface AdminOptions {
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
   unknownRetries: number
   maxPayloadBytes: number
+  /** How often to look for what other processes did. */
+  pollMs: number
+  /** Publishes a letter to its source, or to the mailbox `to`. */
+  publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
   /** Tells the observers how a letter went. */
   announce: (letter: DeadLetter, change: moves.Change) => void
+}
+
+export interface RetryOptions {
+  /** When it becomes due: an ISO-8601 timestamp or a Date. Default: now. One in the past means now. */
+  at?: string | Date
+  /**
+   * True: resolves once the next run has ended, in whichever process, with the letter as it stands then: resolved, rescheduled,
+   * exhausted or parked. When no process has a handler for its queue, the letter is parked by a worker, or waits as long as none runs.
+   */
+  wait?: boolean
+  /** Ends the waiting. The letter stays due. */
+  signal?: AbortSignal
+}
+
+export interface LetterReplayOptions {
+  /** Another mailbox than the letter's own: its name, as loops or the option `mailboxes` know it, or the mailbox itself. */
+  to?: string | Mailbox
 }
 
 export interface ReviewInput {
@@ -59,8 +85,16 @@ export class Admin {
     this.#options = options
   }
 
-  retry(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'retry', by, (letter, mover) => moves.retry(letter, mover))
+  /** Makes a letter due, now or at `at`. With `wait` it answers once the next run has ended. */
+  async retry(id: string, by: string, options: RetryOptions): Promise<DeadLetter> {
+    const { at, wait, signal } = checkRetry(options)
+    signal?.throwIfAborted()
+    const dueMs = at === undefined ? 0 : new Date(at).getTime()
+    const retryAt = toTimestamp(Math.max(dueMs, this.#options.clock.now()))
+    const letter = await this.#act(id, 'retry', by, (now, mover) =>
+      moves.retry(now, mover, retryAt),
+    )
+    return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
 
   resolve(id: string, by: string): Promise<DeadLetter> {
@@ -82,12 +116,10 @@ export class Admin {
     )
   }
 
-  async review(id: string, { decision, note, by }: ReviewInput): Promise<DeadLetter> {
-    if (!['requeue', 'resolve', 'discard'].includes(decision))
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `decision must be requeue, resolve or discard, got ${String(decision)}`,
-      )
+  async review(id: string, input: ReviewInput): Promise<DeadLetter> {
+    checkKeys('review', input, ['decision', 'note', 'by'])
+    const { decision, note, by } = input
+    checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
     return this.#act(
       id,
       'review',
@@ -95,6 +127,56 @@ export class Admin {
       (letter, mover) => moves.review(letter, mover, decision),
       note,
     )
+  }
+
+  /**
+   * Publishes a letter as it is now, and only then records that. A crash in between, or a failure to record, leaves the letter as it was:
+   * replayed again it may be published twice, and is never lost. At the limit it is parked instead.
+   */
+  async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
+    checkKeys('replay options', options, ['to'])
+    mustBeSaid(by)
+    let letter = await this.#look(id)
+    this.#mustBeLegal('replay', letter)
+    const outcome = await this.#options.publish(letter, options.to)
+    const { version } = letter.payload
+    for (let tries = 0; tries < maxTries; tries++) {
+      const { change, now } = await this.#recordReplay(letter, by, outcome)
+      if (now) {
+        this.#options.announce(now, change)
+        return now
+      }
+      letter = await this.#look(id)
+      if (!moves.isLegal('replay', letter.state) || letter.payload.version !== version) break
+    }
+    const done = outcome.kind === 'published' ? `was published to ${outcome.to}` : 'is at its limit'
+    throw new RedriveError(
+      'VERSION_CONFLICT',
+      `letter ${id} ${done}, but changed before that was recorded (it is ${letter.state}): look at it before you replay it again`,
+    )
+  }
+
+  /** Without `now` the letter changed meanwhile. */
+  async #recordReplay(
+    letter: DeadLetter,
+    actor: string,
+    outcome: ReplayOutcome,
+  ): Promise<{ change: moves.Change; now?: DeadLetter }> {
+    const { store, clock } = this.#options
+    const by = { at: toTimestamp(clock.now()), actor, guard: 'version' } as const
+    const change =
+      outcome.kind === 'published'
+        ? moves.replay(
+            letter,
+            { ...by, note: `published to ${outcome.to}` },
+            replaysOfLetter(letter) + 1,
+          )
+        : moves.parkAtReplayLimit(letter, {
+            ...by,
+            note: `replayed ${outcome.replays} times, the limit is ${outcome.maxReplays} (maxReplays)`,
+          })
+    const [result] = await store.apply([change])
+    return result === 'written' ? { change, now: moves.withChange(letter, change) } : { change }
   }
 
   archive(id: string, by: string): Promise<DeadLetter> {
@@ -264,6 +346,21 @@ export class Admin {
   }
 }
 
+function checkRetry(options: RetryOptions): RetryOptions {
+  checkKeys('retry options', options, ['at', 'wait', 'signal'])
+  const { at, wait, signal } = options
+  const bad = (what: string): never => {
+    throw new RedriveError('INVALID_INPUT', what)
+  }
+  if (at !== undefined && !isTimestamp(at))
+    bad(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
+  if (wait !== undefined && typeof wait !== 'boolean')
+    bad(`\`wait\` must be true or false, got ${typeof wait}`)
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    bad(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
+  return options
+}
+
 /** The history tells who did what. */
 function mustBeSaid(by: unknown, note: unknown = ''): void {
   if (typeof by === 'string' && by !== '' && typeof note === 'string') return
@@ -272,8 +369,20 @@ function mustBeSaid(by: unknown, note: unknown = ''): void {
   throw new RedriveError('INVALID_INPUT', what)
 }
 
+const editKeys = keysOf<EditInput>({
+  payload: true,
+  contentType: true,
+  headers: true,
+  priority: true,
+  tags: true,
+  metadata: true,
+  reason: true,
+  by: true,
+})
+
 /** What an edit says, checked as it is at the door, and of its own. */
 function readEdit(input: EditInput): moves.Edit {
+  checkKeys('edit', input, editKeys)
   const { by, reason, headers, priority, tags, metadata, contentType } = input
   if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
     throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')

@@ -48,6 +48,13 @@ export const errorTable = {
     means:
       'The result came after the lease had passed to someone else, or a person settled the letter. It changed nothing.',
   },
+  NO_ROUTE: {
+    status: 422,
+    exit: 6,
+    retry: false,
+    means:
+      'The letter cannot be replayed from here: its source has no address, or nothing in this process knows it. The message says what to give.',
+  },
   QUEUE_FULL: {
     status: 429,
     exit: 7,

@@ -24,8 +24,14 @@ export type { Strategy, WorkflowOptions } from './capture/workflow-options.ts'
 export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow-task.ts'
 export type { FailedResult } from './letter/result.ts'
 export type { GateStatus } from './redelivery/gate.ts'
-export type { Handler, Run } from './redelivery/run.ts'
-export type { EditInput, ReviewInput } from './admin.ts'
+export type {
+  Handler,
+  ReplayingHandler,
+  ReplayOutcome,
+  ReplayRoute,
+  Run,
+} from './redelivery/run.ts'
+export type { EditInput, LetterReplayOptions, RetryOptions, ReviewInput } from './admin.ts'
 export type { ImportReport } from './operation-file/import.ts'
 export { logObserver } from './observers/log.ts'
 export { pagerduty, type PagerDutyOptions } from './observers/notify/pagerduty.ts'
@@ -35,7 +41,14 @@ export type { Notifier } from './observers/notify/notifier.ts'
 export { verifySignature } from './signature.ts'
 export { defaultAlertRules, type Alert, type AlertRule } from './policy/alerts.ts'
 export type { Group, GroupQuery } from './groups.ts'
-export type { Health, Metrics, SpoolStatus, Statistics, StatisticsOptions } from './statistics.ts'
+export type {
+  Health,
+  Metrics,
+  MetricsQuery,
+  SpoolStatus,
+  Statistics,
+  StatisticsOptions,
+} from './statistics.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
 export { sourceIdOf } from './letter/source-id.ts'

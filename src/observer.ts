@@ -1,3 +1,5 @@
+import { RedriveError } from './errors.ts'
+import { checkOneOf, keysOf } from './keys.ts'
 import type { DeadLetter } from './letter/letter.ts'
 import type { Change } from './letter/moves.ts'
 import type { Alert } from './policy/alerts.ts'
@@ -14,6 +16,8 @@ export type RedriveEvent =
   | { type: 'exhausted'; letter: DeadLetter; durationMs?: number }
   | { type: 'parked'; letter: DeadLetter; durationMs?: number }
   | { type: 'released'; letter: DeadLetter }
+  /** Published to its source again. */
+  | { type: 'replayed'; letter: DeadLetter }
   | { type: 'lease-lost'; letter: DeadLetter; worker: string }
   | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
   | { type: 'changed'; letter: DeadLetter; change: Change }
@@ -41,6 +45,32 @@ export type EventType = RedriveEvent['type']
 export type EventOf<T extends EventType> = Extract<RedriveEvent, { type: T }>
 export type Observer = (event: RedriveEvent) => unknown
 
+/** Every type of event. A type that is missing here does not compile. */
+const eventTypes = keysOf<Record<EventType, true>>({
+  captured: true,
+  duplicate: true,
+  full: true,
+  evicted: true,
+  started: true,
+  resolved: true,
+  rescheduled: true,
+  exhausted: true,
+  parked: true,
+  released: true,
+  replayed: true,
+  'lease-lost': true,
+  stuck: true,
+  changed: true,
+  removed: true,
+  swept: true,
+  breaker: true,
+  spooling: true,
+  drained: true,
+  'set-aside': true,
+  alert: true,
+  trouble: true,
+})
+
 /**
  * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `trouble`
  * and never reaches the caller, nothing waits for a listener, and each gets a letter of its own, from which it may
@@ -52,6 +82,12 @@ export class ObserverHub {
 
   /** Adds a listener for one type of event, or for all with `*`. Returns a function that takes it away. */
   on(type: EventType | '*', listener: Observer): () => void {
+    checkOneOf('event type', [type], ['*', ...eventTypes])
+    if (typeof listener !== 'function')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `the listener for "${type}" must be a function, got ${listener === null ? 'null' : typeof listener}`,
+      )
     const remove = (): void =>
       void this.#listeners.set(
         type,

@@ -23,6 +23,14 @@ const anObject = z.custom<object>(
   'must be an object',
 )
 
+const hasFunction =
+  (name: string) =>
+  (value: unknown): boolean =>
+    typeof (value as Record<string, unknown> | null)?.[name] === 'function'
+const resolver = z.custom<object>(hasFunction('resolve'), 'must be an object with resolve()')
+const aMailbox = z.custom<object>(hasFunction('send'), 'must be a URL or an open mailbox')
+export const mailboxName = z.string().regex(/^\P{Cc}{1,200}$/u)
+
 const retryPolicy = z.custom<RetryPolicy>(
   (value) => typeof value === 'object' && parsePolicy(value) !== undefined,
   'must be made by never, immediate, fixed, linear, exponential or custom',
@@ -267,6 +275,15 @@ export const optionsShape = {
     .min(0)
     .optional()
     .describe('Retries of a failure that no rule knows, before a person is asked.'),
+  maxReplays: z
+    .int()
+    .min(0)
+    .max(1000)
+    .optional()
+    .describe('How often a letter may be replayed, over all its lives; then it is parked.'),
+  mailboxes: z
+    .union([resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox]))])
+    .optional(),
   rules: z.array(rule).optional().describe('Classifier rules that go before the built-in ones.'),
   templates: z
     .array(z.union([z.string().min(1), rule]))

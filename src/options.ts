@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import type { Failure, Priority, RetryPolicy } from './letter/letter.ts'
 import { checkNames } from './keys.ts'
+import type { Mailbox, MailboxResolver } from './mailbox.ts'
 import { nearest } from './nearest.ts'
 import type { Observer } from './observer.ts'
 import { optionsShape, policyShape } from './options-shape.ts'
@@ -75,6 +76,13 @@ export interface QueueOptions extends QueuePolicy {
   graceMs?: number
   /** Retries of a failure that no rule knows, before a person is asked. 3 unless said. */
   unknownRetries?: number
+  /** How often a letter may be replayed, over all its lives; then it is parked. Default: 3. */
+  maxReplays?: number
+  /**
+   * Mailboxes that letters are replayed to, by name: a URL as `openMailbox` takes it, or an open mailbox; or a resolver that finds them.
+   * Mailboxes whose loops keep their dead messages here are known without it.
+   */
+  mailboxes?: MailboxResolver | Readonly<Record<string, string | Mailbox>>
   /** Classifier rules that go before the built-in ones. */
   rules?: readonly Rule[]
   /** Rules for common failure patterns, after `rules`: the names of built-in ones, or your own. None unless said. */
@@ -142,6 +150,8 @@ export const defaults = {
   sweepMs: 5000,
   graceMs: 5000,
   unknownRetries: 3,
+  maxReplays: 3,
+  mailboxes: {},
   rules: [],
   templates: [],
   alerts: defaultAlertRules,

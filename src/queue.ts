@@ -1,5 +1,11 @@
 import { hostname } from 'node:os'
-import { Admin, type EditInput, type ReviewInput } from './admin.ts'
+import {
+  Admin,
+  type EditInput,
+  type LetterReplayOptions,
+  type RetryOptions,
+  type ReviewInput,
+} from './admin.ts'
 import { readMeasures } from './alerts/measures.ts'
 import { AlertMonitor } from './alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
@@ -8,6 +14,7 @@ import { ResilientExecutor } from './capture/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
 import { pipelineKeeper, type PipelineKeeper } from './capture/pipeline.ts'
 import {
+  enqueuedCapture,
   guarded,
   operationCapture,
   type Enqueued,
@@ -47,6 +54,7 @@ import { Redelivery } from './redelivery/redelivery.ts'
 import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
+import { ReplayRoutes } from './replay-routes.ts'
 import {
   checkStatistics,
   metricsOf,
@@ -55,6 +63,7 @@ import {
   summaryOf,
   type Health,
   type Metrics,
+  type MetricsQuery,
   type SpoolStatus,
   type Statistics,
   type StatisticsOptions,
@@ -96,6 +105,7 @@ export class DeadLetterQueue {
   readonly #sweeper: Sweeper
   readonly #alerts: AlertMonitor | undefined
   readonly #admin: Admin
+  readonly #routes: ReplayRoutes
   #closing: Promise<void> | undefined
 
   /** Opens the store, creating it when it is not there, and checks the options. Nothing runs before `start()`. */
@@ -159,8 +169,11 @@ export class DeadLetterQueue {
           measure: () => readMeasures(store, settings.maxItems),
         })
       : undefined
+    this.#routes = new ReplayRoutes({ ...settings, clock })
     this.#admin = new Admin({
       ...judging,
+      pollMs: settings.pollMs,
+      publish: (letter, to) => this.#routes.publish(letter, to),
       maxPayloadBytes: settings.maxPayloadBytes,
       announce: (letter, change) => announce(letter, change, this.#hub),
     })
@@ -189,9 +202,7 @@ export class DeadLetterQueue {
   /** Keeps many at once, in few writes; answers with the ids of their letters in the order given. */
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#mustBeOpen()
-    return this.#door.captureAll(failures, ({ operation, error, context }) =>
-      operationCapture(operation, error, context),
-    )
+    return this.#door.captureAll(failures, enqueuedCapture)
   }
 
   /**
@@ -243,7 +254,9 @@ export class DeadLetterQueue {
 
   /** Where loops keep their dead messages as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
-    return letterDestination(this.#door, options, this.#store)
+    return letterDestination(this.#door, options, this.#store, (source) =>
+      this.#routes.addSource(source),
+    )
   }
 
   /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
@@ -265,6 +278,7 @@ export class DeadLetterQueue {
   handle<Input = unknown>(queue: string, handler: Handler<Input>, policy: QueuePolicy = {}): void {
     this.#policies.set(queue, policy)
     this.#redelivery.handle(queue, handler as Handler)
+    this.#routes.setHandler(queue, handler as Handler)
   }
 
   /** Starts to redeliver what is due. Safe twice. Keeps the process alive until `stop`. With `redeliver: false`, only alerts start. */
@@ -279,13 +293,16 @@ export class DeadLetterQueue {
 
   /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
+    checkKeys('stop options', options, ['drainMs'])
     const drainMs = options.drainMs ?? 10_000
     await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop(), this.#alerts?.stop()])
   }
 
   /** Stops, and closes the store. Safe twice: all calls wait for the same end. */
   close(): Promise<void> {
-    this.#closing ??= this.stop().then(() => this.#store.close())
+    this.#closing ??= this.stop()
+      .then(() => this.#routes.close())
+      .then(() => this.#store.close())
     return this.#closing
   }
 
@@ -334,9 +351,13 @@ export class DeadLetterQueue {
     return readStatistics(this.#store, this.#settings.maxItems, processor, options)
   }
 
-  /** Lifetime counters and averages, exact, and kept across restarts. */
-  async metrics(): Promise<Metrics> {
-    const metrics = metricsOf(await this.#store.totals())
+  /**
+   * Counters and averages, exact, and kept across restarts: over the lifetime of the store, or with `since`, an earlier result,
+   * of what happened after it.
+   */
+  async metrics(query: MetricsQuery = {}): Promise<Metrics> {
+    checkKeys('metrics query', query, ['since'])
+    const metrics = metricsOf(await this.#store.totals(), query)
     return this.#spool ? { ...metrics, spool: await this.#spool() } : metrics
   }
 
@@ -358,9 +379,22 @@ export class DeadLetterQueue {
 
   // act on one
 
-  /** Due now, with a fresh budget of retries if it had come to rest. */
-  retry(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.retry(id, by)
+  /**
+   * Due now, or at `at`, with a fresh retry budget if it was settled. With `wait: true` it resolves once the next run has ended, in
+   * whichever process, with the letter as it stands then; `signal` ends the waiting.
+   */
+  retry(id: string, by = 'operator', options: RetryOptions = {}): Promise<DeadLetter> {
+    return this.#admin.retry(id, by, options)
+  }
+
+  /**
+   * Publishes the letter as it is now to where it came from, a mailbox or a topic, with its headers and an account of its past, and resolves
+   * it. When the message dies again it becomes another letter, with one more replay. At `maxReplays` it is parked instead, for the reason
+   * `replay-limit`. The message is published durably first, and recorded then: a crash in between can publish twice, and never loses. A source without an address, or one that this
+   * process does not know, rejects with NO_ROUTE.
+   */
+  replay(id: string, by = 'operator', options: LetterReplayOptions = {}): Promise<DeadLetter> {
+    return this.#admin.replay(id, by, options)
   }
 
   resolve(id: string, by = 'operator'): Promise<DeadLetter> {

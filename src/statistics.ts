@@ -1,3 +1,4 @@
+import { RedriveError } from './errors.ts'
 import {
   categories,
   priorities,
@@ -33,6 +34,8 @@ export interface Statistics {
   severities?: Record<Severity, number>
   /** By kind of source. Only with `by: ['source']`. */
   sources?: Record<Source['kind'], number>
+  /** Runs after capture per captured letter, over the lifetime of the store: `lifetime.retried / lifetime.captured`. */
+  avgRetryCount: number
   lifetime: Lifetime
   processor: Processor
 }
@@ -60,16 +63,20 @@ export interface Lifetime {
   captured: number
   /** Captures that added an occurrence to a letter. */
   occurrences: number
-  /** Runs begun, those given back uncounted aside. */
+  /** Runs, also those reported with `fail`. Runs that were given back uncounted are left out. */
   retried: number
+  /** By a run, by a person, or by a review. */
   resolved: number
   rescheduled: number
   exhausted: number
-  /** Put aside after capture. Letters that are parked as they are captured count as captured. */
+  /** Also the letters that were parked as they were captured. */
   parked: number
-  /** Retries that a person asked for. */
+  /** Retries that a person asked for, also by a review. */
   manuallyRetried: number
   reviewed: number
+  /** Letters published to their source again. They count neither as retried nor as resolved. */
+  replayed: number
+  /** By a person, a retention, or a review. */
   archived: number
   restored: number
   removed: number
@@ -101,6 +108,7 @@ export async function readStatistics(
   const standing = complete(states, byState)
   const size = states.reduce((sum, state) => sum + (state === 'archived' ? 0 : standing[state]), 0)
   const limited = Number.isFinite(maxItems)
+  const lifetime = lifetimeOf(totals)
   return {
     size,
     maxItems: limited ? maxItems : null,
@@ -116,7 +124,8 @@ export async function readStatistics(
     ...(by.includes('source')
       ? { sources: complete(sourceKinds, await store.tally('source')) }
       : {}),
-    lifetime: lifetimeOf(totals),
+    avgRetryCount: lifetime.captured > 0 ? lifetime.retried / lifetime.captured : 0,
+    lifetime,
     processor,
   }
 }
@@ -133,13 +142,14 @@ function lifetimeOf(totals: readonly Total[]): Lifetime {
   return {
     captured: count('capture'),
     occurrences: count('occur'),
-    retried: count('claim') - count('release'),
+    retried: count('claim') + count('fail') - count('release'),
     resolved: count('resolve'),
     rescheduled: count('reschedule'),
     exhausted: count('exhaust'),
-    parked: count('park'),
+    parked: count('park') + count('park-at-capture'),
     manuallyRetried: count('retry'),
     reviewed: count('review'),
+    replayed: count('replay'),
     archived: count('archive'),
     restored: count('restore'),
     removed: count('remove'),
@@ -155,13 +165,20 @@ function sum(
   return totals.reduce((total, row) => total + (row.action === action ? row[field] : 0), 0)
 }
 
-/** The counters and averages of lifetime totals, by priority and by queue, all exact. */
+/** Counters and averages, by priority and by queue, all exact. */
 export interface Metrics {
   totalEnqueued: number
+  /**
+   * Runs, also those reported with `fail`. Runs that were given back uncounted are left out: with `since`, one that was counted
+   * before and given back after takes one off.
+   */
   totalRetried: number
   totalSuccesses: number
   totalAbandoned: number
+  /** Letters that were parked, also those parked as they were captured. */
   totalManualReviews: number
+  /** Letters published to their source again. */
+  totalReplayed: number
   enqueuedByPriority: Record<Priority, number>
   enqueuedByType: Record<string, number>
   successByPriority: Record<Priority, number>
@@ -172,43 +189,131 @@ export interface Metrics {
   avgRetryCount: number
   /** The wait before a retry, on average. */
   avgBackoffMs: number
-  maxRetryCount: number
-  /** Shares of what was enqueued, from 0 to 1. */
+  /** The most retries of a letter once its run had ended. With `since`, null unless it has grown: the store does not know a lower maximum of a part of its lifetime. */
+  maxRetryCount: number | null
+  /** Shares of what was enqueued, from 0 to 1. With `since`, above 1 when older letters were settled. */
   successRate: number
   abandonmentRate: number
-  /** Where there is a spool. */
+  /** What `avgRetryCount` is the average of: retries of all letters when they were resolved or exhausted. */
+  totalSettledRetries: number
+  /** What `avgBackoffMs` is the average of: the number of waits, and their sum. */
+  totalWaits: number
+  totalBackoffMs: number
+  /** True for a result of `metrics({ since })`. It counts a part of the lifetime, so it cannot be a `since` itself. */
+  partial?: true
+  /** Where there is a spool: how it stands now, with or without `since`. */
   spool?: SpoolStatus
 }
 
-export function metricsOf(totals: readonly Total[]): Metrics {
-  const lifetime = lifetimeOf(totals)
-  const settled = lifetime.resolved + lifetime.exhausted
-  const waits = lifetime.captured + lifetime.rescheduled
+export interface MetricsQuery {
+  /** An earlier result of `metrics()` of the same store: only what happened after it counts. */
+  since?: Metrics
+}
+
+type Counters = Omit<
+  Metrics,
+  'avgRetryCount' | 'avgBackoffMs' | 'successRate' | 'abandonmentRate' | 'partial' | 'spool'
+>
+
+export function metricsOf(totals: readonly Total[], { since }: MetricsQuery = {}): Metrics {
+  const now = countersOf(totals)
+  const counters = since === undefined ? now : countersAfter(now, checkMetrics(since))
+  const { totalEnqueued, totalSuccesses, totalAbandoned } = counters
   const share = (part: number, whole: number): number => (whole > 0 ? part / whole : 0)
+  return {
+    ...counters,
+    avgRetryCount: share(counters.totalSettledRetries, totalSuccesses + totalAbandoned),
+    avgBackoffMs: share(counters.totalBackoffMs, counters.totalWaits),
+    successRate: share(totalSuccesses, totalEnqueued),
+    abandonmentRate: share(totalAbandoned, totalEnqueued),
+    ...(since === undefined ? {} : { partial: true }),
+  }
+}
+
+function countersOf(totals: readonly Total[]): Counters {
+  const lifetime = lifetimeOf(totals)
+  const total = (field: 'count' | 'retries' | 'backoffMs', action: Total['action']): number =>
+    sum(totals, action, field)
   return {
     totalEnqueued: lifetime.captured,
     totalRetried: lifetime.retried,
     totalSuccesses: lifetime.resolved,
     totalAbandoned: lifetime.exhausted,
     totalManualReviews: lifetime.parked,
+    totalReplayed: lifetime.replayed,
     enqueuedByPriority: byPriority(totals, 'capture'),
     enqueuedByType: byQueue(totals, 'capture'),
     successByPriority: byPriority(totals, 'resolve'),
     successByType: byQueue(totals, 'resolve'),
     abandonedByPriority: byPriority(totals, 'exhaust'),
     abandonedByType: byQueue(totals, 'exhaust'),
-    avgRetryCount: share(
-      sum(totals, 'resolve', 'retries') + sum(totals, 'exhaust', 'retries'),
-      settled,
+    totalSettledRetries: total('retries', 'resolve') + total('retries', 'exhaust'),
+    // A letter that is captured as parked waits for nothing.
+    totalWaits: lifetime.captured - total('count', 'park-at-capture') + lifetime.rescheduled,
+    totalBackoffMs:
+      total('backoffMs', 'capture') -
+      total('backoffMs', 'park-at-capture') +
+      total('backoffMs', 'reschedule'),
+    // A claim may yet be given back, or its letter not be fit to run.
+    maxRetryCount: totals.reduce(
+      (max, { action, maxRetries }) => (action === 'claim' ? max : Math.max(max, maxRetries)),
+      0,
     ),
-    avgBackoffMs: share(
-      sum(totals, 'capture', 'backoffMs') + sum(totals, 'reschedule', 'backoffMs'),
-      waits,
-    ),
-    maxRetryCount: totals.reduce((max, row) => Math.max(max, row.maxRetries), 0),
-    successRate: share(lifetime.resolved, lifetime.captured),
-    abandonmentRate: share(lifetime.exhausted, lifetime.captured),
   }
+}
+
+/** Rejects what is no result of `metrics()` without `since`. */
+function checkMetrics(since: Metrics): Counters {
+  if ((since as Metrics | null)?.partial)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      '`since` must be a result of metrics() without `since`: this one counts only a part of the lifetime',
+    )
+  const empty = countersOf([])
+  const isCounts = (value: unknown): boolean =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((count) => Number.isFinite(count))
+  for (const [key, kind] of Object.entries(empty)) {
+    const value: unknown = (since as Partial<Metrics> | null)?.[key as keyof Metrics]
+    if (typeof kind === 'object' ? !isCounts(value) : !Number.isFinite(value))
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `\`since\` must be an earlier result of metrics(): its ${key} is ${String(value).slice(0, 80)}`,
+      )
+  }
+  return since
+}
+
+/** What was counted after the earlier ones. */
+function countersAfter(now: Counters, earlier: Counters): Counters {
+  const after: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(now)) {
+    const before = earlier[key as keyof Counters]
+    if (key === 'maxRetryCount') after[key] = Number(value) > Number(before) ? value : null
+    else if (typeof value === 'number') after[key] = value - Number(before)
+    else after[key] = countsAfter(key, value as Counts, before as Counts)
+    if (key !== 'totalRetried' && Number(after[key]) < 0) throw ofAnother(key)
+  }
+  return after as unknown as Counters
+}
+
+type Counts = Record<string, number>
+
+/** Priorities are all named, also without a count; of queues only those that were counted. */
+function countsAfter(name: string, now: Counts, before: Counts): Counts {
+  const counts = new Map(Object.entries(now))
+  for (const [key, count] of Object.entries(before)) counts.set(key, (counts.get(key) ?? 0) - count)
+  if ([...counts.values()].some((count) => count < 0)) throw ofAnother(name)
+  const all = [...counts].filter(([, count]) => count > 0 || name.endsWith('ByPriority'))
+  return Object.fromEntries(all)
+}
+
+function ofAnother(key: string): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `\`since\` counts more ${key} than this store: it is newer, or of another store`,
+  )
 }
 
 function byPriority(totals: readonly Total[], action: Total['action']): Record<Priority, number> {
@@ -254,7 +359,7 @@ export function summaryOf(metrics: Metrics): string {
     'Statistics:',
     `- Avg Retry Count: ${metrics.avgRetryCount.toFixed(2)}`,
     `- Avg Backoff: ${Math.round(metrics.avgBackoffMs)} ms`,
-    `- Max Retry Count: ${metrics.maxRetryCount}`,
+    `- Max Retry Count: ${metrics.maxRetryCount ?? 'unknown'}`,
     ...(metrics.spool ? spoolLines(metrics.spool) : []),
   ].join('\n')
 }

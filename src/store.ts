@@ -1,4 +1,11 @@
-import type { Action, DeadLetter, Json, LetterSummary, Payload, Priority } from './letter/letter.ts'
+import type {
+  CountedAction,
+  DeadLetter,
+  Json,
+  LetterSummary,
+  Payload,
+  Priority,
+} from './letter/letter.ts'
 import type { Change } from './letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
@@ -48,7 +55,10 @@ export interface Store {
    */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
 
-  /** What happened since the store was made, by action, queue and priority. Never reset. */
+  /**
+   * What happened since the store was made, by action, queue and priority. Never reset. `countsOf` and `countsOfCapture` of
+   * `letter/moves.ts` say what a change and a new letter count as.
+   */
   totals(): Promise<Total[]>
 
   /** Letters with all that the store knows of them, as `keep` takes them, in the order asked. Ids that are not there are left out. */
@@ -156,7 +166,7 @@ export const tallyKeys = [
 export type TallyKey = (typeof tallyKeys)[number]
 
 export interface Total {
-  action: Action
+  action: CountedAction
   queue: string
   priority: Priority
   /** How often it happened. */

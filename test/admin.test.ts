@@ -26,6 +26,31 @@ describe('Admin', () => {
     })
   })
 
+  it('retry makes a letter due at a given time, and at once for a time that has passed', async () => {
+    const { dlq, clock } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
+    const at = new Date(clock.now() + 60_000)
+    expect(await dlq.retry(id, 'mia', { at })).toMatchObject({ retryAt: at.toISOString() })
+    const passed = await dlq.retry(id, 'mia', { at: '2020-01-01T00:00:00Z' })
+    expect(Date.parse(passed.retryAt!)).toBe(clock.now())
+  })
+
+  it.each<[string, object, string]>([
+    ['a number as time', { at: 5 }, '`at` must be an ISO-8601 timestamp or a Date, got 5'],
+    ['a word as time', { at: 'tomorrow' }, 'got tomorrow'],
+    ['a date that is none', { at: new Date(Number.NaN) }, 'got Invalid Date'],
+    ['a wait that is no boolean', { wait: 5 }, '`wait` must be true or false'],
+    ['a signal that is none', { signal: {} }, '`signal` must be an AbortSignal'],
+    ['an unknown key', { when: 5 }, 'unknown key "when" in retry options'],
+  ])('retry refuses %s, and changes nothing', async (_name, options, why) => {
+    const { dlq } = await aQueue()
+    const before = await dlq.enqueue({ type: 'a' }, refused())
+    const refusal = dlq.retry(before.id, 'mia', options)
+    await expect(refusal).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    await expect(refusal).rejects.toThrow(why)
+    expect(await dlq.get(before.id)).toEqual(before)
+  })
+
   it('fail counts a run, and exhausts at the limit', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 2 })

@@ -624,3 +624,130 @@ describe('DeadLetterQueue.start and stop', () => {
     await expect(kept.enqueue({ type: 'a' }, refused())).rejects.toBeInstanceOf(RedriveError)
   })
 })
+
+describe('an object with a key that is not known', () => {
+  const operation = { type: 'a' }
+  const context = (more: object): object => ({ priority: 'high', ...more })
+
+  it.each<[string, (dlq: DeadLetterQueue, id: string) => unknown, string]>([
+    [
+      'enqueue',
+      (dlq) => dlq.enqueue(operation, refused(), context({ prioirty: 'low' })),
+      'unknown key "prioirty" in capture context: did you mean "priority"?',
+    ],
+    [
+      'enqueue, in the operation',
+      (dlq) => dlq.enqueue({ ...operation, payloads: 1 } as never, refused()),
+      'unknown key "payloads" in operation: did you mean "payload"?',
+    ],
+    [
+      'enqueue, in the task',
+      (dlq) =>
+        dlq.enqueue(operation, refused(), {
+          task: { id: 'J1', description: 'd', source: 's', desc: 'x' } as never,
+        }),
+      'unknown key "desc" in task',
+    ],
+    [
+      'enqueue, in github',
+      (dlq) =>
+        dlq.enqueue(operation, refused(), {
+          github: { owner: 'o', repo: 'r', entityNo: 5 } as never,
+        }),
+      'unknown key "entityNo" in github',
+    ],
+    [
+      'enqueueAll',
+      (dlq) => dlq.enqueueAll([{ operation, error: refused(), contxt: {} } as never]),
+      'unknown key "contxt" in failure: did you mean "context"?',
+    ],
+    [
+      'an executor',
+      (dlq) => dlq.executor().execute('llm', () => 1, { singal: 1 } as never),
+      'unknown key "singal" in execute context: did you mean "signal"?',
+    ],
+    [
+      'a workflow',
+      (dlq) => dlq.workflow().run({ id: 't', task: 1, target: ['a'] } as never, () => 1),
+      'unknown key "target" in workflow task: did you mean "targets"?',
+    ],
+    [
+      'edit',
+      (dlq, id) => dlq.edit(id, { tag: ['x'], reason: 'r', by: 'mia' } as never),
+      'unknown key "tag" in edit: did you mean "tags"?',
+    ],
+    [
+      'review',
+      (dlq, id) => dlq.review(id, { decision: 'resolve', by: 'mia', notes: 'x' } as never),
+      'unknown key "notes" in review: did you mean "note"?',
+    ],
+    [
+      'review, as a decision',
+      (dlq, id) => dlq.review(id, { decision: 'resolved' as never, by: 'mia' }),
+      'unknown decision "resolved": did you mean "resolve"?',
+    ],
+    [
+      'clear',
+      (dlq) => dlq.clear({ state: 'resolved' }, { confirmed: 0 } as never),
+      'unknown key "confirmed" in clear options: did you mean "confirm"?',
+    ],
+    [
+      'stop',
+      (dlq) => dlq.stop({ drain: 5 } as never),
+      'unknown key "drain" in stop options: did you mean "drainMs"?',
+    ],
+    [
+      'groups',
+      (dlq) => dlq.groups({ limits: 5 } as never),
+      'unknown key "limits" in group query: did you mean "limit"?',
+    ],
+    [
+      'groups, as a state',
+      (dlq) => dlq.groups({ state: 'queued' as never }),
+      'unknown state "queued"',
+    ],
+    [
+      'search',
+      (dlq) => dlq.search('x', { limits: 5 } as never),
+      'unknown key "limits" in search options: did you mean "limit"?',
+    ],
+    [
+      'foreignLetters',
+      async (dlq) => dlq.foreignLetters({ que: 'a' } as never),
+      'unknown key "que" in foreignLetters options: did you mean "queue"?',
+    ],
+    [
+      'deadLetters',
+      async (dlq) => dlq.deadLetters({ que: 'a' } as never),
+      'unknown key "que" in deadLetters options: did you mean "queue"?',
+    ],
+    [
+      'on, as a type of event',
+      async (dlq) => dlq.on('resolve' as never, () => {}),
+      'unknown event type "resolve": did you mean "resolved"?',
+    ],
+    [
+      'on, without a listener',
+      async (dlq) => dlq.on('resolved', undefined as never),
+      'the listener for "resolved" must be a function, got undefined',
+    ],
+  ])('is refused by %s, by name', async (_name, act, message) => {
+    const { dlq } = await aQueue()
+    const before = await dlq.enqueue(operation, forbidden())
+    await expect((async () => act(dlq, before.id))()).rejects.toThrow(message)
+    expect(await dlq.get(before.id)).toEqual(before)
+    expect((await dlq.stats()).size).toBe(1)
+    await dlq.close()
+  })
+
+  it('costs a guarded call neither its error nor its letter', async () => {
+    const { dlq, heard } = await aQueue()
+    const guarded = dlq.guard('a', () => Promise.reject(refused()), {
+      context: () => ({ tagz: ['x'] }) as never,
+    })
+    await expect(guarded(1)).rejects.toThrow('ECONNREFUSED')
+    expect((await dlq.stats()).size).toBe(1)
+    expect(String(heard('trouble')[0]?.error)).toContain('did you mean "tags"?')
+    await dlq.close()
+  })
+})

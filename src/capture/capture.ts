@@ -26,6 +26,8 @@ export interface Captured {
   context: CaptureContext
   /** Why it is parked, where whoever captures knows better than its failure tells. */
   reason?: Reason
+  /** How often it was published to its source before, over all its lives. */
+  replays?: number
 }
 
 /** What the door needs to know about the queue it captures for. */
@@ -190,7 +192,7 @@ export class Door {
       attempts: context.attempts ?? 1,
       retries: 0,
       maxRetries,
-      replays: 0,
+      replays: captured.replays ?? 0,
       ...(decided.state === 'pending'
         ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }
         : {

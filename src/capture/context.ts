@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import {
   priorities,
   type DeadLetter,
@@ -16,7 +17,6 @@ import { parsePolicy } from '../policy/backoff.ts'
 export interface CaptureContext {
   /** A UUID of the caller's choice: capturing it again gives back the letter that is kept already. */
   id?: string
-  /** Of this and the next, the keys that they have here are kept, and no others. */
   task?: DeadLetter['task']
   github?: DeadLetter['github']
   metadata?: { [key: string]: Json }
@@ -50,14 +50,48 @@ export interface CaptureContext {
   client?: unknown
 }
 
+type Task = NonNullable<CaptureContext['task']>
+type Github = NonNullable<CaptureContext['github']>
+
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Refuses what a caller may not say, before anything is kept. */
-export function checkContext(context: CaptureContext): void {
+const contextKeys = keysOf<CaptureContext>({
+  id: true,
+  task: true,
+  github: true,
+  metadata: true,
+  tags: true,
+  headers: true,
+  priority: true,
+  maxRetries: true,
+  policy: true,
+  dedupeKey: true,
+  lane: true,
+  dependsOn: true,
+  tenant: true,
+  traceparent: true,
+  attempts: true,
+  failedAt: true,
+  expiresAt: true,
+  contentType: true,
+  by: true,
+  client: true,
+})
+const taskKeys = keysOf<Task>({ id: true, description: true, source: true })
+const githubKeys = keysOf<Github>({ owner: true, repo: true, entityNumber: true, entityType: true })
+
+/** Refuses what a caller may not say, before anything is kept. `also` names keys that the caller's object has besides. */
+export function checkContext(
+  context: CaptureContext,
+  thing = 'capture context',
+  also: readonly string[] = [],
+): void {
   const bad = (what: string): never => {
     throw new RedriveError('INVALID_INPUT', what)
   }
-  if (typeof context !== 'object' || context === null) bad('a capture context must be an object')
+  checkKeys(thing, context, [...contextKeys, ...also])
+  if (context.task ?? undefined) checkKeys('task', context.task, taskKeys)
+  if (context.github ?? undefined) checkKeys('github', context.github, githubKeys)
   if (context.id !== undefined && !isUuid(context.id))
     bad(`id must be a UUID (use dedupeKey for other keys), got ${String(context.id).slice(0, 80)}`)
   const dependsOn = context.dependsOn ?? []
@@ -72,7 +106,7 @@ export function checkContext(context: CaptureContext): void {
   if (context.attempts !== undefined && !isCount(context.attempts))
     bad(`attempts must be a whole number from 0 on, got ${context.attempts}`)
   for (const key of ['failedAt', 'expiresAt'] as const)
-    if (context[key] !== undefined && !isMoment(context[key]))
+    if (context[key] !== undefined && !isTimestamp(context[key]))
       bad(`${key} must be an ISO-8601 moment, got ${String(context[key]).slice(0, 80)}`)
   if (context.priority !== undefined && !priorities.includes(context.priority))
     bad(`priority must be ${priorities.join(', ')}, got ${String(context.priority).slice(0, 80)}`)
@@ -107,7 +141,7 @@ export function checkContext(context: CaptureContext): void {
 const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
 
 /** The platform reads a date into almost anything that has a number in it: 5 is a day in May 2001. */
-function isMoment(value: unknown): boolean {
+export function isTimestamp(value: unknown): boolean {
   if (value instanceof Date) return !Number.isNaN(value.getTime())
   return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
 }

@@ -68,7 +68,7 @@ export class ResilientExecutor {
     const chain = this.#chainOf(policyName)
     if (context) {
       // A mistake that shows only in a failure would cost the letter.
-      checkContext(context)
+      checkContext(context, 'execute context', ['operation', 'signal'])
       if (context.operation !== undefined) checkOperation(context.operation)
     }
     const call: Call = { operation, signal: context?.signal, attempts: 0, last: undefined }

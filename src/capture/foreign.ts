@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { checkKeys } from '../keys.ts'
 import { originalIdOf, replaysOf } from '../letter/lineage.ts'
 import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
@@ -63,10 +64,11 @@ export interface ForeignLetterOptions extends Pick<ForeignOptions, 'queue' | 'ma
 }
 
 /** For a tap: keeps what it reads as letters. */
-export function keepForeign(
-  door: Pick<Door, 'capture'>,
-  { context, ...options }: ForeignLetterOptions = {},
-): Keep {
+export function keepForeign(door: Pick<Door, 'capture'>, given: ForeignLetterOptions = {}): Keep {
+  checkKeys('foreignLetters options', given, ['queue', 'context', 'maxReplays'], {
+    code: 'INVALID_CONFIG',
+  })
+  const { context, ...options } = given
   return async (foreign) => {
     const said = context ? { context: context(foreign) } : {}
     await door.capture(foreignCapture(foreign, { ...options, ...said }))

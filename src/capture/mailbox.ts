@@ -81,6 +81,7 @@ export function messageCapture(
     payload: { ...message.body, version: 1 },
     thrown,
     context: said,
+    replays,
   }
 }
 

@@ -1,4 +1,5 @@
 import { hasCode, RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
 import { failedResultOf } from '../letter/result.ts'
@@ -24,6 +25,12 @@ export interface Enqueued {
   context?: CaptureContext
 }
 
+/** One of many failures, ready for the door. */
+export function enqueuedCapture(failure: Enqueued): Captured {
+  checkKeys('failure', failure, ['operation', 'error', 'context'])
+  return operationCapture(failure.operation, failure.error, failure.context)
+}
+
 /** One operation and the error it ended with, ready for the door. */
 export function operationCapture(
   operation: OperationInput,
@@ -45,10 +52,17 @@ export function operationCapture(
   return { queue, source, payload: encoded, thrown, context }
 }
 
+const operationKeys = keysOf<OperationInput>({
+  type: true,
+  method: true,
+  endpoint: true,
+  payload: true,
+  context: true,
+})
+
 /** Refuses what no letter can say about an operation. */
 export function checkOperation(operation: Partial<OperationInput>): void {
-  if (typeof operation !== 'object' || operation === null)
-    throw new RedriveError('INVALID_INPUT', 'an operation must be an object')
+  checkKeys('operation', operation, operationKeys)
   const { type, method, endpoint } = operation
   if (type !== undefined) checkQueueName(type)
   if (method !== undefined) textOf('method', method)

@@ -81,8 +81,14 @@ export function pipelineCapture(dead: DeadStream): Captured {
       metadata: { ...metadata, deadKey: dead.deadKey },
       ...(traceparent === undefined ? {} : { traceparent }),
     },
+    replays: reprocessedIn(metadata),
     ...(reason ? { reason } : {}),
   }
+}
+
+/** The count comes from outside: what is no count is taken for none. */
+function reprocessedIn({ reprocessed }: DeadStream['metadata']): number {
+  return Number.isSafeInteger(reprocessed) && Number(reprocessed) > 0 ? Number(reprocessed) : 0
 }
 
 /** The letter of a dead record, by nothing but its key: a tombstone has no more. */

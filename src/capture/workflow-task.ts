@@ -50,7 +50,7 @@ export interface HeldTask {
 export function holdTask(name: string, given: WorkflowTask): HeldTask {
   checkTask(given)
   const { id, task, targets, adapter, user, ...context } = given
-  checkContext(context)
+  checkContext(context, 'workflow task', ['targets', 'adapter', 'user'])
   return {
     source: {
       kind: 'workflow',

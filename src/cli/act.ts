@@ -5,22 +5,31 @@ import { RedriveError } from '../errors.ts'
 import type { DeadLetter, State } from '../letter/letter.ts'
 import { moveTable } from '../letter/moves.ts'
 import { maxLimit, type LetterFilter, type LetterQuery } from '../letter/query.ts'
+import type { QueueOptions } from '../options.ts'
 import type { DeadLetterQueue } from '../queue.ts'
 import { explain, tell } from './failures.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
 import { resolveId } from './letter-ids.ts'
-import { withQueue, type GlobalOptions, type Opened, type OpenedQueue } from './open.ts'
+import {
+  withQueue,
+  type ConfigOptions,
+  type GlobalOptions,
+  type Opened,
+  type OpenedQueue,
+} from './open.ts'
 import { pages } from './pages.ts'
 import { counted, json, line, paint } from './print.ts'
 
 /** Something that is done to letters, one by one or many at once. */
 export interface Act {
-  name: 'retry' | 'review' | 'archive' | 'restore'
+  name: 'retry' | 'replay' | 'review' | 'archive' | 'restore'
   /** How it begins in examples, when its name alone is not enough. */
   usage?: string
   description: string
-  /** What a letter is afterwards. */
-  done: string
+  /** What became of a letter, in words. */
+  done: string | ((letter: Pick<DeadLetter, 'state'>) => string)
+  /** Options of the queue that the act needs, from the configuration. */
+  queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
   /** Said once after all is done. */
   after?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
@@ -44,7 +53,11 @@ export function addAct(program: Command, act: Act): Command {
     .addHelpText('after', examplesOf(act.usage ?? act.name))
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<ActOptions>()
-      return withQueue(options, (opened) => perform(act, opened, ids, options))
+      return withQueue(
+        options,
+        (opened) => perform(act, opened, ids, options),
+        () => act.queueOptions?.(options),
+      )
     })
 }
 
@@ -185,23 +198,32 @@ function report(
   if (options.json)
     for (const outcome of outcomes) process.stdout.write(`${json(forPrograms(outcome))}\n`)
   else {
-    if (filtered || outcomes.length > maxToldErrors)
-      process.stdout.write(
-        outcomes.length === 0
-          ? 'No letter matches.\n'
-          : `${counted(outcomes.length - failed.length, 'letter')} ${act.done}.\n`,
-      )
+    if (filtered || outcomes.length > maxToldErrors) process.stdout.write(summary(act, outcomes))
     else
       for (const outcome of outcomes)
         if ('queue' in outcome)
           process.stdout.write(
-            `${outcome.id}  ${line(outcome.queue)}  ${paint('green', act.done)}\n`,
+            `${outcome.id}  ${line(outcome.queue)}  ${paint('green', doneOf(act, outcome))}\n`,
           )
     for (const { error } of failed.slice(0, maxToldErrors))
       process.stderr.write(tell(explain(error)))
     if (failed.length > maxToldErrors) process.stderr.write(`… ${failed.length} failed in all\n`)
   }
   if (failed.length > 0) process.exitCode = explain(failed[0]!.error).exit
+}
+
+/** A line for each of the things that became of letters. */
+function summary(act: Act, outcomes: readonly Outcome[]): string {
+  if (outcomes.length === 0) return 'No letter matches.\n'
+  const done = outcomes.flatMap((outcome) => ('queue' in outcome ? [doneOf(act, outcome)] : []))
+  if (done.length === 0) return `0 letters ${doneOf(act, { state: 'pending' })}.\n`
+  return [...Map.groupBy(done, (what) => what)]
+    .map(([what, all]) => `${counted(all.length, 'letter')} ${what}.\n`)
+    .join('')
+}
+
+function doneOf({ done }: Act, letter: Pick<DeadLetter, 'state'>): string {
+  return typeof done === 'string' ? done : done(letter)
 }
 
 function forPrograms(outcome: Outcome): object {

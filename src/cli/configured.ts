@@ -30,7 +30,7 @@ export function checkConfig(options: ConfigOptions): void {
 }
 
 /** URLs of stores, of handlers and of those who are told, which may hold a password or a token. */
-const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|notify\..*\.url)$/
+const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|mailboxes\..*|notify\..*\.url)$/
 
 function print({ settings, file, handlers }: Config, asJson: boolean): void {
   const safe = settings.map(({ key, value, from }) => ({

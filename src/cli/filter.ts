@@ -115,9 +115,16 @@ const unitMs: Record<string, number> = {
   w: 604_800_000,
 }
 
-function moment(option: string, text: string, nowMs: number): string {
+/** When something is to happen: after a span from now, or at a timestamp. */
+export function readAt(option: string, text: string, nowMs: number): string {
+  return moment(option, text, nowMs, 1)
+}
+
+/** A span counts back from now, or ahead. */
+function moment(option: string, text: string, nowMs: number, direction: -1 | 1 = -1): string {
   const [, count, unit] = /^(\d{1,9}) ?(s|m|min|h|d|w)$/i.exec(text.trim()) ?? []
-  if (count !== undefined) return toTimestamp(nowMs - Number(count) * unitMs[unit!.toLowerCase()]!)
+  if (count !== undefined)
+    return toTimestamp(nowMs + direction * Number(count) * unitMs[unit!.toLowerCase()]!)
   const ms = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(ms))
     throw new RedriveError(

@@ -10,6 +10,7 @@ import { addExport } from './commands/export.ts'
 import { addImport } from './commands/import.ts'
 import { addList } from './commands/list.ts'
 import { addPipeline } from './commands/pipeline.ts'
+import { addReplay } from './commands/replay.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
 import { addReview } from './commands/review.ts'
@@ -89,6 +90,7 @@ function program(): Command {
     addShow,
     addStats,
     addRetry,
+    addReplay,
     addReview,
     addArchive,
     addRestore,

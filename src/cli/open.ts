@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { systemClock, type Clock } from '../clock.ts'
 import { connect } from '../connect.ts'
 import { RedriveError } from '../errors.ts'
+import type { QueueOptions } from '../options.ts'
 import type { DeadLetterQueue } from '../queue.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../url.ts'
@@ -103,10 +104,12 @@ export async function withStore<T>(
 export async function withQueue<T>(
   options: GlobalOptions,
   use: (opened: OpenedQueue) => Promise<T>,
+  queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
 ): Promise<T> {
+  const more = await queueOptions()
   const found = await findStore(options, false)
   const { DeadLetterQueue } = await import('../queue.ts')
-  const dlq = await DeadLetterQueue.open(found.store, { clock: found.clock })
+  const dlq = await DeadLetterQueue.open(found.store, { ...more, clock: found.clock })
   try {
     return await use({ ...found, dlq })
   } finally {

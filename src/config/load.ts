@@ -11,7 +11,13 @@ import { readText } from './read-text.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { settingsOf, usualStore, type Setting } from './settings.ts'
-import { notifyOf, targetsOf, type HandlerTarget, type NotifyTargets } from './targets.ts'
+import {
+  mailboxesOf,
+  notifyOf,
+  targetsOf,
+  type HandlerTarget,
+  type NotifyTargets,
+} from './targets.ts'
 import { workflowOf } from './workflow.ts'
 import { readYaml } from './yaml.ts'
 
@@ -60,11 +66,11 @@ export function loadConfig(sources: ConfigSources = {}): Config {
 
 /**
  * The same, with problems as a value. When all of them are about secrets and targets, which only a worker needs, the
- * store is named beside them, for those who just look at letters.
+ * store and the options of a queue are named beside them, for those who just look at letters.
  */
 export function examineConfig(
   sources: ConfigSources,
-): { config: Config } | { problems: Problem[]; store?: string } {
+): { config: Config } | { problems: Problem[]; store?: string; options?: QueueOptions } {
   const { env = process.env, flags = {}, read = readText } = sources
   const file = fromFile(sources.file, env, read)
   const environment = fromEnvironment(env, read)
@@ -81,14 +87,19 @@ export function examineConfig(
   const secrets = new Secrets(layer, env, read)
   const handlers = targetsOf(parsed.data.handlers, secrets)
   const notify = notifyOf(parsed.data.notify, secrets)
+  const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
   const store = parsed.data.store ?? usualStore
   problems.push(...workflow.problems)
   if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
-  if (secrets.problems.length > 0) return { problems: secrets.problems, store }
+  const options = {
+    ...optionsOf({ ...parsed.data, ...workflow.options }),
+    ...(mailboxes ? { mailboxes } : {}),
+  }
+  if (secrets.problems.length > 0) return { problems: secrets.problems, store, options }
 
   const config: Config = {
     store,
-    options: optionsOf({ ...parsed.data, ...workflow.options }),
+    options,
     handlers,
     notify,
     settings: settingsOf(parsed.data, layer, workflow),
@@ -135,7 +146,7 @@ function fromFile(file: string | undefined, env: Environment, read: ReadFile): F
   return { ...found, layer: nothing, problems: [...problems, problem] }
 }
 
-const ours = ['store', 'handlers', 'notify']
+const ours = ['store', 'handlers', 'mailboxes', 'notify']
 
 /** The keys that are options of a queue, with every backoff in full. */
 function optionsOf(data: ConfigData): QueueOptions {

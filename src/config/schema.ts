@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../handlers/http.ts'
 import { templates } from '../policy/templates.ts'
-import { durationMs, optionsShape, policyShape, positiveMs } from '../options-shape.ts'
+import { durationMs, mailboxName, optionsShape, policyShape, positiveMs } from '../options-shape.ts'
 
 /** Options that are code: they are given where a queue is opened, and have no place in a file. */
 const {
@@ -14,6 +14,7 @@ const {
   maxRetries,
   templates: _templates,
   queues: queuesOption,
+  mailboxes: _mailboxes,
   ...data
 } = optionsShape
 
@@ -179,12 +180,11 @@ const command = z.union([
 ])
 
 /** A URL may hold a password, so that it may come from elsewhere. */
-const mailbox = z.strictObject({
-  url: z.union([z.string().min(1), secret]).meta({
-    description: 'As in redis://localhost#requests: a text, or { env: NAME } or { file: PATH }.',
-    writeOnly: true,
-  }),
+const mailboxUrl = z.union([z.string().min(1), secret]).meta({
+  description: 'As in redis://localhost#requests: a string, or { env: NAME } or { file: PATH }.',
+  writeOnly: true,
 })
+const mailbox = z.strictObject({ url: mailboxUrl })
 
 const handler = z
   .strictObject({
@@ -283,6 +283,10 @@ export const configSchema = z.strictObject({
   backoff,
   ...data,
   search: data.search.meta({ description: data.search.description ?? '', format: 'uri' }),
+  mailboxes: z
+    .record(mailboxName, mailboxUrl)
+    .optional()
+    .describe('Mailboxes that letters are replayed to, by the name that their letters have.'),
   queues: z
     .record(z.string(), z.strictObject({ ...policyShape, backoff }))
     .optional()

@@ -2,7 +2,8 @@ import type { CommandTarget } from '../handlers/command.ts'
 import { targetProblem, type HttpTarget } from '../handlers/http.ts'
 import type { MailboxTarget } from '../handlers/mailbox.ts'
 import type { ConfigData } from './schema.ts'
-import type { Secrets } from './secrets.ts'
+import type { Path } from './layer.ts'
+import type { GivenSecret, Secrets } from './secrets.ts'
 
 /** How letters of a queue are run again, as the file says, with its secrets in place. */
 export type HandlerTarget =
@@ -24,10 +25,7 @@ export function targetsOf(
     if (mailbox) {
       const { url } = mailbox
       const path = ['handlers', queue, 'mailbox', 'url']
-      const revealed = typeof url === 'string' ? url : secrets.reveal(url, path)
-      targets.set(queue, { mailbox: { url: revealed } })
-      if (revealed !== '' && !/^[a-z]+:.*#./is.test(revealed))
-        secrets.refuse(path, 'must be a URL and a name, as in sqlite:mail.db#requests')
+      targets.set(queue, { mailbox: { url: mailboxUrlOf(url, path, secrets) } })
     }
     if (!http) continue
     const { url, timeoutMs, private: inside, secret, headers = {} } = http
@@ -48,6 +46,25 @@ export function targetsOf(
     if (problem) secrets.refuse([...at, ...problem.path], problem.text)
   }
   return targets
+}
+
+/** The mailboxes that letters are replayed to, with their secrets in place, save those whose secret is missing. Undefined: none are configured. */
+export function mailboxesOf(
+  mailboxes: ConfigData['mailboxes'],
+  secrets: Secrets,
+): Record<string, string> | undefined {
+  if (!mailboxes) return undefined
+  const all = Object.entries(mailboxes).map(
+    ([name, url]) => [name, mailboxUrlOf(url, ['mailboxes', name], secrets)] as const,
+  )
+  return Object.fromEntries(all.filter(([, url]) => url !== ''))
+}
+
+function mailboxUrlOf(url: string | GivenSecret, path: Path, secrets: Secrets): string {
+  const revealed = typeof url === 'string' ? url : secrets.reveal(url, path)
+  if (revealed !== '' && !/^[a-z]+:.*#./is.test(revealed))
+    secrets.refuse(path, 'must be a URL and a name, as in sqlite:mail.db#requests')
+  return revealed
 }
 
 /** Where alerts go, with their secrets in place. */

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../clock.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Store, StoredLetter } from '../store.ts'
 import { everything, idPages } from './batches.ts'
@@ -33,6 +34,14 @@ export interface CopyReport {
   verdict?: Verdict
 }
 
+const copyKeys = keysOf<CopyOptions>({
+  source: true,
+  clock: true,
+  verifyOnly: true,
+  signal: true,
+  onProgress: true,
+})
+
 /**
  * Copies a whole store into an empty one: letters of all states exactly as they are, with both versions of edited payloads,
  * records and lifetime totals. Then it compares everything. Both stores are open, and nobody else uses them meanwhile; what
@@ -40,6 +49,7 @@ export interface CopyReport {
  * is written over.
  */
 export async function copyStore(from: Store, to: Store, options: CopyOptions): Promise<CopyReport> {
+  checkKeys('copy options', options, copyKeys)
   const { source, clock = systemClock, verifyOnly = false } = options
   const run: Run = { from, to, options, of: 0, copied: 0 }
   const progress = verifyOnly ? undefined : await beginCopy(to, source, clock)

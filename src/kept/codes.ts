@@ -1,4 +1,10 @@
-import type { Action, ErrorCategory, Priority, RetryPolicy, State } from '../letter/letter.ts'
+import type {
+  CountedAction,
+  ErrorCategory,
+  Priority,
+  RetryPolicy,
+  State,
+} from '../letter/letter.ts'
 
 /*
  * Words that stand in the database as small numbers. The place in the list is the number, in files that exist: append,
@@ -49,18 +55,21 @@ export const actions = [
   'remove',
   'evict',
   'wake',
+  'fail',
+  'park-at-capture',
 ] as const
 
 export const stateCode = (state: State): number => states.indexOf(state)
 export const priorityCode = (priority: Priority): number => priorities.indexOf(priority)
 export const categoryCode = (category: ErrorCategory): number => categories.indexOf(category)
 export const policyCode = (kind: RetryPolicy['kind']): number => policies.indexOf(kind)
-export const actionCode = (action: Action): number => actions.indexOf(action)
+export const actionCode = (action: CountedAction): number => actions.indexOf(action)
 
 /** The codes that code speaks of. */
 export const pending = 0
 export const retrying = 1
 export const resolved = 2
+export const parked = 4
 export const archived = 5
 
 /** On its way: it can run, and it holds its place in its lane. */

@@ -166,7 +166,7 @@ export interface HistoryEntry {
   note?: string
 }
 
-/** Everything that can happen to a letter, in history and in the lifetime totals. */
+/** Everything that can happen to a letter. */
 export const actions = [
   'capture',
   'occur',
@@ -187,6 +187,12 @@ export const actions = [
   'wake',
 ] as const
 export type Action = (typeof actions)[number]
+
+/**
+ * What the lifetime totals count: every action, and two things that a history has under another action. `fail` is a run that
+ * somebody reported with `fail()` on a pending letter; `park-at-capture` is a letter that was captured as parked.
+ */
+export type CountedAction = Action | 'fail' | 'park-at-capture'
 
 /** The letter: one failed piece of work, kept until someone decides that it need not be. */
 export interface DeadLetter {

@@ -1,5 +1,6 @@
 import type {
   Action,
+  CountedAction,
   DeadLetter,
   ErrorCategory,
   Failure,
@@ -76,6 +77,33 @@ export interface Judged {
   severity: Severity
   recoverability: Recoverability
   fingerprint: string
+}
+
+/** What a new letter in this state counts as in the lifetime totals. */
+export function countsOfCapture(state: State): readonly CountedAction[] {
+  return state === 'parked' ? ['capture', 'park-at-capture'] : ['capture']
+}
+
+/** What a decision of a review counts as, beside the review itself. */
+const countsOfReview: Partial<Record<State, CountedAction>> = {
+  pending: 'retry',
+  resolved: 'resolve',
+  archived: 'archive',
+}
+
+/**
+ * What a written change counts as in the lifetime totals: its action, and what else it was. A replay that parks the letter at the
+ * limit published nothing, so it counts as a park, or as nothing when the letter was parked before.
+ */
+export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): CountedAction[] {
+  const { from, to, failure, epoch } = entry
+  if (action === 'review') return [action, ...[countsOfReview[to!] ?? []].flat()]
+  if (action === 'replay' && to === 'parked') return from === 'parked' ? [] : ['park']
+  // Only `fail()` moves a pending letter for a failure: no claim has counted that run.
+  if (from === 'pending' && failure) return ['fail', action]
+  // A worker parks what it claimed and must not run: the claim has counted a run that never was.
+  if (action === 'park' && epoch !== undefined && !failure) return ['release', action]
+  return [action]
 }
 
 /** How many entries a history keeps. */
@@ -289,9 +317,9 @@ export function putOff(
   return change('release', letter, by, { ...set, ...told(to), retryAt, backoffMs }, judged)
 }
 
-/** Due now, by a person's wish. A letter that had come to rest starts with a fresh budget of retries. */
-export function retry(letter: Subject, by: Mover): Change {
-  return change('retry', letter, by, { ...dueNow(letter, by), ...unasked(letter) })
+/** Due now, or at `retryAt`, because a person asked for it. A settled letter gets a fresh retry budget. */
+export function retry(letter: Subject, by: Mover, retryAt: Timestamp = by.at): Change {
+  return change('retry', letter, by, { ...dueNow(letter, by), retryAt, ...unasked(letter) })
 }
 
 function dueNow(letter: Subject, by: Mover): Patch {
@@ -330,6 +358,24 @@ export function review(
     discard: { ...shelved(letter, by), reason: 'operator' },
   }
   return change('review', letter, by, { ...outcome[decision], review: decided })
+}
+
+/** Published to its source again, where it runs again. When it fails there, it becomes another letter. */
+export function replay(letter: Subject, by: Mover, replays: number): Change {
+  return change('replay', letter, by, { ...resolved(by), ...unasked(letter), replays })
+}
+
+/** Not published: it was replayed as often as it may be. Asks for a review. */
+export function parkAtReplayLimit(letter: Subject, by: Mover): Change {
+  const review: Review = { neededSince: by.at }
+  const set: Patch = {
+    ...atRest,
+    state: 'parked',
+    reason: 'replay-limit',
+    review,
+    settledAt: by.at,
+  }
+  return change('replay', letter, by, set)
 }
 
 export interface Edit {

@@ -53,6 +53,7 @@ export class DeadLetterOffice {
     this.#source = source
     this.#tell = tell
     refuseCircle(source, this.destination)
+    this.destination.addSource?.(source)
   }
 
   /**
@@ -89,6 +90,7 @@ export class DeadLetterOffice {
       if (!routed) return this.destination
       const destination = destinationOf(routed, 'dlq', 'route')
       refuseCircle(this.#source, destination)
+      destination.addSource?.(this.#source)
       return destination
     } catch (problem) {
       this.#trouble('route', problem)

@@ -32,6 +32,8 @@ export interface Destination {
   readonly name: string
   /** The mailbox behind it, if there is one: loops look here for circles. */
   readonly mailbox?: Mailbox
+  /** Called by a loop with the mailbox whose dead messages are kept here, so that they can be replayed to it. */
+  addSource?(source: Mailbox): void
   /**
    * Resolves once it is kept, durably if that can be. Doing it again for the same message adds nothing where a repeat can be
    * recognised. `thrown` is what it died of.
@@ -121,12 +123,14 @@ export function letterDestination(
   door: Pick<Door, 'capture'>,
   options: LetterDestinationOptions = {},
   store?: Pick<Store, 'find' | 'tally'>,
+  addSource: (source: Mailbox) => void = () => {},
 ): Destination {
   checkOptions('deadLetters', options, letterDestinationKeys)
   const { queue, context } = options
   if (queue !== undefined) checkQueueName(queue)
   optionalFunction('deadLetters', 'context', context)
   return {
+    addSource,
     name: queue === undefined ? 'letters' : lettersOf(queue),
     keep: async (dead, thrown) => {
       const said = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }

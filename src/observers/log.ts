@@ -143,6 +143,8 @@ function letterLine(event: LetterEvent): Line {
       }
     case 'parked':
       return { level: 'warn', message: 'letter parked', error: failureOf(event.letter), ...took }
+    case 'replayed':
+      return { level: 'info', message: 'letter replayed', replays: event.letter.replays }
     case 'released':
       return { level: 'debug', message: 'letter released' }
     case 'lease-lost':

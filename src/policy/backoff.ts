@@ -1,3 +1,4 @@
+import { checkKeys } from '../keys.ts'
 import type { ErrorCategory, Failure, Jitter, Priority, RetryPolicy } from '../letter/letter.ts'
 import { inWords } from './in-words.ts'
 
@@ -48,8 +49,19 @@ export function custom(name: string): RetryPolicy {
   return made('custom', { name })
 }
 
+const policyKeys: Record<RetryPolicy['kind'], readonly string[]> = {
+  never: [],
+  immediate: [],
+  fixed: ['delayMs', 'jitter'],
+  linear: ['stepMs', 'maxMs', 'jitter'],
+  exponential: ['baseMs', 'factor', 'maxMs', 'jitter'],
+  custom: ['name'],
+}
+
 /** The one place where a policy is checked and its defaults are filled in. Throws a TypeError that names the value. */
 function made(kind: unknown, values: Readonly<Record<string, unknown>>): RetryPolicy {
+  if (typeof kind === 'string' && Object.hasOwn(policyKeys, kind))
+    checkKeys(`${kind} backoff`, values, ['kind', ...policyKeys[kind as RetryPolicy['kind']]])
   const { maxMs = 60 * minuteMs } = values
   switch (kind) {
     case 'never':

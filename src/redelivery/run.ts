@@ -24,6 +24,23 @@ export interface Run<Input = unknown> {
  */
 export type Handler<Input = unknown> = (run: Run<Input>) => unknown
 
+/** What became of a replay: the broker has the message, or the letter was replayed as often as it may be. */
+export type ReplayOutcome =
+  | { kind: 'published'; to: string }
+  | { kind: 'limit'; replays: number; maxReplays: number }
+
+/**
+ * Publishes a letter to its source again, as it is now. Resolves once the broker has the message, durably if it can; done twice it is
+ * one message, where the broker deduplicates. `maxReplays` applies unless the route has a limit of its own.
+ */
+export type ReplayRoute = (
+  letter: DeadLetter,
+  limits: { maxReplays: number },
+) => Promise<ReplayOutcome>
+
+/** A handler whose runs publish letters to their source again: `dlq.replay` uses its `replay` for the letters of its queue. */
+export type ReplayingHandler = Handler & { readonly replay: ReplayRoute }
+
 /** Refused when it is given, since letters would spend their retries on it. */
 export function checkHandler(queue: string, handler: unknown): void {
   if (typeof handler !== 'function')

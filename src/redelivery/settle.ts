@@ -176,5 +176,7 @@ export function announce(
   else if (change.action === 'exhaust') hub.emit({ type: 'exhausted', letter, ...took })
   else if (change.action === 'park') hub.emit({ type: 'parked', letter, ...took })
   else if (change.action === 'release') hub.emit({ type: 'released', letter })
+  else if (change.action === 'replay')
+    hub.emit({ type: letter.state === 'parked' ? 'parked' : 'replayed', letter })
   hub.emit({ type: 'changed', letter, change })
 }

@@ -1,34 +1,44 @@
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import type { Handler } from '../redelivery/run.ts'
+import { checkKeys } from '../keys.ts'
+import { replaysOfLetter } from '../letter/lineage.ts'
+import type { Handler, ReplayingHandler, ReplayRoute } from '../redelivery/run.ts'
 import type { SentBack, Tap } from './tap.ts'
 
 export interface SendBackOptions {
-  /** How often one letter may be sent back, over all its lives. 3 unless said; then it is refused. */
+  /** How often one letter may be sent back, over all its lives. Default: 3, and for `dlq.replay` the `maxReplays` of the queue. */
   maxReplays?: number
 }
 
 /**
  * Runs letters that a tap brought in by sending them back to where they came from, as they are now: resolved means that the broker has it.
- * Whatever hinders that is a failure, and the letter stays.
+ * Whatever hinders that is a failure, and the letter stays. With it, `dlq.replay` sends letters of the same queue back as well.
  */
 export function sendBack(
   tap: Pick<Tap, 'sendBack'>,
-  { maxReplays = 3 }: SendBackOptions = {},
-): Handler {
-  return async ({ letter, signal }) => {
+  options: SendBackOptions = {},
+): ReplayingHandler {
+  checkKeys('sendBack options', options, ['maxReplays'], { code: 'INVALID_CONFIG' })
+  const replay: ReplayRoute = async (letter, limits) => {
+    const { maxReplays = limits.maxReplays } = options
     const home = homeOf(letter)
-    const said = letter.metadata['replays']
-    const replays = typeof said === 'number' ? said : 0
-    if (replays >= maxReplays)
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `it was sent back ${replays} times, and died each time: find out why, and raise maxReplays (${maxReplays}) to send it again`,
-      )
-    signal.throwIfAborted()
+    const replays = replaysOfLetter(letter)
+    if (replays >= maxReplays) return { kind: 'limit', replays, maxReplays }
     // The same for every run of this letter, so that a broker that knows ids takes a repeat for what it is.
     await tap.sendBack(home, replays + 1)
+    return { kind: 'published', to: `the source of ${home.messageId}` }
   }
+  const handler: Handler = async ({ letter, signal }) => {
+    signal.throwIfAborted()
+    const outcome = await replay(letter, { maxReplays: 3 })
+    if (outcome.kind === 'published') return
+    const { replays, maxReplays } = outcome
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `it was sent back ${replays} times, and died each time: find out why, and raise maxReplays (${maxReplays}) to send it again`,
+    )
+  }
+  return Object.assign(handler, { replay })
 }
 
 /** The letter as its broker knows it. */

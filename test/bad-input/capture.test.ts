@@ -153,10 +153,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   })
 
   it.each([
-    ['a task with a key more', { task: { ...task, assignee: 'mia' } }, { task }],
-    ['a github with a key more', { github: { ...github, sha: 'abc' } }, { github }],
     ['a policy that leaves out what has a default', { policy: { kind: 'linear' } }, {}],
-    ['a policy with a key more', { policy: { ...immediate(), extra: 1 } }, { policy: immediate() }],
     ['metadata 600 deep', { metadata: nested(600) }, { metadata: { value: textOf(nested(600)) } }],
     ['metadata 20,000 deep', { metadata: nested(20_000) }, {}],
     ['null for what may be left out', { headers: null, task: null, dependsOn: null, by: null }, {}],
@@ -183,6 +180,10 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     ['a tag that is no text', { tags: [Symbol('t')] }],
     ['tags in one text', { tags: 'abc' }],
     ['a policy that is none', { policy: { kind: 'fixed', delayMs: Number.NaN } }],
+    ['a policy with an unknown key', { policy: { ...immediate(), extra: 1 } }],
+    ['a task with an unknown key', { task: { ...task, assignee: 'mia' } }],
+    ['a github with an unknown key', { github: { ...github, sha: 'abc' } }],
+    ['an unknown key', { prioirty: 'high' }],
     ['an unknown priority', { priority: 'urgent' }],
     ['a task without a source', { task: { id: 'J1', description: 'd' } }],
     ['a task in one text', { task: 'J1' }],

@@ -1,7 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { openMailbox } from '../../src/post-office.ts'
+import { DeadLetterQueue } from '../../src/queue.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
@@ -238,5 +242,82 @@ describe('review', () => {
       `ILLEGAL_MOVE: letter ${ids[3]} is pending: review is possible when it is parked, exhausted\n`,
     )
     expect(exit).toBe(5)
+  })
+})
+
+describe('retry --at and --wait', () => {
+  it('makes letters due later', async () => {
+    const { ids, run, one } = await aStore()
+    const at = '2999-01-01T00:00:00.000Z'
+    const { out, exit } = await run('retry', ids[0]!, '--at', at)
+    expect({ out: out.split('\n')[0], exit }).toEqual({
+      out: `${ids[0]}  charge-card  due at ${at}`,
+      exit: 0,
+    })
+    expect(await one(0)).toMatchObject({ state: 'pending', retryAt: at })
+    expect((await run('retry', ids[0]!, '--at', 'tomorrow')).err).toContain('--at is a span')
+  })
+
+  it('says what became of each, and fails unless all are resolved', async () => {
+    const policy = { kind: 'fixed', delayMs: 3_600_000 } as const
+    const letters = [1, 2].map(() => aLetter({ state: 'exhausted', policy }))
+    const url = await aStoreFile(folder, letters)
+    const dlq = await DeadLetterQueue.open(url, { pollMs: 50 })
+    dlq.handle('orders', ({ letter }) => {
+      if (letter.id === letters[1]!.id) throw new Error('no such order')
+    })
+    dlq.start()
+    const ids = letters.map(({ id }) => id)
+    const { out, exit } = await redrive(['retry', ...ids, '--wait', '--store', url])
+    await dlq.close()
+    expect({ out: out.split('\n').slice(0, 2), exit }).toEqual({
+      out: [
+        `${ids[0]}  orders  resolved`,
+        `${ids[1]}  orders  failed and waits for its next retry`,
+      ],
+      exit: 1,
+    })
+  })
+})
+
+describe('replay', () => {
+  const config = (...lines: string[]): string => {
+    const file = join(folder, `${systemClock.id()}.yaml`)
+    writeFileSync(file, lines.join('\n'))
+    return file
+  }
+  const source = { kind: 'mailbox', mailbox: 'requests', messageId: 'm-1', deliveries: 5 } as const
+
+  it('publishes to the mailbox that the configuration names, and parks at the limit', async () => {
+    const letters = [aLetter({ source }), aLetter({ source, replays: 2 })]
+    const url = await aStoreFile(folder, letters)
+    const ids = letters.map(({ id }) => id)
+    const mail = `sqlite:${join(folder, `${systemClock.id()}.db`)}#requests`
+    const file = config('maxReplays: 2', 'mailboxes:', `  requests: '${mail}'`)
+    const { out, err, exit } = await redrive(['replay', ...ids, '--config', file, '--store', url])
+    expect({ out: out.split('\n'), err, exit }).toEqual({
+      out: [
+        `${ids[0]}  orders  published again`,
+        `${ids[1]}  orders  parked at the replay limit`,
+        '',
+      ],
+      err: '',
+      exit: 0,
+    })
+    const mailbox = await openMailbox(mail)
+    const messages = await mailbox.receive({ max: 10 })
+    expect(messages.map(({ headers }) => headers)).toMatchObject([
+      { 'redrive-replays': '1', 'redrive-original-id': 'm-1' },
+    ])
+    await mailbox.close()
+  })
+
+  it('exits with 6 when nothing here knows the way', async () => {
+    const letters = [aLetter({ source }), aLetter()]
+    const url = await aStoreFile(folder, letters)
+    for (const { id } of letters) {
+      const { err, exit } = await redrive(['replay', id, '--store', url, '--config', config('')])
+      expect({ err, exit }).toEqual({ err: expect.stringContaining('NO_ROUTE'), exit: 6 })
+    }
   })
 })

@@ -256,6 +256,33 @@ describe('a file with one thing wrong', () => {
   })
 })
 
+describe('mailboxes', () => {
+  const file = `
+mailboxes:
+  requests: 'sqlite:mail.db#requests'
+  orders: { env: ORDERS_URL }
+`
+  it('are options of the queue, with their secrets in place', () => {
+    const config = load({
+      files: { 'redrive.yaml': file },
+      env: { ORDERS_URL: 'redis://pw@b#orders' },
+    })
+    expect(config.options.mailboxes).toEqual({
+      requests: 'sqlite:mail.db#requests',
+      orders: 'redis://pw@b#orders',
+    })
+    expect(JSON.stringify(config.settings)).not.toContain('pw@b')
+  })
+
+  it('are known save one whose secret is missing, for those who just look at letters', () => {
+    const examined = examineConfig(sources({ files: { 'redrive.yaml': file } }))
+    expect(examined).toMatchObject({
+      options: { mailboxes: { requests: 'sqlite:mail.db#requests' } },
+      problems: [{ key: 'mailboxes.orders' }],
+    })
+  })
+})
+
 describe('notify', () => {
   const text = `
 notify:

@@ -1,5 +1,12 @@
-import { isActive, isOpen, type Action, type DeadLetter } from '../../src/letter/letter.ts'
-import { claim, occur, withChange, type Change } from '../../src/letter/moves.ts'
+import { isActive, isOpen, type CountedAction, type DeadLetter } from '../../src/letter/letter.ts'
+import {
+  claim,
+  countsOf,
+  countsOfCapture,
+  occur,
+  withChange,
+  type Change,
+} from '../../src/letter/moves.ts'
 import { ageingMs, rankOf } from '../../src/letter/order.ts'
 import { matches, sortKey, type LetterFilter, type Order } from '../../src/letter/query.ts'
 import { toMs, toTimestamp } from '../../src/letter/time.ts'
@@ -53,13 +60,13 @@ export class StoreModel {
     )
     if (holder) {
       const next = occur(holder, letter)
-      this.#put(next, 'occur')
+      this.#put(next, ['occur'])
       return { kind: 'duplicate', of: holder.id, by: 'dedupeKey', occurrences: next.occurrences }
     }
     const evicted = capacity ? this.#makeRoom(capacity) : 0
     if (evicted === undefined) return { kind: 'full' }
     this.items.push({ letter, unmet: [...(letter.dependsOn ?? [])] })
-    this.#put(letter, 'capture')
+    this.#put(letter, countsOfCapture(letter.state))
     return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
   }
 
@@ -97,7 +104,7 @@ export class StoreModel {
     const { worker, leaseMs } = request
     return due.slice(0, request.limit).map((letter) => {
       const next = claim(letter, { worker, leaseMs, atMs: this.nowMs })
-      this.#put(next, 'claim')
+      this.#put(next, ['claim'])
       return next
     })
   }
@@ -147,7 +154,7 @@ export class StoreModel {
           letter.lease?.worker === (guard.worker ?? letter.lease?.worker)
         : letter.version === guard.version
     if (!holds) return 'conflict'
-    this.#put(withChange(letter, change), change.action)
+    this.#put(withChange(letter, change), countsOf(change))
     return 'written'
   }
 
@@ -159,14 +166,14 @@ export class StoreModel {
     return going.length
   }
 
-  #remove(letter: DeadLetter, action: Action): void {
+  #remove(letter: DeadLetter, action: CountedAction): void {
     this.items = this.items.filter((item) => item.letter !== letter)
     this.#count(action, letter)
   }
 
-  #put(letter: DeadLetter, action?: Action): void {
+  #put(letter: DeadLetter, counts: readonly CountedAction[] = []): void {
     for (const item of this.items) if (item.letter.id === letter.id) item.letter = letter
-    if (action) this.#count(action, letter)
+    for (const action of counts) this.#count(action, letter)
     for (const item of this.items)
       item.unmet = item.unmet.filter((id) => {
         const other = this.get(id)
@@ -174,7 +181,7 @@ export class StoreModel {
       })
   }
 
-  #count(action: Action, { queue, priority, retries, backoffMs }: DeadLetter): void {
+  #count(action: CountedAction, { queue, priority, retries, backoffMs }: DeadLetter): void {
     const same = (total: Total): boolean =>
       total.action === action && total.queue === queue && total.priority === priority
     const total = this.totals.find(same)

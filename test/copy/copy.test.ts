@@ -154,3 +154,10 @@ describe('copyStore of damaged letters', () => {
     expect(await target.get([letters[1]!.id])).toEqual([letters[1]])
   })
 })
+
+it('copyStore refuses an option that is not known', async () => {
+  const options = { source, verify: true } as never
+  await expect(copyStore(memoryStore(), memoryStore(), options)).rejects.toThrow(
+    'unknown key "verify" in copy options',
+  )
+})

@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
+import { countsOf, countsOfCapture } from '../../src/letter/moves.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import type { Dump } from './judge.ts'
@@ -83,6 +84,11 @@ function toldOf(letter: DeadLetter): Stored {
     maxRetries,
     sha: corrupt ?? shaOf(payload.bytes),
     actions: history.map(({ action }) => action),
+    counts: history.flatMap((entry) =>
+      entry.action === 'capture'
+        ? countsOfCapture(entry.to!)
+        : countsOf({ action: entry.action, entry }),
+    ),
   }
 }
 
@@ -94,8 +100,8 @@ async function totalsDrift(store: Store, letters: readonly Stored[]): Promise<st
   const expected = new Map<string, number>([
     ['claim', letters.reduce((sum, { epoch }) => sum + epoch, 0)],
   ])
-  for (const { actions } of letters)
-    for (const action of actions)
+  for (const { counts = [] } of letters)
+    for (const action of counts)
       if (action !== 'claim') expected.set(action, (expected.get(action) ?? 0) + 1)
   return [...expected]
     .filter(([action, count]) => (totals.get(action) ?? 0) !== count)

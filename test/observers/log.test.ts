@@ -48,6 +48,7 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   exhausted: { type: 'exhausted', letter },
   parked: { type: 'parked', letter },
   released: { type: 'released', letter },
+  replayed: { type: 'replayed', letter },
   'lease-lost': { type: 'lease-lost', letter, worker: 'w1' },
   stuck: { type: 'stuck', letter, overdueMs: 5000 },
   changed: {

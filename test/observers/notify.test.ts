@@ -336,3 +336,11 @@ describe('pagerduty', () => {
     expect(() => pagerduty({ routingKey: '' })).toThrow('routingKey')
   })
 })
+
+it.each<[string, () => unknown, string]>([
+  ['webhook', () => webhook({ url: 'https://a.example/', secrets: 'x' } as never), '"secret"'],
+  ['slack', () => slack({ url: 'https://a.example/', timeout: 5 } as never), '"timeoutMs"'],
+  ['pagerduty', () => pagerduty({ routingKey: 'k', sources: 'x' } as never), '"source"'],
+])('%s refuses an option that is not known', (name, make, near) => {
+  expect(make).toThrow(`${name} options: did you mean ${near}?`)
+})

@@ -253,6 +253,14 @@ describe('constructors', () => {
     expect(make).toThrow(name)
   })
 
+  it('refuse an option that is not known by its name', () => {
+    expect(() => exponential({ base: 5 } as never)).toThrow(
+      'unknown key "base" in exponential backoff: did you mean "baseMs"?',
+    )
+    expect(() => linear({ step: 5 } as never)).toThrow('did you mean "stepMs"?')
+    expect(parsePolicy({ kind: 'exponential', base: 5 })).toBeUndefined()
+  })
+
   it('make plain data that survives storage', () => {
     for (const policy of [
       never(),

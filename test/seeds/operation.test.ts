@@ -474,6 +474,7 @@ describe(row('O7'), () => {
       totalSuccesses: 1,
       totalAbandoned: 1,
       totalManualReviews: 1,
+      totalReplayed: 0,
       enqueuedByPriority: { critical: 0, high: 1, medium: 2, low: 0 },
       enqueuedByType: { good: 1, bad: 2 },
       successByPriority: { critical: 0, high: 1, medium: 0, low: 0 },

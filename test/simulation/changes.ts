@@ -1,5 +1,12 @@
 import type { DeadLetter } from '../../src/letter/letter.ts'
-import { isLegal, moveTable, withChange, type Change, type Move } from '../../src/letter/moves.ts'
+import {
+  countsOf,
+  isLegal,
+  moveTable,
+  withChange,
+  type Change,
+  type Move,
+} from '../../src/letter/moves.ts'
 import { matches, type LetterFilter } from '../../src/letter/query.ts'
 import { toMs } from '../../src/letter/time.ts'
 import type { ApplyResult } from '../../src/store.ts'
@@ -69,7 +76,7 @@ export class Changes {
     this.#see(known, change)
     known.letter = withChange(before, change)
     known.versions.set(known.letter.version, action)
-    ledger.count(action, known.letter)
+    for (const counted of countsOf(change)) ledger.count(counted, known.letter)
     this.#checkShape(known)
     if (!isDone(before)) ledger.freeDependents(known)
   }

@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import { states, type Action, type DeadLetter, type Payload } from '../../src/letter/letter.ts'
+import {
+  states,
+  type CountedAction,
+  type DeadLetter,
+  type Payload,
+} from '../../src/letter/letter.ts'
+import { countsOfCapture } from '../../src/letter/moves.ts'
 import type { Store, Total } from '../../src/store.ts'
 import { isDone, Letters, type Known } from './known.ts'
 import type { Setup } from './settings.ts'
@@ -75,7 +81,7 @@ export class Ledger {
     if (before) this.#past.set(id, [...(this.#past.get(id) ?? []), before])
     this.gone.delete(id)
     this.letters.set(id, known)
-    this.count('capture', known.letter)
+    for (const action of countsOfCapture(known.letter.state)) this.count(action, known.letter)
   }
 
   nameOf(id: string): string {
@@ -91,7 +97,7 @@ export class Ledger {
   }
 
   /** For the lifetime totals. */
-  count(action: Action, { queue, priority, retries, backoffMs }: DeadLetter): void {
+  count(action: CountedAction, { queue, priority, retries, backoffMs }: DeadLetter): void {
     const key = `${action} ${queue} ${priority}`
     const none = { action, queue, priority, count: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
     const total = this.totals.get(key) ?? none

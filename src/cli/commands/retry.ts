@@ -1,13 +1,43 @@
 import type { Command } from 'commander'
+import type { RetryOptions } from '../../admin.ts'
+import { systemClock } from '../../clock.ts'
+import type { State } from '../../letter/letter.ts'
 import { addAct } from '../act.ts'
+import { readAt } from '../filter.ts'
 import { unworked } from '../workers.ts'
 
+/** What a run did to a letter. */
+const ended: Partial<Record<State, string>> = { pending: 'failed and waits for its next retry' }
+
 export function addRetry(program: Command): void {
-  addAct(program, {
+  const command: Command = addAct(program, {
     name: 'retry',
     description: 'make letters due now; those that had come to rest get a fresh budget of retries',
-    done: 'due now',
-    run: (dlq, id, by) => dlq.retry(id, by),
-    after: unworked,
+    done: ({ state }) => {
+      const { at, wait } = retryOptions()
+      if (!wait) return at === undefined ? 'due now' : `due at ${String(at)}`
+      return ended[state] ?? state
+    },
+    run: async (dlq, id, by) => {
+      const options = retryOptions()
+      const letter = await dlq.retry(id, by, options)
+      if (options.wait && letter.state !== 'resolved') process.exitCode = 1
+      return letter
+    },
+    after: async (opened, queues) => (retryOptions().wait ? undefined : unworked(opened, queues)),
   })
+  command
+    .option('--at <when>', 'make them due later: after 30s, 15m, 2h, 3d, or at an ISO timestamp')
+    .option(
+      '--wait',
+      'wait until each has run, and say what became of it; exits with 1 unless all are resolved',
+    )
+  const startedMs = systemClock.now()
+  const retryOptions = (): RetryOptions => {
+    const { at, wait } = command.opts<{ at?: string; wait?: boolean }>()
+    return {
+      ...(at === undefined ? {} : { at: readAt('--at', at, startedMs) }),
+      ...(wait ? { wait } : {}),
+    }
+  }
 }

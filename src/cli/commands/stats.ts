@@ -123,8 +123,7 @@ function lifetimeLines(lifetime: Lifetime): string[] {
   return [
     'Since the store was made:',
     `  ${told({ captured, ...(occurrences > 0 ? { 'captured again': occurrences } : {}), retried })}`,
-    // What is parked as it is captured counts as captured alone.
-    `  afterwards ${told({ resolved, rescheduled, exhausted, parked })}`,
+    `  ${told({ resolved, rescheduled, exhausted, parked })}`,
     ...(Object.keys(nonZero).length > 0 ? [`  ${told(nonZero)}`] : []),
   ]
 }

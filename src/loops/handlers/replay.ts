@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
 import { checkOneOf, keysOf } from '../../keys.ts'
-import { lineage } from '../../letter/lineage.ts'
 import { decodePayload } from '../../letter/payload.ts'
-import type { Mailbox, MailboxResolver, SendOptions } from '../../mailbox.ts'
-import { bounded, carried, carriedType } from '../../mailboxes/bounds.ts'
+import type { Mailbox, MailboxResolver } from '../../mailbox.ts'
+import { bounded } from '../../mailboxes/bounds.ts'
+import { sendReplay } from '../../mailboxes/replay.ts'
 import {
   checkOptions,
   describeValue,
@@ -77,39 +76,33 @@ export type Replayed = { kind: 'replayed'; id: string } | { kind: 'refused'; why
  */
 export async function replay(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
   checkReplayOptions('replay', options)
-  return sendReplay(dead, options)
+  return replayDead(dead, options)
 }
 
 /** The same for options that were checked. */
-export async function sendReplay(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
+export async function replayDead(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
   const { maxReplays = 3, transform } = options
   if (dead.replays >= maxReplays)
     return { kind: 'refused', why: `replayed ${dead.replays} times already` }
   const source = await sourceOf(dead, options.source)
   const replyTo = await replyToOf(dead, options)
-  const send: SendOptions = {
-    id: replayId(dead),
-    headers: carriedHeaders({
-      ...dead.headers,
-      [lineage.replays]: String(dead.replays + 1),
-      [lineage.firstFailedAt]: dead.firstFailedAt,
-      [lineage.originalId]: dead.originalId,
-    }),
-    ...(replyTo === undefined ? {} : { replyTo }),
-  }
-  if (transform) {
-    const body = await transform(decodePayload(dead.body), dead)
-    // A transform that changes its argument and forgets to return it must not send an empty body.
-    if (body === undefined || typeof body === 'function')
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `transform returned ${describeValue(body)} for message ${dead.messageId}: return the body to send`,
-      )
-    return { kind: 'replayed', id: await source.send(body, send) }
-  }
-  const { bytes } = dead.body
-  const contentType = carriedType(dead.body.contentType)
-  return { kind: 'replayed', id: await source.send(bytes, { ...send, contentType }) }
+  const { replyTo: _, ...rest } = dead
+  const message = replyTo === undefined ? rest : { ...rest, replyTo }
+  const changed = transform && (() => transformed(dead, transform))
+  return { kind: 'replayed', id: await sendReplay(source, message, changed) }
+}
+
+/** The body to send. A transform that changes its argument and forgets to return it must not send an empty body. */
+async function transformed(
+  dead: DeadMessage,
+  transform: NonNullable<ReplayOptions['transform']>,
+): Promise<unknown> {
+  const body = await transform(decodePayload(dead.body), dead)
+  if (body !== undefined && typeof body !== 'function') return body
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `transform returned ${describeValue(body)} for message ${dead.messageId}: return the body to send`,
+  )
 }
 
 /**
@@ -125,7 +118,7 @@ export function replayHandler(options: ReplayOptions): DeadLetterHandler {
 export function handlerOf(options: ReplayOptions): DeadLetterHandler {
   return async (dead) => {
     if (dead.hopeless && !options.transform) return { action: 'park', why: 'not fit to run again' }
-    const replayed = await sendReplay(dead, options)
+    const replayed = await replayDead(dead, options)
     if (replayed.kind === 'refused') return { action: 'park', why: replayed.why }
     return { action: 'replayed' }
   }
@@ -155,19 +148,4 @@ async function replyToOf(dead: DeadMessage, options: ReplayOptions): Promise<str
   if (unknownReplyTo === 'refuse') throw error
   teller(options)({ type: 'trouble', during: `replay to ${dead.sourceMailbox}`, error })
   return undefined
-}
-
-/** Others put what they like into headers and ids: line breaks, where it is a stack. */
-function carriedHeaders(headers: Record<string, string>): Record<string, string> {
-  const all = Object.entries(headers).map(([name, text]) => [name, carried(text)] as const)
-  return Object.fromEntries(all)
-}
-
-/**
- * Never the id that it had: the broker may still know that one, and would drop it as a repeat. The body is part of it, since senders may
- * use an id again for something else.
- */
-function replayId({ sourceMailbox, originalId, messageId, replays, body }: DeadMessage): string {
-  const life = JSON.stringify([sourceMailbox, originalId, messageId, replays + 1])
-  return createHash('sha256').update(life).update(body.bytes).digest('hex').slice(0, 40)
 }

@@ -13,7 +13,7 @@ import {
 import { factsOf, readDeadMessage, type DeadMessage } from '../dead-message.ts'
 import { teller, type Tell } from '../events.ts'
 import { settle, stillOurs } from '../settling.ts'
-import { checkReplayOptions, sendReplay, type ReplayOptions } from './replay.ts'
+import { checkReplayOptions, replayDead, type ReplayOptions } from './replay.ts'
 
 export interface SelectiveReplayOptions extends ReplayOptions {
   predicate: (dead: DeadMessage) => boolean
@@ -160,7 +160,7 @@ class Selection {
     if (!(await stillOurs(delivery, 'replaying', this.#clock.now())))
       return this.#result(dead, { outcome: 'busy' })
     try {
-      const sent = await sendReplay(dead, this.#options)
+      const sent = await replayDead(dead, this.#options)
       if (sent.kind === 'refused') return this.#result(dead, { outcome: 'refused', why: sent.why })
     } catch (error) {
       return this.#result(dead, { outcome: 'failed', error })

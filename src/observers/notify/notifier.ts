@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys } from '../../keys.ts'
 import { escapeHidden } from '../../letter/payload-view.ts'
 import type { EventOf, RedriveEvent } from '../../observer.ts'
 import { Sender, type Message } from './sender.ts'
@@ -29,7 +30,15 @@ export type Compose = (event: EventOf<'alert'>, id: string, clock: Clock) => Mes
 
 const usualTimeoutMs = 5000
 
-export function notifier(what: string, options: NotifierOptions, compose: Compose): Notifier {
+/** `also` names the options that this kind of notifier has besides. */
+export function notifier(
+  what: string,
+  options: NotifierOptions,
+  compose: Compose,
+  also: readonly string[] = [],
+): Notifier {
+  const known = ['url', 'timeoutMs', 'clock', ...also]
+  checkKeys(`${what} options`, options, known, { code: 'INVALID_CONFIG' })
   const { timeoutMs = usualTimeoutMs, clock = systemClock } = options
   if (!(timeoutMs >= 1 && timeoutMs <= 600_000))
     throw new RedriveError('INVALID_CONFIG', `${what}: timeoutMs must be from 1 to 600000`)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
-import { line, notifier, type Notifier, type NotifierOptions } from './notifier.ts'
+import { line, notifier, type Compose, type Notifier, type NotifierOptions } from './notifier.ts'
 
 export interface PagerDutyOptions extends Omit<NotifierOptions, 'url'> {
   /** The integration key of a service, for the Events API v2. */
@@ -18,7 +18,7 @@ export function pagerduty(options: PagerDutyOptions): Notifier {
   const { routingKey, url = usualUrl, source = 'redrive' } = options
   if (routingKey === '')
     throw new RedriveError('INVALID_CONFIG', 'pagerduty: routingKey must not be empty')
-  return notifier('pagerduty', { ...options, url }, ({ alert, state }) => {
+  const compose: Compose = ({ alert, state }) => {
     const { name, severity, summary, raisedAt, queue, metric } = alert
     const payload = {
       summary: line(`${name}: ${summary}`),
@@ -35,7 +35,8 @@ export function pagerduty(options: PagerDutyOptions): Notifier {
       ...(state === 'raised' ? { event_action: 'trigger', payload } : { event_action: 'resolve' }),
     }
     return { body: JSON.stringify(body), headers: () => ({}) }
-  })
+  }
+  return notifier('pagerduty', { ...options, url }, compose, ['routingKey', 'source'])
 }
 
 const maxKey = 255

@@ -1,7 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { sign } from '../../signature.ts'
-import { notifier, type Notifier, type NotifierOptions } from './notifier.ts'
+import { notifier, type Compose, type Notifier, type NotifierOptions } from './notifier.ts'
 
 export interface WebhookOptions extends NotifierOptions {
   /** Signs every request in the header `redrive-signature`, which `verifySignature` checks on the other side. */
@@ -18,12 +18,13 @@ export function webhook(options: WebhookOptions): Notifier {
   const { secret } = options
   if (secret === '') throw new RedriveError('INVALID_CONFIG', 'webhook: secret must not be empty')
   const headers = headersOf(options.headers ?? {})
-  return notifier('webhook', options, ({ type, state, alert }, id, clock) => {
+  const compose: Compose = ({ type, state, alert }, id, clock) => {
     const body = JSON.stringify({ type, state, alert, at: toTimestamp(clock.now()), id })
     const signature = (): Record<string, string> =>
       secret === undefined ? {} : { 'redrive-signature': sign(body, secret, clock.now()) }
     return { body, headers: () => ({ ...headers, 'redrive-id': id, ...signature() }) }
-  })
+  }
+  return notifier('webhook', options, compose, ['secret', 'headers'])
 }
 
 /** Names in small letters, so that none stands beside one of ours. The platform's own complaint would show the value. */

@@ -7,7 +7,7 @@ import { partitionsOf } from '../../kafka/topics.ts'
 import { Transactor } from '../../kafka/transactor.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
-import type { Handler } from '../../redelivery/run.ts'
+import type { Handler, ReplayingHandler, ReplayOutcome } from '../../redelivery/run.ts'
 import { glance, type Glance } from './glance.ts'
 import { isSpent, type Headers } from '../dead/lineage.ts'
 import { keyOf } from '../dead/stream.ts'
@@ -21,7 +21,7 @@ export interface ReplayHandlerOptions {
 }
 
 /** A handler that has connections. */
-export type ReplayHandler = Handler & { close(): Promise<void> }
+export type ReplayHandler = ReplayingHandler & { close(): Promise<void> }
 
 /** Where the dead record of a letter lies. */
 type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
@@ -75,7 +75,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     return false
   }
 
-  const handler: Handler = async ({ letter, signal }) => {
+  const publish = async (letter: DeadLetter, signal?: AbortSignal): Promise<ReplayOutcome> => {
     const lying = lyingOf(letter)
     await opened()
     await replayed.catchUp()
@@ -93,17 +93,20 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     const isQueued = lying.topic === settings.dlq.topic && there === record
     if (record && isQueued && last >= bounds!.next) throw ofAnother(replayed.topic, lying.topic)
     const isQuarantined = isQueued && replayed.isQuarantined(lying.partition, lying.offset)
-    if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return
-    if (isQueued && !record && bounds && (await wentAsCopy(letter, lying, bounds, last))) return
+    const before: ReplayOutcome = { kind: 'published', to: 'its topic, by an earlier replay' }
+    if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return before
+    if (isQueued && !record && bounds && (await wentAsCopy(letter, lying, bounds, last)))
+      return before
     const found = (record && glance(record.value)) ?? glanceOf(letter)
     found.headers = headersOf(letter, found.headers)
     if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
-    if (isSpent(found.reprocessed, settings.dlq.maxReprocessCount)) {
+    const maxReplays = settings.dlq.maxReprocessCount
+    if (isSpent(found.reprocessed, maxReplays)) {
       if (record && isQueued && !isQuarantined) {
         const moved = asQuarantined(record, settings.dlq.quarantineTopic, cluster.clock.now())
         await transactor.carry([moved, markOf(settings, lying, quarantinedNote)])
       }
-      throw spent(letter.id, found.reprocessed, settings.dlq.maxReprocessCount)
+      return { kind: 'limit', replays: found.reprocessed, maxReplays }
     }
     // What is no envelope says that it came from where it lies, and must not go there.
     const isStray = found.topic === lying.topic
@@ -121,11 +124,17 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
       },
     )
     if (!outgoing) throw bare(letter.id)
-    signal.throwIfAborted()
+    signal?.throwIfAborted()
     const marks = isQueued ? [markOf(settings, lying, letterNote + letter.id)] : []
     await transactor.carry([outgoing, ...marks])
+    return { kind: 'published', to: `topic ${topic}` }
+  }
+  const handler: Handler = async ({ letter, signal }) => {
+    const outcome = await publish(letter, signal)
+    if (outcome.kind === 'limit') throw spent(letter.id, outcome.replays, outcome.maxReplays)
   }
   return Object.assign(handler, {
+    replay: (letter: DeadLetter) => publish(letter),
     close: async () => {
       await transactor.close()
       await Promise.all([fetcher.close(), admin.close().catch(() => {})])

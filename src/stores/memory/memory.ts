@@ -2,12 +2,19 @@ import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
 import {
   isOpen,
-  type Action,
+  type CountedAction,
   type DeadLetter,
   type LetterSummary,
   type Payload,
 } from '../../letter/letter.ts'
-import { claim, occur, withChange, type Change } from '../../letter/moves.ts'
+import {
+  claim,
+  countsOf,
+  countsOfCapture,
+  occur,
+  withChange,
+  type Change,
+} from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
 import {
   matches,
@@ -185,7 +192,7 @@ class MemoryStore implements Store {
     const atMs = this.#clock.now()
     const taken = this.#due.take(request, atMs)
     const by = { worker: request.worker, atMs, leaseMs: request.leaseMs }
-    for (const kept of taken) this.#move(kept, 'claim', kept.letter, claim(kept.letter, by))
+    for (const kept of taken) this.#move(kept, ['claim'], kept.letter, claim(kept.letter, by))
     const letters = taken.map((kept) => copyLetter(kept.letter))
     const nextMs = taken.length < request.limit ? this.#due.nextMs(request) : undefined
     return nextMs === undefined ? { letters } : { letters, nextDueAt: toTimestamp(nextMs) }
@@ -221,7 +228,7 @@ class MemoryStore implements Store {
     const going: Kept[] = []
     for (const kept of this.#lists.any(which))
       if (kept.letter.state !== 'retrying' && fits(kept, which)) going.push(kept)
-    for (const kept of going) this.#move(kept, 'remove', kept.letter, undefined)
+    for (const kept of going) this.#move(kept, ['remove'], kept.letter, undefined)
     this.#wake()
     return going.length
   }
@@ -246,7 +253,7 @@ class MemoryStore implements Store {
     const holder = this.#holderOf(letter)
     if (holder) {
       const next = occur(holder.letter, copyLetter(letter))
-      this.#move(holder, 'occur', holder.letter, next)
+      this.#move(holder, ['occur'], holder.letter, next)
       return { kind: 'duplicate', of: holder.id, by: 'dedupeKey', occurrences: next.occurrences }
     }
     const evicted = capacity && letter.state !== 'archived' ? this.#makeRoom(capacity) : 0
@@ -254,7 +261,7 @@ class MemoryStore implements Store {
     const { dependsOn } = letter
     this.#insert(
       { letter: copyLetter(letter), ...(dependsOn ? { waitsFor: dependsOn } : {}) },
-      'capture',
+      countsOfCapture(letter.state),
     )
     return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
   }
@@ -274,7 +281,7 @@ class MemoryStore implements Store {
     for (const kept of this.#lists.from({ state: 'resolved' }, 'settled'))
       if (going.push(kept) === excess) break
     if (going.length < excess) return undefined
-    for (const kept of going) this.#move(kept, 'evict', kept.letter, undefined)
+    for (const kept of going) this.#move(kept, ['evict'], kept.letter, undefined)
     return going.length
   }
 
@@ -285,19 +292,19 @@ class MemoryStore implements Store {
     const holds =
       'epoch' in guard ? isLeased(kept.letter, guard) : kept.letter.version === guard.version
     if (!holds) return 'conflict'
-    this.#move(kept, change.action, kept.letter, withChange(kept.letter, copyOf(change)))
+    this.#move(kept, countsOf(change), kept.letter, withChange(kept.letter, copyOf(change)))
     return 'written'
   }
 
   #keepOne(stored: StoredLetter): KeepResult {
     const same = this.#lists.get(stored.letter.id)
     if (same && same.letter.version >= stored.letter.version) return 'conflict'
-    if (same) this.#move(same, undefined, same.letter, undefined)
-    this.#insert(copyOf(stored), undefined)
+    if (same) this.#move(same, [], same.letter, undefined)
+    this.#insert(copyOf(stored), [])
     return 'written'
   }
 
-  #insert({ letter, original, waitsFor }: StoredLetter, action: Action | undefined): void {
+  #insert({ letter, original, waitsFor }: StoredLetter, counts: readonly CountedAction[]): void {
     const unmet = waitsFor?.filter((id) => {
       const other = this.#lists.get(id)
       return !other || !isDone(other.letter)
@@ -312,22 +319,22 @@ class MemoryStore implements Store {
       dueMs: 0,
       dueIn: undefined,
     }
-    this.#move(kept, action, undefined, letter)
+    this.#move(kept, counts, undefined, letter)
   }
 
   /**
-   * Every letter that comes, changes or goes does so here, and everything that is kept up goes with it. Without an action
-   * nothing happened to it that counts.
+   * Every letter that comes, changes or goes does so here, and everything that is kept up goes with it. `counts` is what the
+   * totals count it as.
    */
   #move(
     kept: Kept,
-    action: Action | undefined,
+    counts: readonly CountedAction[],
     before: DeadLetter | undefined,
     after: DeadLetter | undefined,
   ): void {
     this.#lists.move(kept, before, after)
     this.#counts.move(before, after)
-    if (action) this.#totals.count(action, after ?? kept.letter)
+    for (const action of counts) this.#totals.count(action, after ?? kept.letter)
     this.#occupied += occupies(after) - occupies(before)
     if (holdsKey(before) !== holdsKey(after)) this.#moveKey(kept, holdsKey(after))
     const others = this.#holds.move(kept, before, after)

@@ -1,11 +1,11 @@
-import type { Action, DeadLetter } from '../../letter/letter.ts'
+import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 
 /** What happened, added up as it happens. */
 export class Totals {
   readonly #totals = new Map<string, Total>()
 
-  count(action: Action, letter: DeadLetter): void {
+  count(action: CountedAction, letter: DeadLetter): void {
     const { queue, priority, retries, backoffMs } = letter
     const total = this.#totals.get(keyOf({ action, queue, priority }))
     if (!total)

@@ -1,7 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import type { Outcome } from '../../kept/gather.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
-import { occur } from '../../letter/moves.ts'
+import { countsOfCapture, occur } from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
 import { toMs } from '../../letter/time.ts'
 import type { AddResult, Capacity } from '../../store.ts'
@@ -203,7 +203,8 @@ async function addKeyed(
 
 /** What follows from letters that have come: they are counted, they free others, and may be due. */
 async function settleIn(desk: Desk, added: readonly Kept[]): Promise<void> {
-  for (const { letter } of added) desk.totals.count('capture', letter)
+  for (const { letter } of added)
+    for (const action of countsOfCapture(letter.state)) desk.totals.count(action, letter)
   await follow(desk, added)
 }
 

@@ -1,5 +1,5 @@
 import type { DeadLetter } from '../../letter/letter.ts'
-import { withChange, type Change } from '../../letter/moves.ts'
+import { countsOf, withChange, type Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { follow } from './add.ts'
@@ -33,7 +33,7 @@ export async function apply(desk: Desk, changes: readonly Change[]): Promise<App
     )
   }
   for (const [at, { next }] of wishes.entries())
-    if (next) desk.totals.count(changes[at]!.action, next.letter)
+    if (next) for (const action of countsOf(changes[at]!)) desk.totals.count(action, next.letter)
   await desk.totals.flush()
   // Whoever is next in a lane may have become free.
   if (wishes.some(({ next }) => next?.letter.lane !== undefined)) desk.wake()

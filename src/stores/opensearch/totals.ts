@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { gatherer, type Gatherer } from '../../kept/gather.ts'
-import type { Action, DeadLetter } from '../../letter/letter.ts'
+import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'
 import type { Found, Mark, Shelf, Stamped } from './shelf.ts'
@@ -54,7 +54,7 @@ export class Totals {
     })
   }
 
-  count(action: Action, letter: Counted): void {
+  count(action: CountedAction, letter: Counted): void {
     const { queue, priority, retries, backoffMs } = letter
     const one = { action, queue, priority, count: 1, retries, maxRetries: retries, backoffMs }
     let cells = this.#pending.get(queue)

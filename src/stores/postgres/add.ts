@@ -1,7 +1,7 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
 import { maxHistory } from '../../letter/moves.ts'
 import type { AddResult, Capacity } from '../../store.ts'
-import { actionCode, archived, isActiveCode, resolved } from '../../kept/codes.ts'
+import { actionCode, archived, isActiveCode, parked, resolved } from '../../kept/codes.ts'
 import type { PackedLetter } from '../../kept/form.ts'
 import { keyHash } from '../../kept/key-hash.ts'
 import { occurred } from '../../kept/patch.ts'
@@ -20,6 +20,7 @@ import { dependents, lockForWaiting, resolvedAmong } from './waits.ts'
 import { Writing } from './writing.ts'
 
 const capture = actionCode('capture')
+const parkAtCapture = actionCode('park-at-capture')
 const occurrence = actionCode('occur')
 const evict = actionCode('evict')
 
@@ -99,7 +100,10 @@ export async function addIn(
     throw new Again('a letter came in between')
   const kept = fresh.filter(({ row }) => inserted.has(row.id))
   follow(tx, writing, kept)
-  for (const { queue, row } of kept) writing.deltas.total(queue, capture, row)
+  for (const { queue, row } of kept) {
+    writing.deltas.total(queue, capture, row)
+    if (row.state === parked) writing.deltas.total(queue, parkAtCapture, row)
+  }
   if (known.length > 0) await tellDuplicates(tx, candidates, results, inserted)
   const waiting = await dependents(tx, writing.resolved)
   const { woken } = await writing.flush(books, tx, slot, waiting)

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Change } from '../../letter/moves.ts'
+import { countsOf, type Change } from '../../letter/moves.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { actionCode, retrying } from '../../kept/codes.ts'
 import { patched } from '../../kept/patch.ts'
@@ -66,7 +66,7 @@ function applyOne(
   writing.remember(next, change.entry)
   const size = set.payload?.bytes.byteLength ?? entry.size
   writing.rewrite(entry, next, size)
-  writing.deltas.total(entry.queue, actionCode(change.action), next)
+  for (const action of countsOf(change)) writing.deltas.total(entry.queue, actionCode(action), next)
   if (set.payload) edits.set(change.id, set.payload.bytes)
   entry.row = next
   entry.size = size

@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '../../kept/codes.ts'
 import { factsOf } from '../../kept/pack.ts'
 import type { DeadLetter, Patch } from '../../letter/letter.ts'
-import { inHistory, type Change } from '../../letter/moves.ts'
+import { countsOf, inHistory, type Change } from '../../letter/moves.ts'
 import { textOf, type Argument, type Reply } from '../../redis/wire.ts'
 import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
 import { col } from './columns.ts'
@@ -118,12 +118,12 @@ export function applyArguments(change: Change): Argument[] {
     for (const [at, cell] of write?.(value) ?? []) cells.push(at, cell)
     if (!own) rest.push(field, value === null ? false : restValue(field, value))
   }
-  const { guard, entry, action, id } = change
+  const { guard, entry, id } = change
   const held = 'version' in guard ? { v: guard.version } : { e: guard.epoch, ...workerOf(guard) }
   const said = { i: id, ...held, c: cells, x: rest, h: JSON.stringify(entry), t: entry.at }
   const { payload } = change.set
   return [
-    JSON.stringify({ ...said, a: actionCode(action) }),
+    JSON.stringify({ ...said, a: countsOf(change).map(actionCode) }),
     payload ? withChecksum(payload.bytes) : '',
   ]
 }

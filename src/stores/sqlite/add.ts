@@ -1,7 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import type { Books } from './books.ts'
-import { actionCode, archived, partsOf, resolved } from '../../kept/codes.ts'
+import { actionCode, archived, parked, partsOf, resolved } from '../../kept/codes.ts'
 import { searchStride } from './find.ts'
 import { keyHash } from '../../kept/key-hash.ts'
 import { occurred } from '../../kept/patch.ts'
@@ -14,6 +14,7 @@ import { addDependencies, freeDependents, settleLane, waitOf } from './waits.ts'
 import { addTag, erase, remember, rewrite } from './writing.ts'
 
 const capture = actionCode('capture')
+const parkAtCapture = actionCode('park-at-capture')
 const occurrence = actionCode('occur')
 const evict = actionCode('evict')
 
@@ -49,6 +50,7 @@ function addOne(books: Books, packed: PackedLetter, capacity: Capacity | undefin
   if (insert(books, packed, row, queue, dedupe) === undefined)
     return duplicate(entryById(books, row.id)!, 'id')
   books.counters.total(queue, capture, row)
+  if (row.state === parked) books.counters.total(queue, parkAtCapture, row)
   return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
 }
 

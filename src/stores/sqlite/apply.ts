@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Change } from '../../letter/moves.ts'
+import { countsOf, type Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ApplyResult } from '../../store.ts'
 import type { Books } from './books.ts'
@@ -25,7 +25,7 @@ function applyOne(books: Books, change: Change): ApplyResult {
   remember(books, entry.seq, next, change.entry)
   if (change.set.payload) keepEdit(books, entry.seq, change.set.payload.bytes)
   rewrite(books, entry, next)
-  books.counters.total(entry.queue, actionCode(change.action), next)
+  for (const action of countsOf(change)) books.counters.total(entry.queue, actionCode(action), next)
   return 'written'
 }
 

@@ -71,13 +71,71 @@ export const totalChecks = [
       total('edit', 'orders', 'critical', 1),
       total('exhaust', 'orders', 'medium', 1, one),
       total('park', 'orders', 'medium', 1, one),
-      total('release', 'orders', 'medium', 1),
+      total('release', 'orders', 'medium', 2, one),
       total('remove', 'orders', 'medium', 1, { ...one, backoffMs: 700 }),
       total('reschedule', 'orders', 'medium', 1, { ...one, backoffMs: 700 }),
       total('resolve', 'orders', 'medium', 1, one),
       total('restore', 'orders', 'medium', 1, one),
-      total('retry', 'orders', 'medium', 1),
+      total('retry', 'orders', 'medium', 2),
       total('review', 'orders', 'medium', 1),
+    ])
+  }),
+
+  check(
+    'counts a letter that is captured as parked as a capture and as a park',
+    async ({ store }) => {
+      await store.add([
+        aLetter({ state: 'parked' }),
+        aLetter({ state: 'parked', dedupeKey: 'k' }),
+        aLetter({ state: 'parked', dedupeKey: 'k' }),
+        aLetter(),
+      ])
+      assert.deepEqual(sorted(await store.totals()), [
+        total('capture', 'orders', 'medium', 3),
+        total('occur', 'orders', 'medium', 1),
+        total('park-at-capture', 'orders', 'medium', 2),
+      ])
+    },
+  ),
+
+  check('counts a run that was reported on a pending letter', async (bench) => {
+    const { store } = bench
+    const letters = [1, 2, 3, 4].map(() => aLetter())
+    await store.add(letters)
+    const [a, b, c, d] = letters
+    const me = person(bench)
+    const to = { judged: newFailure(bench), retries: 1 }
+    await store.apply([
+      reschedule(a!, me, { ...to, retryAt: ahead(bench, 60_000), backoffMs: 500 }),
+      exhaust(b!, me, to),
+      park(c!, me, { ...to, reason: 'permanent' }),
+      // Nobody ran this one.
+      park(d!, me, { reason: 'operator' }),
+    ])
+    const one = { retries: 1, maxRetries: 1 }
+    assert.deepEqual(sorted(await store.totals()), [
+      total('capture', 'orders', 'medium', 4),
+      total('exhaust', 'orders', 'medium', 1, one),
+      total('fail', 'orders', 'medium', 3, { retries: 3, maxRetries: 1, backoffMs: 500 }),
+      total('park', 'orders', 'medium', 2, one),
+      total('reschedule', 'orders', 'medium', 1, { ...one, backoffMs: 500 }),
+    ])
+  }),
+
+  check('counts what a review decided beside the review', async (bench) => {
+    const { store } = bench
+    const letters = [1, 2, 3].map(() => aLetter({ state: 'parked' }))
+    await store.add(letters)
+    const me = person(bench)
+    const decisions = ['requeue', 'resolve', 'discard'] as const
+    await store.apply(letters.map((letter, at) => review(letter, me, decisions[at]!)))
+    assert.deepEqual(sorted(await store.totals()), [
+      total('archive', 'orders', 'medium', 1),
+      total('capture', 'orders', 'medium', 3),
+      total('park-at-capture', 'orders', 'medium', 3),
+      total('resolve', 'orders', 'medium', 1),
+      total('retry', 'orders', 'medium', 1),
+      total('review', 'orders', 'medium', 3),
     ])
   }),
 

@@ -18,7 +18,7 @@ describe('stats', () => {
     expect(cells[2]).toEqual(['charge-card', '1', '0', '0', '0', '1', '0', '2'])
     expect(cells[3]).toEqual(['all', '1', '0', '0', '0', '1', '1', '3'])
     expect(out).toContain(
-      '  3 captured, 0 retried\n  afterwards 0 resolved, 0 rescheduled, 0 exhausted, 0 parked\n',
+      '  3 captured, 0 retried\n  0 resolved, 0 rescheduled, 0 exhausted, 1 parked\n',
     )
   })
 

@@ -228,6 +228,18 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(unseal(record!.value)?.message.quarantined).toBe(true)
   })
 
+  it('is the way back of dlq.replay, which parks at the limit of the node', async () => {
+    const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 2 })
+    expect(await dlq.replay(id, 'ann')).toMatchObject({ state: 'resolved', replays: 3 })
+    const [record] = await inputs()
+    expect(lineageIn(record!.headers)).toMatchObject({ reprocessed: 3, replay: id })
+    const spent = await letterOf({ id: 'b', offset: 2, reprocessed: 3 })
+    expect(spent).toMatchObject({ replays: 3 })
+    expect(await dlq.replay(spent.id)).toMatchObject({ state: 'parked', reason: 'replay-limit' })
+    expect(await inputs()).toHaveLength(1)
+    expect(await bench.read(bench.settings.dlq.quarantineTopic)).toHaveLength(1)
+  })
+
   it('quarantines once, and sends it when the limit was raised', async () => {
     const { cluster, settings } = bench
     const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 3 })

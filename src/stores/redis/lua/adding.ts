@@ -1,4 +1,4 @@
-import { actionCode } from '../../../kept/codes.ts'
+import { actionCode, parked } from '../../../kept/codes.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 
@@ -118,6 +118,7 @@ local function addOne(at)
   end
   insert(row, sealed(text), rest, origin, bytes, extras)
   total(${actionCode('capture')}, row)
+  if row[${col.state}] == ${parked} then total(${actionCode('park-at-capture')}, row) end
   return { 'a', evicted }
 end
 

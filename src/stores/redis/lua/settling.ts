@@ -12,7 +12,7 @@ end
 
 /**
  * ARGV: for each change what it says, and the bytes of an edit. It says i id, v version or e epoch and w worker, c columns
- * and values, x fields of the rest and values, h the entry, t its time, a the action. Answers moves, woke, and w c or m.
+ * and values, x fields of the rest and values, h the entry, t its time, a what it counts as. Answers moves, woke, and w c or m.
  */
 export const apply = String.raw`
 ${isLeased}
@@ -45,7 +45,7 @@ local function applyOne(change, bytes)
   remember(new, change.h)
   if bytes ~= '' and (rest or #change.x == 0) then call('HSET', key, 'e', bytes) end
   rewrite(old, new, bad, rest)
-  total(change.a, new)
+  for _, action in ipairs(change.a) do total(action, new) end
   return 'w'
 end
 

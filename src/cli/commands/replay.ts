@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import type { QueueOptions } from '../../options.ts'
+import { addAct } from '../act.ts'
+import type { ConfigOptions } from '../open.ts'
+import { takingConfig } from './config.ts'
+
+export function addReplay(program: Command): void {
+  const command: Command = addAct(program, {
+    name: 'replay',
+    description: 'publish letters to the mailbox that they came from again',
+    done: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
+    queueOptions,
+    run: (dlq, id, by) => {
+      const { to } = command.opts<{ to?: string }>()
+      return dlq.replay(id, by, to === undefined ? {} : { to })
+    },
+  })
+  takingConfig(command).option(
+    '--to <mailbox>',
+    'another mailbox, by its name under mailboxes in the configuration',
+  )
+}
+
+/** Where mailboxes are, and how often a letter may be replayed, as the configuration says. */
+async function queueOptions(options: ConfigOptions): Promise<QueueOptions> {
+  const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
+    import('../../config/load.ts'),
+    import('../../config/problems.ts'),
+    import('../configured.ts'),
+  ])
+  const examined = examineConfig(sourcesOf(options))
+  if ('config' in examined) return pick(examined.config.options)
+  if (examined.options === undefined) throw invalidConfig(examined.problems)
+  return pick(examined.options)
+}
+
+function pick({ mailboxes, maxReplays }: QueueOptions): QueueOptions {
+  return {
+    ...(mailboxes === undefined ? {} : { mailboxes }),
+    ...(maxReplays === undefined ? {} : { maxReplays }),
+  }
+}
