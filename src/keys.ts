@@ -55,6 +55,23 @@ export function checkOneOf(
   }
 }
 
+/**
+ * Rejects names in a map that users give, such as settings by queue, which the schema of a map does not check as others: it skips
+ * `__proto__`, and takes a map with a function under `constructor` for no map.
+ */
+export function checkNames(thing: string, map: object | undefined): void {
+  if (typeof map !== 'object' || map === null) return
+  const isFunction =
+    typeof Object.getOwnPropertyDescriptor(map, 'constructor')?.value === 'function'
+  const name = Object.hasOwn(map, '__proto__')
+    ? '__proto__'
+    : isFunction
+      ? 'constructor'
+      : undefined
+  if (name !== undefined)
+    throw new RedriveError('INVALID_CONFIG', `${thing}: "${name}" cannot be a name here`)
+}
+
 /** "did you mean …?" when a known name is close, otherwise the list of known names. */
 function hintFor(
   name: string,

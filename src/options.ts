@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
 import type { Failure, Priority, RetryPolicy } from './letter/letter.ts'
+import { checkNames } from './keys.ts'
 import { nearest } from './nearest.ts'
 import type { Observer } from './observer.ts'
 import { optionsShape, policyShape } from './options-shape.ts'
@@ -156,6 +157,8 @@ export const operationNames: Readonly<Record<string, string>> = {
 
 /** Checks the options once and fills in the defaults. Throws INVALID_CONFIG that names what is wrong and what is allowed. */
 export function readOptions(options: QueueOptions): Settings {
+  for (const map of ['queues', 'dependencies', 'backoffs'] as const)
+    checkNames(`option "${map}"`, options[map])
   check(optionsSchema, options, 'option')
   const { clock: _clock, worker: _worker, ...given } = options
   const settings = { ...defaults, ...said(given) }
@@ -171,6 +174,11 @@ export function readOptions(options: QueueOptions): Settings {
 function said<T extends BrakeSettings>(policy: T): T {
   const { breaker } = policy
   return withoutUndefined(breaker ? { ...policy, breaker: withoutUndefined(breaker) } : policy)
+}
+
+/** What is given for a name. Names come from outside, and `constructor` must not find what every object has. */
+export function ownOf<T>(byName: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(byName, name) ? byName[name] : undefined
 }
 
 function saidOfEach<T extends BrakeSettings>(policies: Record<string, T>): Record<string, T> {

@@ -1,5 +1,5 @@
 import { checkQueueName } from './capture/context.ts'
-import { readPolicy, type QueuePolicy, type Settings } from './options.ts'
+import { ownOf, readPolicy, type QueuePolicy, type Settings } from './options.ts'
 
 /** What holds for each queue: what was said where its handler was given, over `queues`, over the options for all. */
 export class Policies {
@@ -15,7 +15,7 @@ export class Policies {
     const known = this.#merged.get(queue)
     if (known) return known
     const said = this.#said.get(queue)
-    const merged = { ...this.#settings, ...this.#settings.queues[queue], ...said }
+    const merged = { ...this.#settings, ...ownOf(this.#settings.queues, queue), ...said }
     // What has a handler is asked for all the time; the names of other queues have no bound.
     if (said) this.#merged.set(queue, merged)
     return merged

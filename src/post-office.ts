@@ -62,14 +62,14 @@ const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
 }
 
 /** Other spellings of a scheme: over TLS, or by habit. */
-const alike: Record<string, string> = {
-  postgresql: 'postgres',
-  rediss: 'redis',
-  amqps: 'amqp',
-  tls: 'nats',
-  https: 'sqs',
-  kafkas: 'kafka',
-}
+const alike = new Map([
+  ['postgresql', 'postgres'],
+  ['rediss', 'redis'],
+  ['amqps', 'amqp'],
+  ['tls', 'nats'],
+  ['https', 'sqs'],
+  ['kafkas', 'kafka'],
+])
 
 /** What people call brokers whose URLs begin otherwise. */
 const brands = new Map([
@@ -130,7 +130,7 @@ function splitName(url: string): [broker: string, name: string | undefined] {
 
 function schemeOf(url: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
-  return scheme === undefined ? undefined : (alike[scheme] ?? scheme)
+  return scheme === undefined ? undefined : (alike.get(scheme) ?? scheme)
 }
 
 function driverOf(url: string): (given: Given) => Promise<Mailbox> {

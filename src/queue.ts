@@ -31,7 +31,13 @@ import {
 } from './loops/destination.ts'
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
 import { capacityOf, openStore, type OpenedStore } from './opening.ts'
-import { readOptions, type QueueOptions, type QueuePolicy, type Settings } from './options.ts'
+import {
+  ownOf,
+  readOptions,
+  type QueueOptions,
+  type QueuePolicy,
+  type Settings,
+} from './options.ts'
 import { Policies } from './policies.ts'
 import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
@@ -119,7 +125,7 @@ export class DeadLetterQueue {
       worker: named,
       timeoutMsFor: (queue) => this.#policies.of(queue).timeoutMs,
       brakesFor: (queue) => this.#policies.of(queue),
-      brakesOf: (dependency) => settings.dependencies[dependency] ?? {},
+      brakesOf: (dependency) => ownOf(settings.dependencies, dependency) ?? {},
       workersFor: (queues) => this.#sweeper.workersFor(queues),
     })
     this.#sweeper = new Sweeper({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkKeys, checkOneOf, keysOf } from '../src/keys.ts'
+import { checkKeys, checkNames, checkOneOf, keysOf } from '../src/keys.ts'
 
 const known = keysOf<{ state?: string; queue?: string }>({ state: true, queue: true })
 
@@ -53,5 +53,25 @@ describe('checkOneOf', () => {
       'unknown state "queued": known: pending, parked',
     )
     expect(() => checkOneOf('state', 7, ['pending'])).toThrow('state must be a string, got number')
+  })
+})
+
+describe('checkNames', () => {
+  it.each<[object | undefined]>([
+    [undefined],
+    [{}],
+    [{ toString: 1, valueOf: {} }],
+    [{ constructor: { maxRetries: 1 } }],
+  ])('accepts %j', (map) => {
+    expect(() => checkNames('option "queues"', map)).not.toThrow()
+  })
+
+  it.each([
+    ['__proto__', JSON.parse('{"__proto__":{}}') as object],
+    ['constructor', { constructor: () => 1 }],
+  ])('rejects %s, which a schema would not check', (name, map) => {
+    expect(() => checkNames('option "queues"', map)).toThrow(
+      `option "queues": "${name}" cannot be a name here`,
+    )
   })
 })

@@ -49,11 +49,11 @@ export function pipelineKeeper(
 }
 
 /** What is wrong with a record itself, by the words of pipelines. */
-const reasons: Readonly<Record<string, Reason>> = {
-  MALFORMED: 'malformed',
-  MAX_HOPS: 'max-hops',
-  CRASH_LOOP: 'crash-loop',
-}
+const reasons: ReadonlyMap<string, Reason> = new Map([
+  ['MALFORMED', 'malformed'],
+  ['MAX_HOPS', 'max-hops'],
+  ['CRASH_LOOP', 'crash-loop'],
+])
 
 /**
  * A dead record of a pipeline, ready for the door. It is parked: its node has tried it as often as it should, and it goes back when somebody
@@ -61,7 +61,7 @@ const reasons: Readonly<Record<string, Reason>> = {
  */
 export function pipelineCapture(dead: DeadStream): Captured {
   const { source, errorType: name, message, code, stack, firstFailedAt, metadata } = dead
-  const reason = dead.quarantined ? 'replay-limit' : reasons[name]
+  const reason = dead.quarantined ? 'replay-limit' : reasons.get(name)
   const at = firstFailedAt
   const failure = { name, message, causes: [], at, ...(code ? { code } : {}) }
   const { traceparent } = dead.headers

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { RedriveError } from '../errors.ts'
+import { checkNames } from '../keys.ts'
 import { categories } from '../letter/letter.ts'
 import { nearest } from '../nearest.ts'
 import { withoutUndefined } from '../options.ts'
@@ -62,17 +63,18 @@ const optionsSchema = z.strictObject({
   policies: z.record(z.string(), policySchema).optional(),
 })
 
-const inner: Record<string, z.ZodObject> = {
-  retryOn: retryOnSchema,
-  breaker: breakerSchema,
-  bulkhead: bulkheadSchema,
-}
+const inner = new Map<PropertyKey | undefined, z.ZodObject>([
+  ['retryOn', retryOnSchema],
+  ['breaker', breakerSchema],
+  ['bulkhead', bulkheadSchema],
+])
 
 /**
  * Checks the options once, and answers with all policies by name, the built-in ones too. Throws INVALID_CONFIG that
  * names what is wrong and what is allowed.
  */
 export function readPolicies(options: ExecutorOptions): Map<string, SettledPolicy> {
+  checkNames('executor option "policies"', (Object(options) as ExecutorOptions).policies)
   check(options)
   const builtIn: Record<string, ResiliencePolicy> = resiliencePolicies
   const given = options.policies ?? {}
@@ -146,5 +148,5 @@ function dataOf(policy: unknown): unknown {
 
 function schemaAt([first, , key]: readonly PropertyKey[]): z.ZodObject {
   if (first === undefined) return optionsSchema
-  return inner[String(key)] ?? policySchema
+  return inner.get(key) ?? policySchema
 }

@@ -18,7 +18,7 @@ export class Secrets {
   }
 
   reveal(secret: GivenSecret, path: Path): string {
-    const text = 'env' in secret ? this.#env[secret.env] : readSecret(secret.file, this.#read)
+    const text = 'env' in secret ? this.#variable(secret.env) : readSecret(secret.file, this.#read)
     if (text !== undefined && text !== '') return text
     const missing =
       'env' in secret
@@ -26,6 +26,10 @@ export class Secrets {
         : `the file ${secret.file} cannot be read, or is empty`
     this.refuse(path, missing)
     return ''
+  }
+
+  #variable(name: string): string | undefined {
+    return Object.hasOwn(this.#env, name) ? this.#env[name] : undefined
   }
 
   refuse(path: Path, why: string): void {

@@ -1,0 +1,312 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { pipelineCapture } from '../../src/capture/pipeline.ts'
+import { examineConfig } from '../../src/config/load.ts'
+import {
+  classify,
+  custom,
+  DeadLetterQueue,
+  decodePayload,
+  DLQPolicy,
+  encodePayload,
+  MainLoop,
+  openMailbox,
+  viewPayload,
+  type QueueOptions,
+} from '../../src/index.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { readOperationFile } from '../../src/operation-file/read.ts'
+import { readOptions } from '../../src/options.ts'
+import { graphsOf } from '../../src/pipeline/graph/graph.ts'
+import { homewardOf } from '../../src/taps/rabbitmq-letter.ts'
+import { aQueue, refused } from '../a-queue.ts'
+import { redrive } from '../cli/run-cli.ts'
+import { aLoop } from '../loops/a-loop.ts'
+import { aForeignLetter } from '../taps/a-foreign-letter.ts'
+import { hostileNames } from './hostile-names.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'redrive-names-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** An object with this name as a key of its own. */
+const under = <T>(name: string, value: T): Record<string, T> => Object.fromEntries([[name, value]])
+const textOf = (value: unknown): string => JSON.stringify(value)
+
+const names = hostileNames.map((name) => [name] as const)
+
+describe.each(['memory', 'sqlite'])('a letter store in %s', (kind) => {
+  it.each(names)('keeps, finds, counts and runs letters that call everything %s', async (name) => {
+    const url = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, `${name}.db`)}`
+    const dlq = await DeadLetterQueue.open(url)
+    try {
+      const payload = under(name, under(name, 1))
+      const metadata = under(name, under(name, 'x'))
+      const headers = under(name, 'x')
+      const thrown = Object.assign(new Error(name), { name, code: name })
+      const { id } = await dlq.enqueue({ type: name, payload }, thrown, {
+        tags: [name],
+        tenant: name,
+        lane: name,
+        dedupeKey: name,
+        metadata,
+        headers,
+      })
+      const letter = (await dlq.get(id))!
+      expect(textOf(letter.metadata)).toBe(textOf(metadata))
+      expect(textOf(letter.headers)).toBe(textOf(headers))
+      expect(textOf(decodePayload(letter.payload))).toBe(textOf(payload))
+      expect(letter).toMatchObject({ category: 'unknown', failure: { name, code: name } })
+      expect(letter).toMatchObject({ maxRetries: 3, priority: 'medium' })
+      for (const filter of [{ queue: name }, { tag: name }, { tenant: name }, { lane: name }])
+        expect((await dlq.find(filter)).items.map((found) => found.id)).toEqual([id])
+      await dlq.edit(id, { headers: under(name, 'y'), metadata, by: name, reason: name })
+      const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
+      dlq.handle(name, ({ letter: { headers: now } }) => {
+        expect(textOf(now)).toBe(textOf(under(name, 'y')))
+      })
+      dlq.start()
+      await dlq.retry(id)
+      await resolved
+      expect(textOf((await dlq.stats()).queues)).toBe(textOf(under(name, 1)))
+    } finally {
+      await dlq.close()
+    }
+  })
+})
+
+describe('options', () => {
+  it.each(names.filter(([name]) => name !== '__proto__'))(
+    'by the name %s are obeyed',
+    async (name) => {
+      const isRefused = name === 'constructor'
+      const backoff = isRefused ? {} : { backoff: custom(name) }
+      const options: QueueOptions = {
+        queues: under(name, { maxRetries: 7, dependency: name, ...backoff }),
+        dependencies: under(name, { breaker: false as const }),
+        ...(isRefused ? {} : { backoffs: under(name, () => 12_345) }),
+      }
+      const { dlq } = await aQueue(options)
+      const letter = await dlq.enqueue({ type: name }, refused())
+      expect(letter).toMatchObject({ maxRetries: 7, ...(isRefused ? {} : { backoffMs: 12_345 }) })
+      const executor = dlq.executor({ policies: under(name, { attempts: 1 }) })
+      expect(await executor.execute(name, ({ attempt }) => attempt)).toBe(1)
+      await dlq.close()
+    },
+  )
+
+  it.each(names)('that nobody gave for %s are the defaults', async (name) => {
+    const { dlq } = await aQueue({ queues: { other: { dependency: name } } })
+    expect(await dlq.enqueue({ type: name }, refused())).toMatchObject({
+      maxRetries: 3,
+    })
+    await expect(dlq.executor().execute(name, () => 1)).rejects.toThrow(name)
+    await dlq.close()
+  })
+
+  it.each(['queues', 'dependencies', 'backoffs'])('refuse __proto__ as a name in %s', (map) => {
+    expect(() => readOptions({ [map]: under('__proto__', { maxRetrys: 1 }) })).toThrow(
+      `option "${map}": "__proto__" cannot be a name here`,
+    )
+  })
+
+  it('refuse a function under constructor', () => {
+    expect(() => readOptions({ backoffs: { constructor: () => 1 } })).toThrow(
+      'option "backoffs": "constructor" cannot be a name here',
+    )
+  })
+
+  it('refuse __proto__ as the name of a policy', async () => {
+    const { dlq } = await aQueue()
+    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow('cannot be a name')
+    await dlq.close()
+  })
+
+  it.each(names)('say that %s is unknown', (name) => {
+    expect(() => readOptions(under(name, 1))).toThrow(`unknown option "${name}"`)
+    expect(() => readOptions({ queues: { a: under(name, 1) } })).toThrow(name)
+  })
+})
+
+describe('a configuration', () => {
+  it.each(names)('finds no secret in the environment under %s', (name) => {
+    const yaml = `handlers:\n  a:\n    http: { url: 'https://a.test', secret: { env: ${name} } }\n`
+    const read = (): string => yaml
+    const examined = examineConfig({ env: {}, file: 'redrive.yaml', read })
+    expect(textOf(examined)).toContain(`${name} is not set`)
+  })
+})
+
+describe('mailboxes', () => {
+  it.each(names)('by the scheme %s are unknown', async (name) => {
+    const scheme = name.toLowerCase().replaceAll('_', 'a')
+    await expect(openMailbox(`${scheme}:x#y`)).rejects.toThrow(
+      `no mailbox has URLs that begin with ${scheme}:`,
+    )
+  })
+
+  it.each(names)('called %s carry headers and bodies called so', async (name) => {
+    for (const url of ['memory:', `sqlite:${join(folder, 'mail.db')}`]) {
+      const mailbox = await openMailbox(url, { name })
+      await mailbox.send(under(name, 1), { headers: under(name, 'x') })
+      const [message] = await mailbox.receive()
+      expect([message!.headers, message!.value()].map(textOf)).toEqual(
+        [under(name, 'x'), under(name, 1)].map(textOf),
+      )
+      await message!.acknowledge()
+      await mailbox.close()
+    }
+  })
+
+  it.each(names)('called %s are read by a loop that dead-letters to letters', async (name) => {
+    const { clock, onEvent, settle } = aLoop()
+    const { dlq, heard } = await aQueue()
+    const requests = memoryMailbox({ name, clock })
+    const loop = new MainLoop({
+      requests,
+      clock,
+      onEvent,
+      dlq: { to: dlq.deadLetters(), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
+      process: () => {
+        throw Object.assign(new Error(name), { name })
+      },
+    })
+    void loop.run()
+    await requests.send(under(name, 1), { headers: under(name, 'x') })
+    await settle()
+    await loop.shutdown()
+    expect(heard('captured')[0]!.letter).toMatchObject({
+      source: { mailbox: name },
+      failure: { name },
+    })
+    expect(textOf(heard('captured')[0]!.letter.headers)).toContain(
+      textOf(under(name, 'x')).slice(1, -1),
+    )
+    await dlq.close()
+  })
+})
+
+describe('taps', () => {
+  it.each(names)('send back a RabbitMQ header called %s', (name) => {
+    const letter = aForeignLetter({
+      headers: under(name, 'x'),
+      origin: { queue: 'q', typed: '{}' },
+    })
+    expect(textOf(homewardOf(letter, 1).headers)).toContain(textOf(under(name, 'x')).slice(1, -1))
+  })
+
+  it.each(names)('keep a letter with a header, a source and an error called %s', async (name) => {
+    const { dlq, heard } = await aQueue()
+    const error = { name, message: name }
+    await dlq.foreignLetters()(aForeignLetter({ source: name, headers: under(name, 'x'), error }))
+    const { letter } = heard('captured')[0]!
+    expect(letter).toMatchObject({ queue: name, failure: error })
+    expect(textOf(letter.headers)).toBe(textOf(under(name, 'x')))
+    await dlq.close()
+  })
+})
+
+describe('pipelines', () => {
+  it.each(names)('run a graph whose nodes and functions are called %s', (name) => {
+    const graphs = graphsOf({
+      cluster_id: 'prod',
+      graphs: [
+        {
+          graph_id: name,
+          nodes: [
+            { node_id: name, module: { function: name } },
+            { node_id: 'b', module: { function: name } },
+          ],
+          edges: [{ from: name, to: 'b' }],
+        },
+      ],
+    })
+    expect(textOf(graphs)).toContain(`"${name}"`)
+  })
+
+  it.each(names)('give no reason for an error type called %s', (name) => {
+    const captured = pipelineCapture({
+      deadKey: 'k',
+      source: {
+        kind: 'pipeline',
+        cluster: 'prod',
+        node: name,
+        topic: 'in',
+        partition: 0,
+        offset: '1',
+        streamId: 's',
+        hops: 0,
+      },
+      body: { bytes: Buffer.from('x'), size: 1, contentType: 'text/plain' },
+      errorType: name,
+      message: name,
+      retries: 0,
+      firstFailedAt: '2026-01-01T00:00:00.000Z',
+      headers: under(name, 'x'),
+      quarantined: false,
+      metadata: {},
+    })
+    expect(captured).not.toHaveProperty('reason')
+  })
+})
+
+describe('data', () => {
+  it.each(names)('with keys called %s survives the codec of payloads', (name) => {
+    const value = {
+      plain: under(name, 1),
+      map: new Map([[name, under(name, new Date(0))]]),
+      set: new Set([name]),
+    }
+    const payload = encodePayload(value)
+    expect(decodePayload(payload)).toEqual(value)
+    expect(viewPayload(payload, 2000)).toContain(name)
+    expect(({} as { 1?: unknown })[1]).toBeUndefined()
+  })
+
+  it.each(names)('that is called %s everywhere is of an unknown kind', (name) => {
+    const error = Object.assign(new Error(name), {
+      name,
+      code: name,
+      type: name,
+      cause: { code: name },
+    })
+    expect(classify(error)).toMatchObject({ category: 'unknown', rule: 'unknown' })
+  })
+
+  it.each(names)('of an operation file with %s for every word is refused or unknown', (name) => {
+    const item = {
+      id: 'dlq_1_a',
+      enqueuedAt: 1,
+      updatedAt: 1,
+      status: name,
+      priority: name,
+      retryCount: 0,
+      maxRetries: 1,
+      error: { category: name, message: name, timestamp: 1 },
+      operation: { type: name, payload: under(name, 1) },
+      metadata: under(name, 1),
+      history: [{ timestamp: 1, action: name, status: name }],
+    }
+    const { letters, problems } = readOperationFile(textOf([item]))
+    expect(letters).toEqual([])
+    expect(problems).toHaveLength(1)
+    const known = { ...item, status: 'queued', priority: 'high', history: [] }
+    const [letter] = readOperationFile(textOf([known])).letters
+    expect(letter).toMatchObject({ state: 'pending', category: 'unknown' })
+  })
+})
+
+describe('the command line', () => {
+  it('knows no flag and no command by the names of every object', async () => {
+    for (const args of [
+      ['constructor'],
+      ['list', '--constructor'],
+      ['list', '--set', '__proto__=1'],
+    ]) {
+      const { exit, err } = await redrive(args)
+      expect([exit === 0, err === '']).toEqual([false, false])
+      expect(err).not.toContain('[native code]')
+    }
+  })
+})
