@@ -221,7 +221,7 @@ describe('pipelines', () => {
           edges: [{ from: name, to: 'b' }],
         },
       ],
-    } as never)
+    })
     expect(textOf(graphs)).toContain(`"${name}"`)
   })
 
