@@ -1,10 +1,12 @@
 import { systemClock, type Clock } from './clock.ts'
 import { needing } from './connect.ts'
 import { RedriveError } from './errors.ts'
+import { checkKeys, keysOf } from './keys.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
 import { openedByName } from './mailboxes/opened-by-name.ts'
+import { retentionIn } from './mailboxes/retention.ts'
 import { urlBeside } from './mailboxes/sqs/address.ts'
-import { sqliteFileOf, unescaped } from './url.ts'
+import { queryOf, sqliteFileOf, unescaped, urlSettings } from './url.ts'
 import { nearest } from './nearest.ts'
 
 export interface OpenMailboxOptions {
@@ -13,7 +15,19 @@ export interface OpenMailboxOptions {
   /** Where replies go. Unless said, to mailboxes of the same broker by their names. */
   resolver?: MailboxResolver
   clock?: Clock
+  /**
+   * Messages older than this are removed when the mailbox is received from, and reported (`mailbox.on('expired', …)`). Also
+   * `?retentionSeconds=` in the URL. SQS takes 1,209,600 (14 days) at the most. Default: messages are kept for ever.
+   */
+  retentionSeconds?: number
 }
+
+const optionKeys = keysOf<OpenMailboxOptions>({
+  name: true,
+  resolver: true,
+  clock: true,
+  retentionSeconds: true,
+})
 
 /** What every driver is given; `url` without the name. */
 interface Given {
@@ -21,15 +35,25 @@ interface Given {
   name: string
   resolver: MailboxResolver
   clock?: Clock
+  retentionSeconds?: number
 }
+
+/** The settings of URLs of brokers that have no others. */
+const retentionKey = ['retentionSeconds'] as const
 
 /** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
 const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
-  memory: async (given) => (await import('./mailboxes/memory/memory.ts')).memoryMailbox(given),
+  memory: async ({ url, ...given }) => {
+    const retention = retentionIn(urlSettings('memory URL', queryOf(url), retentionKey))
+    const { memoryMailbox } = await import('./mailboxes/memory/memory.ts')
+    return memoryMailbox({ ...retention, ...given })
+  },
   sqlite: async ({ url, ...given }) => {
     const path = sqliteFileOf(url)
     if (!path) throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
-    return (await import('./mailboxes/sqlite/sqlite.ts')).sqliteMailbox({ ...given, path })
+    const retention = retentionIn(urlSettings('SQLite mailbox URL', queryOf(url), retentionKey))
+    const { sqliteMailbox } = await import('./mailboxes/sqlite/sqlite.ts')
+    return sqliteMailbox({ ...retention, ...given, path })
   },
   postgres: async (given) =>
     (
@@ -82,6 +106,7 @@ const brands = new Map([
  * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
  */
 export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
+  checkKeys('mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   // An environment variable that is not set, for one, gives none.
   const [broker, fragment] = splitName(typeof url === 'string' ? url : '')
   const driver = driverOf(broker)
@@ -93,6 +118,7 @@ export async function openMailbox(url: string, options: OpenMailboxOptions = {})
   const given: Given = { url: broker, name, resolver }
   // A server's own time is better than ours, so that the system's clock is not passed on.
   if (clock !== systemClock) given.clock = clock
+  if (options.retentionSeconds !== undefined) given.retentionSeconds = options.retentionSeconds
   const mailbox = await driver(given)
   try {
     await mailbox.open()
