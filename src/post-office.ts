@@ -45,8 +45,9 @@ const retentionKey = ['retentionSeconds'] as const
 const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
   memory: async ({ url, ...given }) => {
     const retention = retentionIn(urlSettings('memory URL', queryOf(url), retentionKey))
+    const broker = memoryBrokerOf(url)
     const { memoryMailbox } = await import('./mailboxes/memory/memory.ts')
-    return memoryMailbox({ ...retention, ...given })
+    return memoryMailbox({ ...retention, ...given, broker })
   },
   sqlite: async ({ url, ...given }) => {
     const path = sqliteFileOf(url)
@@ -103,7 +104,8 @@ const brands = new Map([
 
 /**
  * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`, `postgres://…#requests`, `redis://…#requests`,
- * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
+ * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`. What stands between `memory:` and `#` names a
+ * broker in this process, which lives as long as one of its mailboxes is open.
  */
 export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
   checkKeys('mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
@@ -138,8 +140,6 @@ export function resolverOf(mailboxes: readonly Mailbox[]): MailboxResolver {
 
 /** Opens what is asked for on the broker that the question came from, and closes it with its asker. */
 function sameBroker(broker: string, clock: Clock): MailboxResolver {
-  // Two mailboxes in memory know nothing of each other.
-  if (schemeOf(broker) === 'memory') return { resolve: () => undefined }
   // The URL of a queue leads to that queue, whatever the mailbox is called.
   const urlOf = (name: string): string =>
     schemeOf(broker) === 'sqs' ? urlBeside(broker, name) : broker
@@ -152,6 +152,11 @@ function splitName(url: string): [broker: string, name: string | undefined] {
   if (at < 0) return [url, undefined]
   const name = url.slice(at + 1)
   return [url.slice(0, at), unescaped(name)]
+}
+
+/** What stands between `memory:` and the settings or the name; the empty name is a broker too. */
+function memoryBrokerOf(url: string): string {
+  return unescaped(/^memory:([^?]*)/i.exec(url)?.[1] ?? '')
 }
 
 function schemeOf(url: string): string | undefined {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { startFauxqs } from 'fauxqs'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { DLQConsumer } from '../src/loops/dlq-consumer.ts'
+import { MainLoop } from '../src/loops/main-loop.ts'
 import { openMailbox, resolverOf } from '../src/post-office.ts'
 import { fakeClock } from '../src/testing/index.ts'
 
@@ -78,6 +79,37 @@ describe('openMailbox', () => {
       await server.stop()
       vi.unstubAllEnvs()
     }
+  })
+
+  it('lets mailboxes in memory reply to each other by name', async () => {
+    const clock = fakeClock()
+    const requests = await openMailbox('memory:#requests', { clock })
+    const replies = await openMailbox('memory:#replies', { clock })
+    let runs = 0
+    const loop = new MainLoop({ requests, clock, process: () => (runs += 1) })
+    await requests.send('work', { replyTo: 'replies' })
+    await loop.run({ maxIterations: 1 })
+    expect((await replies.receive())[0]?.value()).toMatchObject({ output: 1 })
+    expect(await requests.approximateCount()).toBe(0)
+    expect(runs).toBe(1)
+    await requests.close()
+    await replies.close()
+  })
+
+  it('gives the same messages for the same broker and name in memory, and others for others', async () => {
+    const clock = fakeClock()
+    const urls = ['memory:#a', 'MEMORY:#a', 'memory:one#a', 'memory:two#a']
+    const opened = await Promise.all(urls.map((url) => openMailbox(url, { clock })))
+    const [sender, same, one, two] = opened
+    await sender!.send('to all of this name')
+    await one!.send('to one')
+    expect((await same!.receive())[0]?.value()).toBe('to all of this name')
+    expect((await one!.receive())[0]?.value()).toBe('to one')
+    expect(await two!.receive()).toEqual([])
+    await Promise.all(opened.map((mailbox) => mailbox.close()))
+    const again = await openMailbox('memory:#a', { clock })
+    expect(await again.approximateCount()).toBe(0)
+    await again.close()
   })
 
   it('keeps dead letters for ever unless a retention is set, also when their handler fails', async () => {

@@ -13,10 +13,16 @@ import type {
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../retention.ts'
+import { useQueue, type QueueUse } from './broker.ts'
 import { MemoryQueue, type Rules } from './queue.ts'
 
 export interface MemoryMailboxOptions {
   name: string
+  /**
+   * Mailboxes of one broker and clock in this process share their messages by name, as long as one of them is open. Default: none, and
+   * every mailbox has messages of its own.
+   */
+  broker?: string
   clock?: Clock
   resolver?: MailboxResolver
   /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. Default: no limit. */
@@ -27,13 +33,14 @@ export interface MemoryMailboxOptions {
 
 const optionKeys = keysOf<MemoryMailboxOptions>({
   name: true,
+  broker: true,
   clock: true,
   resolver: true,
   maxMessages: true,
   retentionSeconds: true,
 })
 
-/** A mailbox in this process, for tests and small programs. Another one of the same name is another mailbox. */
+/** A mailbox in this process, for tests and small programs. */
 export function memoryMailbox(options: MemoryMailboxOptions): Mailbox {
   checkKeys('memory mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   const { clock = systemClock, resolver, retentionSeconds = 0 } = options
@@ -60,24 +67,32 @@ export class MemoryMailbox implements MailboxDriver {
     deduplicates: true,
     maxBodyBytes: 16 * 1024 ** 2,
   }
+  readonly #clock: Clock
+  readonly #broker: string | undefined
   readonly #rules: Rules
-  readonly #messages: MemoryQueue
+  #use: QueueUse | undefined
   #report: (count: number) => void = () => {}
 
   constructor(options: MemoryMailboxOptions, clock: Clock) {
-    const { name, maxMessages = Infinity, retentionSeconds } = options
+    const { name, broker, maxMessages = Infinity, retentionSeconds } = options
     if (!(maxMessages >= 1))
       throw new RedriveError('INVALID_INPUT', `maxMessages must be at least 1, got ${maxMessages}`)
     this.name = name
+    this.#clock = clock
+    this.#broker = broker
     const retentionMs = retentionMsOf(retentionSeconds)
     this.#rules = { maxMessages, retentionMs, report: (count) => this.#report(count) }
-    this.#messages = new MemoryQueue(name, clock)
+    if (broker === undefined) this.#use = { queue: new MemoryQueue(name, clock), leave: () => {} }
   }
 
-  async open(): Promise<void> {}
+  async open(): Promise<void> {
+    if (this.#broker !== undefined) this.#use ??= useQueue(this.#clock, this.#broker, this.name)
+  }
 
   /** Receivers that wait are woken by their signal. */
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#use?.leave()
+  }
 
   onExpired(report: (count: number) => void): void {
     this.#report = report
@@ -130,6 +145,7 @@ export class MemoryMailbox implements MailboxDriver {
   }
 
   #queue(): MemoryQueue {
-    return this.#messages
+    if (this.#use) return this.#use.queue
+    throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
   }
 }
