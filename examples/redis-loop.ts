@@ -2,6 +2,7 @@ import { memoryMailbox } from '../src/mailboxes/memory/memory.ts'
 import { redisMailbox } from '../src/mailboxes/redis/redis.ts'
 import {
   alertHandler,
+  deadLetterName,
   DLQConsumer,
   dlqHealth,
   DLQPolicy,
@@ -22,10 +23,10 @@ interface Order {
 
 const known = new Map<string, Mailbox>()
 const resolver = { resolve: (name: string) => known.get(name) }
-async function open(name: string, retentionSeconds: number): Promise<Mailbox> {
+async function open(name: string, retentionSeconds = 0): Promise<Mailbox> {
   const mailbox =
     url === undefined
-      ? memoryMailbox({ name, resolver })
+      ? memoryMailbox({ name, resolver, retentionSeconds })
       : redisMailbox({ name, url, resolver, retentionSeconds })
   await mailbox.open()
   known.set(name, mailbox)
@@ -33,9 +34,9 @@ async function open(name: string, retentionSeconds: number): Promise<Mailbox> {
 }
 
 const days = 86_400
-const orders = await open('example-orders', 3 * days)
-const deadLetters = await open('example-orders-dlq', 30 * days)
-const replies = await open('example-replies', 3 * days)
+const orders = await open('example-orders')
+const deadLetters = await open(deadLetterName('example-orders'), 30 * days)
+const replies = await open('example-replies')
 
 const charging = new MainLoop<Order, string>({
   requests: orders,

@@ -128,6 +128,7 @@ export {
   type SelectiveReplayOptions,
 } from './loops/handlers/selective-replay.ts'
 export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'
+export { deadLetterName } from './mailboxes/dead-letter-name.ts'
 export { openMailbox, resolverOf, type OpenMailboxOptions } from './post-office.ts'
 export { sendBack, type SendBackOptions } from './taps/send-back.ts'
 export type { ForeignLetter, Keep, SentBack, Tap } from './taps/tap.ts'

@@ -27,16 +27,25 @@ export interface Mailbox {
   receive(options?: ReceiveOptions): Promise<Message[]>
 
   /** A page of messages in the order of sending, hidden ones too, without receiving them. Only where `powers.browse`. */
-  browse?(options?: { after?: string; limit?: number }): Promise<Browsed>
+  browse?(options?: BrowseOptions): Promise<Browsed>
 
   /** Deletes all messages, hidden ones too, and says how many. Receipts that are out become stale. */
   purge(): Promise<number>
   /** Waiting and hidden messages, as exactly as the broker can say. */
   approximateCount(): Promise<number>
 
-  /** Never rejects. */
+  /** Never rejects. `checks.retention` says how long messages are kept, `checks.expired` how many this handle has removed. */
   health(): Promise<MailboxHealth>
+
+  /**
+   * Calls the listener after this handle has removed messages because they were older than its retention. Errors of the listener are
+   * ignored. Returns a function that removes the listener.
+   */
+  on(event: 'expired', listener: ExpiredListener): () => void
 }
+
+/** Receives how many messages were removed. */
+export type ExpiredListener = (expired: { count: number }) => unknown
 
 /** One delivery of a message. It is finalised by the first acknowledge or nack that succeeds. */
 export interface Message {
@@ -100,6 +109,13 @@ export interface NackOptions {
   failed?: boolean
 }
 
+export interface BrowseOptions {
+  /** Where the page before this one ended. Default: the beginning. */
+  after?: string
+  /** 1 to 1,000. Default: 50. */
+  limit?: number
+}
+
 export interface Browsed {
   messages: Pick<
     Message,
@@ -139,6 +155,11 @@ export interface MailboxPowers {
   deduplicates: boolean
   /** A larger body is refused with TOO_LARGE. */
   maxBodyBytes: number
+  /**
+   * The broker itself deletes messages after this many seconds and reports nothing; a larger `retentionSeconds` is refused.
+   * Default: none. Messages are kept for ever unless a retention is set.
+   */
+  maxRetentionSeconds?: number
 }
 
 export interface MailboxHealth {
@@ -177,6 +198,11 @@ export interface MailboxDriver {
   purge(): Promise<number>
   count(): Promise<number>
   health(): Promise<MailboxHealth>
+  /**
+   * Present where the driver itself removes messages older than the retention: it then calls `report` with their number. In other
+   * drivers `mailbox()` removes them when they are received.
+   */
+  onExpired?(report: (count: number) => void): void
 }
 
 /** A message on its way to the broker. */

@@ -1,10 +1,12 @@
 import { systemClock, type Clock } from './clock.ts'
 import { needing } from './connect.ts'
 import { RedriveError } from './errors.ts'
+import { checkKeys, keysOf } from './keys.ts'
 import type { Mailbox, MailboxResolver } from './mailbox.ts'
 import { openedByName } from './mailboxes/opened-by-name.ts'
+import { retentionIn } from './mailboxes/retention.ts'
 import { urlBeside } from './mailboxes/sqs/address.ts'
-import { sqliteFileOf, unescaped } from './url.ts'
+import { queryOf, sqliteFileOf, unescaped, urlSettings } from './url.ts'
 import { nearest } from './nearest.ts'
 
 export interface OpenMailboxOptions {
@@ -13,7 +15,19 @@ export interface OpenMailboxOptions {
   /** Where replies go. Unless said, to mailboxes of the same broker by their names. */
   resolver?: MailboxResolver
   clock?: Clock
+  /**
+   * Messages older than this are removed when the mailbox is received from, and reported (`mailbox.on('expired', …)`). Also
+   * `?retentionSeconds=` in the URL. SQS takes 1,209,600 (14 days) at the most. Default: messages are kept for ever.
+   */
+  retentionSeconds?: number
 }
+
+const optionKeys = keysOf<OpenMailboxOptions>({
+  name: true,
+  resolver: true,
+  clock: true,
+  retentionSeconds: true,
+})
 
 /** What every driver is given; `url` without the name. */
 interface Given {
@@ -21,15 +35,26 @@ interface Given {
   name: string
   resolver: MailboxResolver
   clock?: Clock
+  retentionSeconds?: number
 }
+
+/** The settings of URLs of brokers that have no others. */
+const retentionKey = ['retentionSeconds'] as const
 
 /** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
 const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
-  memory: async (given) => (await import('./mailboxes/memory/memory.ts')).memoryMailbox(given),
+  memory: async ({ url, ...given }) => {
+    const retention = retentionIn(urlSettings('memory URL', queryOf(url), retentionKey))
+    const broker = memoryBrokerOf(url)
+    const { memoryMailbox } = await import('./mailboxes/memory/memory.ts')
+    return memoryMailbox({ ...retention, ...given, broker })
+  },
   sqlite: async ({ url, ...given }) => {
     const path = sqliteFileOf(url)
     if (!path) throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
-    return (await import('./mailboxes/sqlite/sqlite.ts')).sqliteMailbox({ ...given, path })
+    const retention = retentionIn(urlSettings('SQLite mailbox URL', queryOf(url), retentionKey))
+    const { sqliteMailbox } = await import('./mailboxes/sqlite/sqlite.ts')
+    return sqliteMailbox({ ...retention, ...given, path })
   },
   postgres: async (given) =>
     (
@@ -79,9 +104,11 @@ const brands = new Map([
 
 /**
  * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`, `postgres://…#requests`, `redis://…#requests`,
- * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`.
+ * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`. What stands between `memory:` and `#` names a
+ * broker in this process, which lives as long as one of its mailboxes is open.
  */
 export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
+  checkKeys('mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   // An environment variable that is not set, for one, gives none.
   const [broker, fragment] = splitName(typeof url === 'string' ? url : '')
   const driver = driverOf(broker)
@@ -93,6 +120,7 @@ export async function openMailbox(url: string, options: OpenMailboxOptions = {})
   const given: Given = { url: broker, name, resolver }
   // A server's own time is better than ours, so that the system's clock is not passed on.
   if (clock !== systemClock) given.clock = clock
+  if (options.retentionSeconds !== undefined) given.retentionSeconds = options.retentionSeconds
   const mailbox = await driver(given)
   try {
     await mailbox.open()
@@ -112,8 +140,6 @@ export function resolverOf(mailboxes: readonly Mailbox[]): MailboxResolver {
 
 /** Opens what is asked for on the broker that the question came from, and closes it with its asker. */
 function sameBroker(broker: string, clock: Clock): MailboxResolver {
-  // Two mailboxes in memory know nothing of each other.
-  if (schemeOf(broker) === 'memory') return { resolve: () => undefined }
   // The URL of a queue leads to that queue, whatever the mailbox is called.
   const urlOf = (name: string): string =>
     schemeOf(broker) === 'sqs' ? urlBeside(broker, name) : broker
@@ -126,6 +152,11 @@ function splitName(url: string): [broker: string, name: string | undefined] {
   if (at < 0) return [url, undefined]
   const name = url.slice(at + 1)
   return [url.slice(0, at), unescaped(name)]
+}
+
+/** What stands between `memory:` and the settings or the name; the empty name is a broker too. */
+function memoryBrokerOf(url: string): string {
+  return unescaped(/^memory:([^?]*)/i.exec(url)?.[1] ?? '')
 }
 
 function schemeOf(url: string): string | undefined {

@@ -1,11 +1,38 @@
-import { RedriveError } from './errors.ts'
+import { RedriveError, type ErrorCode } from './errors.ts'
+import { checkKeys } from './keys.ts'
 
 /**
- * The file that a `sqlite:` URL names, which may be none; undefined for any other URL. Behind two slashes stands a host, and a file has none: for some
+ * The settings behind `?` of a URL, by name. Rejects a name outside of `known`; the error has the known name nearest to it.
+ * `thing` says what the URL is of, as in "Redis URL".
+ */
+export function urlSettings<K extends string>(
+  thing: string,
+  query: URLSearchParams,
+  known: readonly K[],
+  code: ErrorCode = 'INVALID_INPUT',
+): Partial<Record<K, string>> {
+  const settings = Object.fromEntries(query)
+  // Behind a `?` that was not escaped may stand the rest of a password, so only names are repeated in messages.
+  if (Object.keys(settings).some((name) => !/^[\w.-]{1,64}$/.test(name)))
+    throw new RedriveError(
+      code,
+      `what stands behind ? of a ${thing} must be settings, as in ?name=value&other=value; a ? in a password is written %3F`,
+    )
+  checkKeys(thing, settings, known, { code })
+  return settings as Partial<Record<K, string>>
+}
+
+/** The settings behind `?`, unread, of a URL that the platform does not read as one. */
+export function queryOf(url: string): URLSearchParams {
+  return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '')
+}
+
+/**
+ * The file that a `sqlite:` URL names, which may be none; undefined for any other URL. A `?` begins its settings. Behind two slashes stands a host, and a file has none: for some
  * `sqlite://x.db` is a file in this folder, for others one at the root of the disk.
  */
 export function sqliteFileOf(url: string): string | undefined {
-  const rest = /^sqlite:(.*)$/is.exec(url)?.[1]
+  const rest = /^sqlite:([^?]*)/i.exec(url)?.[1]
   const host = rest === undefined ? undefined : /^\/\/([^/].*)$/s.exec(rest)?.[1]
   if (host !== undefined)
     throw new RedriveError(

@@ -1,12 +1,13 @@
 import type { BaseOptions } from '@platformatic/kafka'
 import { RedriveError } from '../errors.ts'
-import { unescaped } from '../url.ts'
+import { unescaped, urlSettings } from '../url.ts'
 
 /** What may stand behind `?` in the URL. */
 export interface UrlSettings {
   prefix?: string
   partitions?: number
   replicas?: number
+  retentionSeconds?: number
 }
 
 /** How to reach a cluster. */
@@ -35,21 +36,15 @@ export function placeOf(url: string): string {
   return pattern.exec(url)?.[3] ?? 'kafka'
 }
 
-const numbers = ['partitions', 'replicas'] as const
+const numbers = ['partitions', 'replicas', 'retentionSeconds'] as const
 
-/** `?prefix=…&partitions=6`. Strangers are refused by name. */
+/** `?prefix=…&partitions=6`. Unknown parameters are refused by name. */
 export function settingsIn(url: string): UrlSettings {
-  const settings: UrlSettings = {}
   const [, , , , query = ''] = partsOf(url)
-  for (const [name, value] of new URLSearchParams(query)) {
-    const number = numbers.find((one) => one === name)
-    if (number) settings[number] = Number(value)
-    else if (name === 'prefix') settings.prefix = value
-    else if (name !== 'sasl')
-      throw wrong(
-        `has prefix, ${numbers.join(', ')} and sasl behind ?, and not ${JSON.stringify(name.slice(0, 40))}`,
-      )
-  }
+  const known = ['prefix', 'sasl', ...numbers] as const
+  const { prefix, ...given } = urlSettings('Kafka URL', new URLSearchParams(query), known)
+  const settings: UrlSettings = prefix === undefined ? {} : { prefix }
+  for (const name of numbers) if (given[name] !== undefined) settings[name] = Number(given[name])
   return settings
 }
 

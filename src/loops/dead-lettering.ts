@@ -1,6 +1,7 @@
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
+import { deadLetterName } from '../mailboxes/dead-letter-name.ts'
 import { decideDeadLetter, DLQPolicy, type Delivered } from '../policy/dlq-policy.ts'
 import {
   describeValue,
@@ -144,6 +145,6 @@ export function refuseCircle(source: Mailbox, { mailbox }: Destination): void {
   if (mailbox && isSameMailbox(source, mailbox))
     throw new RedriveError(
       'INVALID_CONFIG',
-      `${source.name} cannot keep its own dead letters: give another mailbox, such as ${source.name}-dlq`,
+      `${source.name} cannot keep its own dead letters: give another mailbox, such as ${deadLetterName(source.name)}`,
     )
 }

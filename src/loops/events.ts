@@ -29,6 +29,8 @@ export type LoopEvent =
   | ({ type: 'dead-letter-failed'; error: unknown; delaySeconds: number } & DeadFacts)
   /** Without a destination it stays where it is, hidden. */
   | ({ type: 'dead-letter-parked'; why: string; destination?: string } & DeadFacts)
+  /** Removed from the mailbox that the loop receives from, because they were older than its `retentionSeconds`. */
+  | { type: 'messages-expired'; mailbox: string; count: number }
   /** `oldestAgeSeconds` is that of the oldest message, where the broker can tell. */
   | { type: 'depth'; mailbox: string; depth: number; oldestAgeSeconds?: number }
   /** It starts again after `restartMs`; without it, the group stops. */

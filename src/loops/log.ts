@@ -20,6 +20,7 @@ const lines: Record<LoopEvent['type'], [Level, string]> = {
   'dead-letter-handled': ['info', 'Processing dead letter'],
   'dead-letter-failed': ['error', 'DLQ handler failed'],
   'dead-letter-parked': ['error', 'Dead letter parked'],
+  'messages-expired': ['warn', 'Messages expired'],
   depth: ['debug', 'Depth of the dead letter queue'],
   'loop-crashed': ['error', 'Loop crashed'],
   'loop-stalled': ['error', 'Loop stalled'],

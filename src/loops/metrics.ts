@@ -12,7 +12,7 @@ export interface Metric {
 }
 
 /**
- * What an event adds to the metrics of dead letter queues. Takes events of loops, and those of a `DeadLetterQueue` that keeps dead
+ * What an event adds to the metrics of mailboxes and dead letter queues. Takes events of loops, and those of a `DeadLetterQueue` that keeps dead
  * messages as letters. Most events add nothing.
  */
 export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
@@ -29,6 +29,15 @@ export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
       const { mailbox: dlq, sourceMailbox: source } = event
       return handled({ ...event, dlq, source })
     }
+    case 'messages-expired':
+      return [
+        {
+          name: 'mailbox.messages.expired',
+          kind: 'counter',
+          value: event.count,
+          tags: { mailbox: event.mailbox },
+        },
+      ]
     case 'depth':
       return depthOf(event)
     case 'resolved':

@@ -109,7 +109,12 @@ export class Receiver {
     this.#stopping = new AbortController()
     this.#crash = undefined
     this.#leftBehind = false
+    const { mailbox, tell } = this.#options
+    const unsubscribe = mailbox.on('expired', ({ count }) =>
+      tell({ type: 'messages-expired', mailbox: mailbox.name, count }),
+    )
     this.#run = this.#runToTheEnd(options).finally(() => {
+      unsubscribe()
       this.#run = undefined
       this.#held.clear()
     })

@@ -3,7 +3,7 @@ import { lineage } from '../letter/lineage.ts'
 
 /** Twelve hours. */
 export const maxVisibilitySeconds = 43_200
-const maxNameLength = 200
+export const maxNameLength = 200
 
 /** A number within its bounds, or INVALID_INPUT that says which they are. */
 export function bounded(what: string, value: number, most: number, least = 0): number {

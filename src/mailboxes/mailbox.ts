@@ -2,9 +2,13 @@ import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
 import { encodePayload, shared } from '../letter/payload.ts'
 import { toTimestamp } from '../letter/time.ts'
+import { checkKeys, checkOneOf, keysOf } from '../keys.ts'
 import type {
+  Ask,
+  BrowseOptions,
   Browsed,
   Delivery,
+  ExpiredListener,
   Mailbox,
   MailboxDriver,
   MailboxHealth,
@@ -18,12 +22,30 @@ import type {
 import { onAbort } from '../passing/on-abort.ts'
 import { bounded, checkHeaders, maxVisibilitySeconds, printable, whole } from './bounds.ts'
 import { OpenMessage, payloadOf, type MessageParts } from './message.ts'
+import { Expiry, receiveUnexpired, retentionMsOf } from './retention.ts'
 
 export interface MailboxOptions {
   clock: Clock
   /** Where replies go. Without one, no reply can be sent. */
   resolver?: MailboxResolver
+  /** Messages older than this are removed. Default: 0, they are kept for ever. */
+  retentionSeconds?: number
 }
+
+const sendKeys = keysOf<SendOptions>({
+  replyTo: true,
+  headers: true,
+  contentType: true,
+  delaySeconds: true,
+  id: true,
+})
+const receiveKeys = keysOf<ReceiveOptions>({
+  max: true,
+  visibilitySeconds: true,
+  waitSeconds: true,
+  signal: true,
+})
+const browseKeys = keysOf<BrowseOptions>({ after: true, limit: true })
 
 /** The broker's own verbs, with everything around them that is the same for all brokers. INVALID_INPUT for a name that is none. */
 export function mailbox(driver: MailboxDriver, options: MailboxOptions): Mailbox {
@@ -36,6 +58,8 @@ class OpenMailbox implements Mailbox {
   /** The same for all messages. */
   readonly #parts: MessageParts
   readonly #closing = new AbortController()
+  readonly #retentionMs: number
+  readonly #expiry = new Expiry()
   readonly browse?: NonNullable<Mailbox['browse']>
   #opening: Promise<void> | undefined
   #closed: Promise<void> | undefined
@@ -44,6 +68,8 @@ class OpenMailbox implements Mailbox {
     printable('the name of a mailbox', driver.name)
     this.#driver = driver
     this.#options = options
+    this.#retentionMs = checkedRetentionMs(driver.powers, options.retentionSeconds)
+    driver.onExpired?.((count) => this.#expiry.report(count))
     const { clock, resolver } = options
     this.#parts = { driver, clock, resolver, mustBeOpen: () => this.#mustBeOpen() }
     if (driver.powers.browse) this.browse = (asked = {}) => this.#browse(asked)
@@ -85,6 +111,7 @@ class OpenMailbox implements Mailbox {
 
   async send(body: unknown, options: SendOptions = {}): Promise<string> {
     this.#mustBeOpen()
+    checkKeys('send options', options, sendKeys)
     const { powers } = this
     const { replyTo, contentType, headers = {}, id = this.#options.clock.id() } = options
     const delaySeconds = bounded('delaySeconds', options.delaySeconds ?? 0, maxVisibilitySeconds)
@@ -92,6 +119,11 @@ class OpenMailbox implements Mailbox {
       throw new RedriveError(
         'INVALID_INPUT',
         `${powers.kind} cannot delay messages: leave delaySeconds out`,
+      )
+    if (this.#retentionMs > 0 && delaySeconds * 1000 >= this.#retentionMs)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `delaySeconds is ${delaySeconds}, but ${this.name} keeps messages for ${this.#retention()} (retentionSeconds): the message would expire before anybody can receive it`,
       )
     printable('an id', id)
     if (replyTo !== undefined) printable('replyTo', replyTo)
@@ -110,6 +142,7 @@ class OpenMailbox implements Mailbox {
   }
 
   async receive(options: ReceiveOptions = {}): Promise<Message[]> {
+    checkKeys('receive options', options, receiveKeys)
     const max = whole('max', options.max ?? 1, 10)
     const visibilityMs =
       1000 * bounded('visibilitySeconds', options.visibilitySeconds ?? 30, maxVisibilitySeconds)
@@ -117,7 +150,7 @@ class OpenMailbox implements Mailbox {
     if (this.closed || options.signal?.aborted) return []
     const { signal, part } = joined(this.#closing.signal, options.signal)
     try {
-      const deliveries = await this.#driver.receive({ max, visibilityMs, waitMs, signal })
+      const deliveries = await this.#take({ max, visibilityMs, waitMs, signal })
       const lapsesMs = this.#options.clock.now() + visibilityMs
       return deliveries.map((one) => this.#message(one, lapsesMs))
     } catch (error) {
@@ -127,6 +160,14 @@ class OpenMailbox implements Mailbox {
     } finally {
       part()
     }
+  }
+
+  #take(ask: Ask): Promise<Delivery[]> {
+    const retentionMs = this.#retentionMs
+    if (retentionMs === 0 || this.#driver.onExpired) return this.#driver.receive(ask)
+    const report = (count: number): void => this.#expiry.report(count)
+    const { clock } = this.#options
+    return receiveUnexpired(this.#driver, ask, { clock, retentionMs, report })
   }
 
   async purge(): Promise<number> {
@@ -143,15 +184,30 @@ class OpenMailbox implements Mailbox {
   async health(): Promise<MailboxHealth> {
     if (this.closed) return { ok: false, checks: {}, problems: ['the mailbox is closed'] }
     try {
-      return await this.#driver.health()
+      const found = await this.#driver.health()
+      const retention = this.#retention()
+      const expired = String(this.#expiry.count)
+      return { ...found, checks: { retention, expired, ...found.checks } }
     } catch (error) {
       const problem = error instanceof RedriveError ? error.message : 'the broker gave no answer'
       return { ok: false, checks: {}, problems: [problem] }
     }
   }
 
-  async #browse({ after, limit = 50 }: { after?: string; limit?: number }): Promise<Browsed> {
+  on(event: 'expired', listener: ExpiredListener): () => void {
+    checkOneOf('mailbox event', event, ['expired'])
+    if (typeof listener !== 'function')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `the listener must be a function, got ${typeof listener}`,
+      )
+    return this.#expiry.on(listener)
+  }
+
+  async #browse(options: BrowseOptions): Promise<Browsed> {
     this.#mustBeOpen()
+    checkKeys('browse options', options, browseKeys)
+    const { after, limit = 50 } = options
     whole('limit', limit, 1000)
     const page = await this.#driver.browse!(after, limit)
     const messages = page.found.map(
@@ -168,6 +224,13 @@ class OpenMailbox implements Mailbox {
     return page.after === undefined ? { messages } : { messages, after: page.after }
   }
 
+  /** How long messages are kept, for people. */
+  #retention(): string {
+    const seconds =
+      this.#retentionMs > 0 ? this.#retentionMs / 1000 : this.powers.maxRetentionSeconds
+    return seconds === undefined ? 'for ever' : `${seconds} s`
+  }
+
   #message(delivery: Delivery, lapsesMs: number): Message {
     return new OpenMessage(delivery, lapsesMs, this.#parts)
   }
@@ -176,6 +239,16 @@ class OpenMailbox implements Mailbox {
     if (this.closed)
       throw new RedriveError('CLOSED', `the mailbox ${this.name} is closed: open another one`)
   }
+}
+
+function checkedRetentionMs(powers: MailboxPowers, retentionSeconds: number | undefined): number {
+  const { kind, maxRetentionSeconds: most = Infinity } = powers
+  const retentionMs = retentionMsOf(retentionSeconds)
+  if (retentionMs <= most * 1000) return retentionMs
+  throw new RedriveError(
+    'INVALID_CONFIG',
+    `${kind} deletes messages after ${most} seconds itself: retentionSeconds must be ${most} or less, got ${retentionSeconds}`,
+  )
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { checkKeys, keysOf } from '../keys.ts'
 import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
@@ -13,6 +14,8 @@ export interface MessageParts {
   /** Throws CLOSED when the mailbox is. */
   mustBeOpen: () => void
 }
+
+const nackKeys = keysOf<NackOptions>({ delaySeconds: true, failed: true })
 
 /** One delivery. What is done with it goes to its driver by the receipt. */
 export class OpenMessage implements Message {
@@ -78,7 +81,9 @@ export class OpenMessage implements Message {
     return this.#settle(() => this.#parts.driver.acknowledge(this.#receipt))
   }
 
-  async nack({ delaySeconds = 0, failed = true }: NackOptions = {}): Promise<void> {
+  async nack(options: NackOptions = {}): Promise<void> {
+    checkKeys('nack options', options, nackKeys)
+    const { delaySeconds = 0, failed = true } = options
     const { driver } = this.#parts
     const delayMs = bounded('delaySeconds', delaySeconds, maxVisibilitySeconds) * 1000
     await this.#settle(() => driver.nack(this.#receipt, { delayMs, failed }))

@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { urlSettings } from '../url.ts'
 
 /** Where the tables are, and under which conditions. */
 export interface Address {
@@ -23,13 +24,51 @@ export interface AddressDefaults {
   schema: string
   poolSize: number
   leastPoolSize: number
+  /** Settings in the URL that the caller reads itself, with `taken`. */
+  alsoKnown?: readonly string[]
 }
+
+/** Settings in the URL that are read here. */
+const ours = ['schema', 'allowUnsafe', 'poolSize'] as const
+
+/** Settings in the URL that `pg` reads, and those of libpq that it ignores but that URLs of hosted servers have. */
+const ofClient = [
+  'user',
+  'password',
+  'host',
+  'port',
+  'ssl',
+  'sslmode',
+  'sslcert',
+  'sslkey',
+  'sslrootcert',
+  'sslnegotiation',
+  'uselibpqcompat',
+  'application_name',
+  'fallback_application_name',
+  'options',
+  'client_encoding',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'query_timeout',
+  'connectionTimeoutMillis',
+  'keepAlive',
+  'keepAliveInitialDelayMillis',
+  'enableChannelBinding',
+  'channel_binding',
+  'connect_timeout',
+  'gssencmode',
+  'target_session_attrs',
+] as const
 
 const schemaName = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/
 
 /** Options go before what the URL says. */
 export function addressOf(options: AddressOptions, defaults: AddressDefaults): Address {
   const url = parsed(options.url)
+  const known = [...ours, ...(defaults.alsoKnown ?? []), ...ofClient]
+  urlSettings('Postgres URL', url.searchParams, known, 'INVALID_CONFIG')
   const take = (name: string): string | undefined => taken(url, name)
   const [inUrl, unsafe, size] = [take('schema'), take('allowUnsafe'), take('poolSize')]
   const schema = options.schema ?? inUrl ?? defaults.schema

@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { queryOf, urlSettings } from '../url.ts'
 
 /** Where servers are and how to be let in. With several nodes any that answers will do: it knows the others. */
 export interface Address {
@@ -38,29 +39,26 @@ interface UrlSettings {
   allowVolatile?: boolean
 }
 
-/** `?prefix=…&waitReplicas=1&allowVolatile=true`; which numbers there may be is said. Strangers are refused by name. */
+/** `?prefix=…&waitReplicas=1&allowVolatile=true`; `numbers` are the names of settings that are numbers. Rejects unknown names. */
 export function settingsIn<N extends string>(
   url: string,
   numbers: readonly N[],
 ): UrlSettings & Partial<Record<N, number>> {
-  const settings: UrlSettings = {}
-  const counts: Partial<Record<N, number>> = {}
-  const [, query = ''] = /\?(.*)$/s.exec(url) ?? []
-  for (const [name, value] of new URLSearchParams(query)) {
-    const number = numbers.find((one) => one === name)
-    if (number !== undefined) counts[number] = Number(value)
-    else if (name === 'prefix') settings.prefix = value
-    else if (name === 'allowVolatile') settings.allowVolatile = isTrue(value)
-    else
-      throw wrong(
-        `has ${['prefix', ...numbers].join(', ')} or allowVolatile behind ?, and not ${JSON.stringify(name.slice(0, 40))}`,
-      )
+  const known = ['prefix', 'allowVolatile', ...numbers] as const
+  const { prefix, allowVolatile, ...rest } = urlSettings('Redis URL', queryOf(url), known)
+  const counts = Object.fromEntries(
+    Object.entries(rest).map(([name, value]) => [name, Number(value)]),
+  ) as Partial<Record<N, number>>
+  return {
+    ...counts,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(allowVolatile === undefined ? {} : { allowVolatile: isTrue(allowVolatile) }),
   }
-  return { ...settings, ...counts }
 }
 
 function isTrue(value: string): boolean {
-  if (value !== 'true' && value !== 'false') throw wrong('says allowVolatile=true or =false')
+  if (value !== 'true' && value !== 'false')
+    throw wrong('has allowVolatile=true or allowVolatile=false')
   return value === 'true'
 }
 

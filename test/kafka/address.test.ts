@@ -28,13 +28,13 @@ describe('connectionTo', () => {
 })
 
 describe('settingsIn', () => {
-  it('reads settings, and refuses strangers by name', () => {
+  it('reads settings, and refuses unknown parameters by name', () => {
     expect(settingsIn('kafka://a?prefix=x.&partitions=6&replicas=3')).toEqual({
       prefix: 'x.',
       partitions: 6,
       replicas: 3,
     })
-    expect(() => settingsIn('kafka://a?partition=6')).toThrow(/not "partition"/)
+    expect(() => settingsIn('kafka://a?partition=6')).toThrow(/did you mean "partitions"/)
   })
 })
 

@@ -64,6 +64,16 @@ it('a dead letter that was dealt with says how old it was and what was done', ()
   })
 })
 
+it('expired messages are a warning with the mailbox and their number', () => {
+  expect(logged({ type: 'messages-expired', mailbox: 'requests-dlq', count: 3 })).toEqual({
+    level: 'warn',
+    message: 'Messages expired',
+    event: 'messages-expired',
+    mailbox: 'requests-dlq',
+    count: 3,
+  })
+})
+
 it('errors are told by type, code and a bounded message', () => {
   const error = new RedriveError('MAILBOX_FULL', 'x'.repeat(900))
   const line = logged({ type: 'trouble', during: 'sending', error }) as { errorMessage: string }

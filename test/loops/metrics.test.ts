@@ -163,3 +163,14 @@ it('letters of other sources add nothing', async () => {
   expect(events.flatMap(metricsOf)).toEqual([])
   await queue.close()
 })
+
+it('expired messages are counted by mailbox', () => {
+  expect(metricsOf({ type: 'messages-expired', mailbox: 'requests-dlq', count: 3 })).toEqual([
+    {
+      name: 'mailbox.messages.expired',
+      kind: 'counter',
+      value: 3,
+      tags: { mailbox: 'requests-dlq' },
+    },
+  ])
+})

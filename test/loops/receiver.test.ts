@@ -4,6 +4,7 @@ import { teller } from '../../src/loops/events.ts'
 import type { HeldMessage } from '../../src/loops/held-message.ts'
 import { Receiver, type ReceiverOptions } from '../../src/loops/receiver.ts'
 import type { Message } from '../../src/mailbox.ts'
+import { testMailbox } from '../../src/testing/index.ts'
 import { deferred } from '../a-queue.ts'
 import { overlaid } from '../crash/mailbox/overlaid.ts'
 import { aLoop, faulty, type LoopBench } from './a-loop.ts'
@@ -40,6 +41,21 @@ function slowWork(polite: boolean): {
 }
 
 describe('Receiver', () => {
+  it('reports messages that expire while it runs, and nothing afterwards', async () => {
+    const bench = aLoop()
+    const mailbox = testMailbox({ name: 'requests', clock: bench.clock, retentionSeconds: 60 })
+    const receiver = aReceiver(bench, { mailbox })
+    for (let n = 0; n < 2; n++) await mailbox.send({ n })
+    await mailbox.advance(60_000)
+    await receiver.run({ maxIterations: 1, waitSeconds: 0 })
+    const expected = [{ type: 'messages-expired', mailbox: 'requests', count: 2 }]
+    expect(bench.heard('messages-expired')).toEqual(expected)
+    await mailbox.send('left')
+    await mailbox.advance(60_000)
+    expect(await mailbox.receive()).toEqual([])
+    expect(bench.heard('messages-expired')).toEqual(expected)
+  })
+
   it('ends by itself after as many turns as were asked for', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench)

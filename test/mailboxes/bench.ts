@@ -12,8 +12,8 @@ const realTime: Time = {
 }
 
 export interface MailboxBenchOptions {
-  /** A mailbox of this name in the bench's place. It is opened, and closed with the bench. */
-  make: (name: string, resolver: MailboxResolver) => Mailbox
+  /** A mailbox of this name in the bench's place, with the retention among `more`. It is opened, and closed with the bench. */
+  make: (name: string, resolver: MailboxResolver, more: { retentionSeconds?: number }) => Mailbox
   /** Put before every name, on a broker that others use too. Up to 50 characters, of its own for each bench. */
   prefix?: string
   time?: Time
@@ -29,8 +29,8 @@ export async function openMailboxBench(
   const opened: Mailbox[] = []
   const known = new Map<string, Mailbox>()
   const resolver: MailboxResolver = { resolve: (name) => known.get(name) }
-  const open = async (name: string): Promise<Mailbox> => {
-    const made = make(`${prefix}${name}`, resolver)
+  const open = async (name: string, more: { retentionSeconds?: number } = {}): Promise<Mailbox> => {
+    const made = make(`${prefix}${name}`, resolver, more)
     opened.push(made)
     await made.open()
     return made
@@ -40,6 +40,8 @@ export async function openMailboxBench(
     mailbox,
     now: () => time.now(),
     advance: (ms) => time.advance(ms),
+    hasFakeTime: time !== realTime,
+    withRetention: (retentionSeconds) => open('main', { retentionSeconds }),
     another: () => open('main'),
     reopen: async () => {
       await mailbox.close()

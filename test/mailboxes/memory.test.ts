@@ -8,7 +8,7 @@ import { openMailboxBench } from './bench.ts'
 
 function bench(clock: FakeClock): Promise<ClosableMailboxBench> {
   return openMailboxBench({
-    make: (name, resolver) => memoryMailbox({ name, clock, resolver }),
+    make: (name, resolver, more) => memoryMailbox({ name, clock, resolver, ...more }),
     time: clock,
   })
 }

@@ -1,6 +1,7 @@
 import type { Admin, BaseOptions } from '@platformatic/kafka'
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -14,7 +15,7 @@ import type {
 import { mailbox } from '../mailbox.ts'
 import { sizeOf } from '../../kafka/record.ts'
 import { settingsIn } from '../../kafka/address.ts'
-import { createTopic, partitionsOf } from '../../kafka/topics.ts'
+import { configsOf, createTopic, partitionsOf } from '../../kafka/topics.ts'
 import { Cluster } from '../../kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
 import { keyOf, type Place } from '../../kafka/group.ts'
@@ -42,8 +43,11 @@ export interface KafkaMailboxOptions {
   partitions?: number
   /** On how many brokers each message lies. What the cluster says unless said. Only when the topic is created. */
   replicas?: number
-  /** How long the cluster keeps messages at the most, received or not. For ever unless said. Only when the topic is created. */
-  retentionHours?: number
+  /**
+   * Messages older than this are removed when they are received. Default: 0, they are kept for ever. The topic is created without a
+   * retention of its own.
+   */
+  retentionSeconds?: number
   /** Has the cluster delete what is done with. True unless said; false where others read the topic too. */
   trims?: boolean
   /** A process that says nothing for so long is given up, and its partitions go to others. 10 seconds unless said. */
@@ -52,11 +56,31 @@ export interface KafkaMailboxOptions {
   timeoutMs?: number
 }
 
+const optionKeys = keysOf<KafkaMailboxOptions>({
+  name: true,
+  url: true,
+  clock: true,
+  resolver: true,
+  connection: true,
+  prefix: true,
+  partitions: true,
+  replicas: true,
+  retentionSeconds: true,
+  trims: true,
+  sessionMs: true,
+  timeoutMs: true,
+})
+
 /** A mailbox in Kafka: a topic, and a consumer group of the same name. */
 export function kafkaMailbox(options: KafkaMailboxOptions): Mailbox {
-  const { clock = systemClock, resolver } = options
-  const driver = new KafkaMailbox({ ...settingsIn(options.url), ...options }, clock)
-  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+  checkKeys('kafka mailbox options', options, optionKeys, {
+    code: 'INVALID_CONFIG',
+    renamed: { retentionHours: 'retentionSeconds' },
+  })
+  const settings = { ...settingsIn(options.url), ...options }
+  const { clock = systemClock, resolver, retentionSeconds = 0 } = settings
+  const driver = new KafkaMailbox(settings, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
 /** A topic takes 1,048,588 bytes unless it was told otherwise, with everything. */
@@ -249,21 +273,21 @@ class KafkaMailbox implements MailboxDriver {
       partitions: String(this.#places.length),
       messages: String(await this.count()),
     }
-    return { ok: true, checks, problems: [] }
+    const configs = await configsOf(this.#cluster, this.#admin, [this.#topic])
+    const problems = problemsOf(this.#topic, configs.get(this.#topic) ?? new Map())
+    return { ok: problems.length === 0, checks, problems }
   }
 
-  /** What is there already stays as it is. */
+  /** A topic that exists stays as it is. */
   async #create(): Promise<void> {
-    const { partitions = 1, replicas = -1, retentionHours } = this.#options
+    const { partitions = 1, replicas = -1 } = this.#options
     const topics = await this.#cluster.call(() => this.#admin.listTopics())
     if (topics.includes(this.#topic)) return
-    const retentionMs = retentionHours === undefined ? -1 : retentionHours * 3_600_000
-    const configs = { 'retention.ms': String(retentionMs) }
     await createTopic(this.#cluster, this.#admin, {
       topic: this.#topic,
       partitions,
       replicas,
-      configs,
+      configs: keepsForEver,
     })
   }
 
@@ -299,6 +323,23 @@ class KafkaMailbox implements MailboxDriver {
     const topics = [{ name: this.#topic, partitions }]
     this.#admin.deleteRecords({ topics }).catch(() => {})
   }
+}
+
+/** Overrides the cluster's defaults, by which Kafka would delete messages without reporting it: 7 days, mostly. */
+const keepsForEver = { 'cleanup.policy': 'delete', 'retention.ms': '-1', 'retention.bytes': '-1' }
+
+/** What would lose messages, in settings of a topic that others have created. */
+function problemsOf(topic: string, configs: ReadonlyMap<string, string>): string[] {
+  const set = (name: string): string => `${name}=${configs.get(name)}`
+  const problems: string[] = []
+  for (const name of ['retention.ms', 'retention.bytes'])
+    if (Number(configs.get(name) ?? -1) >= 0)
+      problems.push(`the topic ${topic} deletes messages by itself (${set(name)}): set ${name}=-1`)
+  if (configs.get('cleanup.policy')?.includes('compact'))
+    problems.push(
+      `the topic ${topic} keeps only the last message of each key (${set('cleanup.policy')}): set cleanup.policy=delete`,
+    )
+  return problems
 }
 
 interface Known {
@@ -346,7 +387,7 @@ function placeIn(after: string | undefined): { partition: number; from: number }
 }
 
 function checkOptions(options: KafkaMailboxOptions): void {
-  const { prefix = '', partitions = 1, replicas = 1, retentionHours = 1 } = options
+  const { prefix = '', partitions = 1, replicas = 1 } = options
   const { timeoutMs = 1, sessionMs = 1 } = options
   if (!/^[A-Za-z0-9._-]{0,60}$/.test(prefix))
     throw invalid('prefix has letters, digits, dots, _ and -, 60 characters at the most')
@@ -354,7 +395,6 @@ function checkOptions(options: KafkaMailboxOptions): void {
     throw invalid(`partitions must be a whole number from 1 to 10000, not ${partitions}`)
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100)
     throw invalid(`replicas must be a whole number from 1 to 100, not ${replicas}`)
-  if (!(retentionHours > 0)) throw invalid(`retentionHours must be above 0, not ${retentionHours}`)
   if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be above 0, not ${timeoutMs}`)
   if (!(sessionMs > 0)) throw invalid(`sessionMs must be above 0, not ${sessionMs}`)
 }

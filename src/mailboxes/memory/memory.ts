@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../clock.ts'
-import { onAbort } from '../../passing/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -12,43 +12,44 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { Hidden, type Hiding } from './hidden.ts'
+import { retentionMsOf } from '../retention.ts'
+import { useQueue, type QueueUse } from './broker.ts'
+import { MemoryQueue, type Rules } from './queue.ts'
 
 export interface MemoryMailboxOptions {
   name: string
+  /**
+   * Mailboxes of one broker and clock in this process share their messages by name, as long as one of them is open. Default: none, and
+   * every mailbox has messages of its own.
+   */
+  broker?: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. No limit unless said. */
+  /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. Default: no limit. */
   maxMessages?: number
+  /** Messages older than this are removed. Default: 0, they are kept for ever. */
+  retentionSeconds?: number
 }
 
-/** A mailbox in this process, for tests and small programs. Another one of the same name is another mailbox. */
+const optionKeys = keysOf<MemoryMailboxOptions>({
+  name: true,
+  broker: true,
+  clock: true,
+  resolver: true,
+  maxMessages: true,
+  retentionSeconds: true,
+})
+
+/** A mailbox in this process, for tests and small programs. */
 export function memoryMailbox(options: MemoryMailboxOptions): Mailbox {
-  const { clock = systemClock, resolver } = options
-  return mailbox(new MemoryMailbox(options, clock), resolver ? { clock, resolver } : { clock })
+  checkKeys('memory mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const { clock = systemClock, resolver, retentionSeconds = 0 } = options
+  const driver = new MemoryMailbox(options, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** A message, which stands in the line of those that wait or is hidden. */
-interface Kept extends Hiding {
-  readonly parcel: Parcel
-  readonly enqueuedMs: number
-  firstReceivedMs: number | undefined
-  deliveries: number
-  failures: number
-  /** Of the newest delivery, while it holds. */
-  receipt: string | undefined
-  /** Behind it in the line. */
-  next: Kept | undefined
-}
-
-/** Somebody who waits for messages. */
-interface Waiter {
-  max: number
-  visibilityMs: number
-  give: (found: Delivery[]) => void
-}
-
-class MemoryMailbox implements MailboxDriver {
+/** One handle on a queue in memory. */
+export class MemoryMailbox implements MailboxDriver {
   readonly name: string
   readonly powers: MailboxPowers = {
     kind: 'memory',
@@ -67,87 +68,54 @@ class MemoryMailbox implements MailboxDriver {
     maxBodyBytes: 16 * 1024 ** 2,
   }
   readonly #clock: Clock
-  readonly #maxMessages: number
-  /** By id, in the order of sending. */
-  readonly #kept = new Map<string, Kept>()
-  readonly #byReceipt = new Map<string, Kept>()
-  /** Delivered or delayed; times are on the monotonic clock. */
-  readonly #hidden = new Hidden<Kept>()
-  /** The line of what can be had, in the order in which it became so. While somebody waits, nobody stands in it. */
-  #head: Kept | undefined
-  #tail: Kept | undefined
-  /** Who came first is served first. */
-  readonly #waiters = new Set<Waiter>()
-  /** For the moment when something hidden shows, while somebody waits for it. */
-  #alarm: { atMs: number; cancel: () => void } | undefined
-  #seq = 0
-  #receipts = 0
+  readonly #broker: string | undefined
+  readonly #rules: Rules
+  #use: QueueUse | undefined
+  #report: (count: number) => void = () => {}
 
-  constructor({ name, maxMessages = Infinity }: MemoryMailboxOptions, clock: Clock) {
+  constructor(options: MemoryMailboxOptions, clock: Clock) {
+    const { name, broker, maxMessages = Infinity, retentionSeconds } = options
     if (!(maxMessages >= 1))
       throw new RedriveError('INVALID_INPUT', `maxMessages must be at least 1, got ${maxMessages}`)
     this.name = name
     this.#clock = clock
-    this.#maxMessages = maxMessages
+    this.#broker = broker
+    const retentionMs = retentionMsOf(retentionSeconds)
+    this.#rules = { maxMessages, retentionMs, report: (count) => this.#report(count) }
+    if (broker === undefined) this.#use = { queue: new MemoryQueue(name, clock), leave: () => {} }
   }
 
-  async open(): Promise<void> {}
+  async open(): Promise<void> {
+    if (this.#broker !== undefined) this.#use ??= useQueue(this.#clock, this.#broker, this.name)
+  }
 
-  /** Whoever waits hears of it by the signal. */
-  async close(): Promise<void> {}
+  /** Receivers that wait are woken by their signal. */
+  async close(): Promise<void> {
+    this.#use?.leave()
+  }
+
+  onExpired(report: (count: number) => void): void {
+    this.#report = report
+  }
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
-    if (this.#kept.has(parcel.id)) return
-    if (this.#kept.size >= this.#maxMessages)
-      throw new RedriveError(
-        'MAILBOX_FULL',
-        `${this.name} holds ${this.#maxMessages} messages already (maxMessages): receive some, or raise the limit`,
-      )
-    const kept: Kept = {
-      parcel,
-      seq: ++this.#seq,
-      place: -1,
-      enqueuedMs: this.#clock.now(),
-      firstReceivedMs: undefined,
-      deliveries: 0,
-      failures: 0,
-      hiddenUntilMs: 0,
-      receipt: undefined,
-      next: undefined,
-    }
-    this.#kept.set(parcel.id, kept)
-    this.#enter(kept, delayMs)
+    this.#queue().send(parcel, delayMs, this.#rules)
   }
 
   async receive(ask: Ask): Promise<Delivery[]> {
-    this.#surface()
-    const found = this.#take(ask)
-    return found.length > 0 || ask.waitMs <= 0 ? found : this.#wait(ask)
+    return this.#queue().receive(ask, this.#rules)
   }
 
   async acknowledge(receipt: string): Promise<boolean> {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    this.#release(kept)
-    return this.#kept.delete(kept.parcel.id)
+    return this.#queue().acknowledge(receipt)
   }
 
   async nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    this.#release(kept)
-    if (how.failed) kept.failures++
-    else kept.deliveries--
-    this.#enter(kept, how.delayMs)
-    return true
+    return this.#queue().nack(receipt, how)
   }
 
   async extend(receipt: string, ms: number): Promise<boolean> {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    kept.hiddenUntilMs = Math.max(kept.hiddenUntilMs, this.#clock.mono() + ms)
-    this.#hidden.moved(kept)
-    return true
+    return this.#queue().extend(receipt, ms)
   }
 
   async browse(
@@ -156,149 +124,28 @@ class MemoryMailbox implements MailboxDriver {
   ): Promise<{ found: Delivery[]; after?: string }> {
     if (after !== undefined && !/^\d{1,15}$/.test(after))
       throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const from = Number(after ?? 0)
-    const found: Delivery[] = []
-    let last = 0
-    for (const kept of this.#kept.values()) {
-      if (kept.seq <= from) continue
-      if (found.length === limit) return { found, after: String(last) }
-      found.push(this.#delivery(kept, ''))
-      last = kept.seq
-    }
-    return { found }
+    return this.#queue().browse(Number(after ?? 0), limit)
   }
 
   async purge(): Promise<number> {
-    const { size } = this.#kept
-    this.#kept.clear()
-    this.#byReceipt.clear()
-    this.#hidden.clear()
-    this.#head = undefined
-    this.#tail = undefined
-    return size
+    return this.#queue().purge()
   }
 
   async count(): Promise<number> {
-    return this.#kept.size
+    return this.#queue().size
   }
 
   async health(): Promise<MailboxHealth> {
-    return { ok: true, checks: { messages: String(this.#kept.size) }, problems: [] }
+    return { ok: true, checks: { messages: String(this.#queue().size) }, problems: [] }
   }
 
-  /** The message of a receipt that still holds. One that has lapsed does not, even if nobody else came for the message. */
-  #holding(receipt: string): Kept | undefined {
-    const kept = this.#byReceipt.get(receipt)
-    return kept && kept.hiddenUntilMs > this.#clock.mono() ? kept : undefined
+  /** Makes messages visible again as if their receipts had lapsed, and returns how many. Default: all that are delivered. */
+  lapse(id?: string): number {
+    return this.#queue().lapse(id)
   }
 
-  /** Ends a delivery. */
-  #release(kept: Kept): void {
-    if (kept.receipt !== undefined) this.#byReceipt.delete(kept.receipt)
-    kept.receipt = undefined
-    this.#hidden.remove(kept)
-  }
-
-  /** To the end of the line, now or later. What was due before goes before it. */
-  #enter(kept: Kept, delayMs: number): void {
-    this.#surface()
-    if (delayMs > 0) this.#hide(kept, delayMs)
-    else this.#queue(kept)
-    this.#serve()
-  }
-
-  #hide(kept: Kept, ms: number): void {
-    kept.hiddenUntilMs = this.#clock.mono() + ms
-    this.#hidden.add(kept)
-  }
-
-  #queue(kept: Kept): void {
-    kept.next = undefined
-    if (this.#tail) this.#tail.next = kept
-    else this.#head = kept
-    this.#tail = kept
-  }
-
-  /** Puts into the line what was hidden until now, and gives it to those who wait. */
-  #surface(): void {
-    const nowMs = this.#clock.mono()
-    for (;;) {
-      const kept = this.#hidden.first()
-      if (!kept || kept.hiddenUntilMs > nowMs) break
-      this.#release(kept)
-      this.#queue(kept)
-    }
-    this.#serve()
-  }
-
-  #serve(): void {
-    for (const waiter of this.#waiters) {
-      if (!this.#head) break
-      waiter.give(this.#take(waiter))
-    }
-    this.#setAlarm()
-  }
-
-  #take({ max, visibilityMs }: Pick<Ask, 'max' | 'visibilityMs'>): Delivery[] {
-    const taken: Delivery[] = []
-    while (this.#head && taken.length < max) {
-      const kept = this.#head
-      this.#head = kept.next
-      if (!this.#head) this.#tail = undefined
-      kept.receipt = String(++this.#receipts)
-      kept.deliveries++
-      kept.firstReceivedMs ??= this.#clock.now()
-      this.#byReceipt.set(kept.receipt, kept)
-      this.#hide(kept, visibilityMs)
-      taken.push(this.#delivery(kept, kept.receipt))
-    }
-    return taken
-  }
-
-  #delivery(kept: Kept, receipt: string): Delivery {
-    const { parcel, deliveries, failures, enqueuedMs, firstReceivedMs } = kept
-    return {
-      ...parcel,
-      bytes: new Uint8Array(parcel.bytes),
-      headers: { ...parcel.headers },
-      receipt,
-      deliveries,
-      failures,
-      enqueuedMs,
-      firstReceivedMs: firstReceivedMs ?? this.#clock.now(),
-    }
-  }
-
-  #wait({ max, visibilityMs, waitMs, signal }: Ask): Promise<Delivery[]> {
-    return new Promise((resolve) => {
-      const give = (found: Delivery[]): void => {
-        cancel()
-        forget()
-        this.#waiters.delete(waiter)
-        this.#setAlarm()
-        resolve(found)
-      }
-      const end = (): void => give([])
-      const waiter: Waiter = { max, visibilityMs, give }
-      const cancel = this.#clock.timer(waitMs, end)
-      const forget = onAbort(signal, end)
-      this.#waiters.add(waiter)
-      this.#setAlarm()
-    })
-  }
-
-  /** An alarm that comes too early does no harm: it is set again. */
-  #setAlarm(): void {
-    const first = this.#waiters.size > 0 ? this.#hidden.first() : undefined
-    if (first && this.#alarm && this.#alarm.atMs <= first.hiddenUntilMs) return
-    this.#alarm?.cancel()
-    this.#alarm = undefined
-    if (!first) return
-    const atMs = first.hiddenUntilMs
-    const ring = (): void => {
-      this.#alarm = undefined
-      this.#surface()
-    }
-    this.#alarm = { atMs, cancel: this.#clock.timer(atMs - this.#clock.mono(), ring) }
+  #queue(): MemoryQueue {
+    if (this.#use) return this.#use.queue
+    throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
   }
 }

@@ -1,6 +1,6 @@
 import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { RedriveError } from '../../errors.ts'
-import { unescaped } from '../../url.ts'
+import { queryOf, unescaped, urlSettings } from '../../url.ts'
 
 /** What may stand behind `?` in the URL. */
 export interface UrlSettings {
@@ -8,6 +8,7 @@ export interface UrlSettings {
   replicas?: number
   maxMessages?: number
   dedupeSeconds?: number
+  retentionSeconds?: number
 }
 
 /** `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas between them. */
@@ -28,21 +29,16 @@ export function placeOf(url: string): string {
   return /^[a-z]+:\/\/(?:[^@/?]*@)?([^@/?]+)/i.exec(url)?.[1] ?? 'nats'
 }
 
-const numbers = ['replicas', 'maxMessages', 'dedupeSeconds'] as const
+const numbers = ['replicas', 'maxMessages', 'dedupeSeconds', 'retentionSeconds'] as const
 
-/** `?prefix=…&replicas=3`. Strangers are refused by name. */
+/** `?prefix=…&replicas=3`. Unknown parameters are refused by name. */
 export function settingsIn(url: string): UrlSettings {
-  const settings: UrlSettings = {}
-  const [, query = ''] = /\?(.*)$/s.exec(url) ?? []
-  for (const [name, value] of new URLSearchParams(query)) {
-    const number = numbers.find((one) => one === name)
-    if (number) settings[number] = Number(value)
-    else if (name === 'prefix') settings.prefix = value
-    else
-      throw wrong(
-        `has prefix, ${numbers.join(', ')} behind ?, and not ${JSON.stringify(name.slice(0, 40))}`,
-      )
-  }
+  const { prefix, ...given } = urlSettings('NATS URL', queryOf(url), [
+    'prefix',
+    ...numbers,
+  ] as const)
+  const settings: UrlSettings = prefix === undefined ? {} : { prefix }
+  for (const name of numbers) if (given[name] !== undefined) settings[name] = Number(given[name])
   return settings
 }
 

@@ -2,6 +2,7 @@ import { StorageType } from '@nats-io/jetstream'
 import type { Msg, NodeConnectionOptions } from '@nats-io/transport-node'
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -41,13 +42,33 @@ export interface NatsMailboxOptions {
   maxMessages?: number
   /** How long an id that was sent adds nothing when it is sent again. 120 unless said. Only when the stream is created. */
   dedupeSeconds?: number
+  /**
+   * Messages older than this are removed when they are received. Default: 0, they are kept for ever. The stream is created without a
+   * maximum age of its own.
+   */
+  retentionSeconds?: number
 }
+
+const optionKeys = keysOf<NatsMailboxOptions>({
+  name: true,
+  url: true,
+  clock: true,
+  resolver: true,
+  connection: true,
+  prefix: true,
+  replicas: true,
+  maxMessages: true,
+  dedupeSeconds: true,
+  retentionSeconds: true,
+})
 
 /** A mailbox in NATS JetStream: a stream, and one consumer that all processes share. */
 export function natsMailbox(options: NatsMailboxOptions): Mailbox {
-  const { clock = systemClock, resolver } = options
-  const driver = new NatsMailbox({ ...settingsIn(options.url), ...options }, clock)
-  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+  checkKeys('nats mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const settings = { ...settingsIn(options.url), ...options }
+  const { clock = systemClock, resolver, retentionSeconds = 0 } = settings
+  const driver = new NatsMailbox(settings, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
 /** How long one pull waits; a longer wait is several pulls. */

@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -10,10 +11,11 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { addressOf, type Address } from '../../postgres/address.ts'
+import { addressOf, taken, type Address } from '../../postgres/address.ts'
 import { inspect } from '../../postgres/inspect.ts'
 import { mailbox } from '../mailbox.ts'
 import { receiving, type Receiving } from '../receiving.ts'
+import { retentionIn, retentionMsOf } from '../retention.ts'
 import { openLink, readerOf, type Link } from './link.ts'
 import { notices, type Notices } from './notices.ts'
 import { prepare } from './opening.ts'
@@ -35,20 +37,46 @@ export interface PostgresMailboxOptions {
   allowUnsafe?: boolean
   clock?: Clock
   resolver?: MailboxResolver
-  /** How long a message is kept. 259,200 (3 days) unless said; 0: for ever. */
+  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
   retentionSeconds?: number
-  /** Hears how many messages this process removed because they were kept that long. */
-  onExpired?: (count: number) => void
 }
+
+const optionKeys = keysOf<PostgresMailboxOptions>({
+  url: true,
+  name: true,
+  schema: true,
+  poolSize: true,
+  allowUnsafe: true,
+  clock: true,
+  resolver: true,
+  retentionSeconds: true,
+})
 
 /** A mailbox in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresMailbox(options: PostgresMailboxOptions): Mailbox {
-  const { clock = systemClock, resolver } = options
-  return mailbox(new PostgresMailbox(options, clock), resolver ? { clock, resolver } : { clock })
+  checkKeys('postgres mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const given = withoutRetention(options)
+  const { clock = systemClock, resolver, retentionSeconds = 0 } = given
+  const driver = new PostgresMailbox(given, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
+}
+
+/** Reads `retentionSeconds` in the URL as an option, and takes it out: `pg` must not see it. An option goes first. */
+function withoutRetention(options: PostgresMailboxOptions): PostgresMailboxOptions {
+  if (!URL.canParse(options.url)) return options
+  const url = new URL(options.url)
+  const retentionSeconds = taken(url, 'retentionSeconds')
+  if (retentionSeconds === undefined) return options
+  return { ...retentionIn({ retentionSeconds }), ...options, url: url.href }
 }
 
 /** The schema is not that of the letters: each is refused by the other. */
-const addressDefaults = { schema: 'redrive_mail', poolSize: 4, leastPoolSize: 1 }
+const addressDefaults = {
+  schema: 'redrive_mail',
+  poolSize: 4,
+  leastPoolSize: 1,
+  alsoKnown: ['retentionSeconds'],
+}
 
 /** How often others are asked for news when they are heard, and when they are not. */
 const pollMs = { listening: 1000, deaf: 200 } as const
@@ -87,24 +115,21 @@ class PostgresMailbox implements MailboxDriver {
     deduplicates: true,
     maxBodyBytes: 16 * 1024 ** 2,
   }
-  readonly #options: PostgresMailboxOptions
   readonly #address: Address
   readonly #clock: Clock
   readonly #retentionMs: number
   #opened: Opened | undefined
+  #report: (count: number) => void = () => {}
 
   constructor(options: PostgresMailboxOptions, clock: Clock) {
-    const { retentionSeconds = 259_200 } = options
-    if (!(retentionSeconds >= 0 && retentionSeconds <= 3_155_760_000))
-      throw new RedriveError(
-        'INVALID_CONFIG',
-        `retentionSeconds must be from 0 (for ever) to 3155760000 (a century), got ${String(retentionSeconds).slice(0, 40)}`,
-      )
     this.name = options.name
-    this.#options = options
     this.#address = addressOf(options, addressDefaults)
     this.#clock = clock
-    this.#retentionMs = Math.ceil(retentionSeconds * 1000)
+    this.#retentionMs = retentionMsOf(options.retentionSeconds)
+  }
+
+  onExpired(report: (count: number) => void): void {
+    this.#report = report
   }
 
   async open(): Promise<void> {
@@ -119,7 +144,9 @@ class PostgresMailbox implements MailboxDriver {
 
   #begin(link: Link, number: number): Opened {
     const clock = this.#clock
-    const sweep = sweeping(link, number, clock, this.#options.onExpired)
+    const retentionMs = this.#retentionMs
+    const report = (count: number): void => this.#report(count)
+    const sweep = sweeping({ link, mailbox: number, clock, retentionMs, report })
     const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
     const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
@@ -129,11 +156,11 @@ class PostgresMailbox implements MailboxDriver {
     const back = { delayMs: 0, failed: false, tail: false }
     const line = receiving({
       clock,
-      take: taker(link, number, clock),
+      take: taker(link, number, clock, retentionMs),
       giveBack: (receipts) =>
         Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() => news.tell()),
       pollMs: () => {
-        // What is about to be kept too long is not delivered; that it goes away is seen to while somebody waits.
+        // Expired messages are also removed while a receiver waits.
         sweep.nudge()
         return pollMs[news.listening ? 'listening' : 'deaf'] * (0.75 + clock.random() / 2)
       },
@@ -141,12 +168,7 @@ class PostgresMailbox implements MailboxDriver {
     return {
       link,
       number,
-      sending: sending({
-        link,
-        mailbox: number,
-        retentionMs: this.#retentionMs,
-        expired: (count) => sweep.add(count),
-      }),
+      sending: sending({ link, mailbox: number, retentionMs, report }),
       receiving: line,
       acknowledging: settling(link, number, statements.acknowledge, []),
       nacking,
@@ -174,7 +196,6 @@ class PostgresMailbox implements MailboxDriver {
     const opened = this.#use()
     await opened.sending.call({ parcel, delayMs })
     this.#tell(opened)
-    opened.sweeping.nudge()
   }
 
   async receive(ask: Ask): Promise<Delivery[]> {
@@ -236,15 +257,13 @@ class PostgresMailbox implements MailboxDriver {
   async health(): Promise<MailboxHealth> {
     const place = { place: this.#address.place, schema: this.#address.schema }
     try {
-      const { link, sweeping: sweep, notices: news } = this.#use()
+      const { link, notices: news } = this.#use()
       const { checks, problems } = await inspect(readerOf(link))
       const all = {
         ...place,
         ...checks,
         wakeups: news.state,
         messages: String(await this.count()),
-        retention: this.#retentionMs > 0 ? `${this.#retentionMs / 1000} s` : 'for ever',
-        expired: String(sweep.expired),
       }
       return { ok: problems.length === 0, checks: all, problems }
     } catch (error) {

@@ -7,7 +7,7 @@ export const schemaVersion = 2
  *
  * A message without `hidden_until` waits, and is delivered in the order of `place`. One with it is held by a receiver (`held`) or delayed.
  * The receipt of a delivery is `seq` and `deliveries`: the latter only grows. `released` are the deliveries that were given back untried:
- * nobody is shown those. Moments are in milliseconds by the server's clock.
+ * nobody is shown those. `expires_at` is not used: messages expire by `enqueued_at` and the retention of whoever receives. Times are in milliseconds by the server's clock.
  */
 export const migrations: readonly string[] = [
   `

@@ -23,11 +23,12 @@ export interface Sending {
 export function sending(options: {
   link: Link
   mailbox: number
-  /** How long a message is kept; 0: for ever. */
+  /** 0: nothing expires. */
   retentionMs: number
-  expired: (count: number) => void
+  /** Receives how many expired messages were replaced. */
+  report: (count: number) => void
 }): Sending {
-  const { link, mailbox, retentionMs, expired } = options
+  const { link, mailbox, retentionMs, report } = options
   const add = async (some: Sent[]): Promise<number> => {
     let start = 1
     const values = [
@@ -39,22 +40,21 @@ export function sending(options: {
       some.map(({ parcel }) => (start += parcel.bytes.byteLength) - parcel.bytes.byteLength),
       some.map(({ parcel }) => parcel.bytes.byteLength),
       some.map(({ delayMs }) => Math.ceil(delayMs)),
-      retentionMs,
     ]
     const [added] = await link.do([[send, values]], { repeatable: true })
     return added!.length
   }
-  /** Some ids are taken. A message that was kept too long is as good as gone, and must not be in the way. */
+  /** Some ids are taken. A message that has expired must not be in the way. */
   const addInPlaceOfOld = async (some: Sent[]): Promise<void> => {
     const ids = some.map(({ parcel }) => parcel.id)
-    const [rows] = await link.do([[expireIds, [mailbox, ids]]])
-    expired(rows!.length)
+    const [rows] = await link.do([[expireIds, [mailbox, ids, retentionMs]]])
+    report(rows!.length)
     const gone = new Set(rows!.map(([id]) => id))
     const rest = some.filter(({ parcel }) => gone.has(parcel.id))
     if (rest.length > 0) await add(rest)
   }
   const calls: Gatherer<Sent, null> = gatherer(batches, async (some) => {
-    if ((await add(some)) < some.length) await addInPlaceOfOld(some)
+    if ((await add(some)) < some.length && retentionMs > 0) await addInPlaceOfOld(some)
     return some.map(() => ({ value: null }))
   })
   return {

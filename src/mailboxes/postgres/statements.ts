@@ -1,19 +1,20 @@
 /** The server's time, once for a statement. An index can be used with it. */
 const now = '(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)'
 
-/** A message that somebody works on is his until his receipt lapses, however old it is. */
-const overdue = `expires_at <= ${now} AND NOT (held AND hidden_until > ${now})`
+/** Older than the retention in the parameter of this number. A message that is held by a receiver stays until its receipt lapses. */
+const overdue = (retention: string): string =>
+  `enqueued_at <= ${now} - ${retention}::bigint AND NOT (held AND hidden_until > ${now})`
 
-/** Messages that one statement takes out because they were kept too long, or puts back because they lapsed. */
+/** Messages that one statement removes because they have expired, or puts back because they lapsed. */
 export const maxSwept = 500
 /** Bodies that go to the receivers in one batch, or are shown on one page, unless a single one is larger. */
 const maxTakenBytes = 32 * 2 ** 20
 
-/** $1 mailbox, $2 ids. */
-export const expireIds = `DELETE FROM @messages WHERE mailbox = $1 AND id = ANY ($2::text[]) AND ${overdue} RETURNING id`
+/** $1 mailbox, $2 ids, $3 retention. */
+export const expireIds = `DELETE FROM @messages WHERE mailbox = $1 AND id = ANY ($2::text[]) AND ${overdue('$3')} RETURNING id`
 
 /**
- * $1 mailbox, $2 ids, $3 about, $4 all bytes, $5 where those of each begin, $6 how many they are, $7 delays, $8 how long they are kept.
+ * $1 mailbox, $2 ids, $3 about, $4 all bytes, $5 where those of each begin, $6 how many they are, $7 delays.
  * In the order given; rows are locked in the order of their ids.
  */
 export const send = `
@@ -22,9 +23,9 @@ export const send = `
       SELECT * FROM unnest($2::text[], $3::text[], $5::integer[], $6::integer[], $7::bigint[])
         WITH ORDINALITY AS parcels (id, about, start, size, delay_ms, n) ORDER BY n) AS parcel)
   INSERT INTO @messages
-    (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, expires_at, about, bytes)
+    (seq, mailbox, id, place, hidden_until, held, deliveries, failures, enqueued_at, about, bytes)
   SELECT seq, $1, id, seq, CASE WHEN delay_ms > 0 THEN ${now} + delay_ms END, false, 0, 0, ${now},
-    CASE WHEN $8::bigint > 0 THEN ${now} + $8 END, about, substr($4::bytea, start, size)
+    about, substr($4::bytea, start, size)
   FROM given ORDER BY id, seq
   ON CONFLICT (mailbox, id) DO NOTHING RETURNING 1`
 
@@ -32,11 +33,11 @@ const fields =
   'seq, deliveries, released, id, about, bytes, failures, enqueued_at, first_at, hidden_until' as const
 const ours = fields.replaceAll(/\w+/g, (name) => `m.${name}`)
 
-/** $1 mailbox, $2 for each slot how long its message is hidden. */
+/** $1 mailbox, $2 for each slot how long its message is hidden, $3 retention or 0. */
 export const take = `
   WITH waiting AS MATERIALIZED (
     SELECT seq, place, octet_length(bytes) AS size FROM @messages
-    WHERE mailbox = $1 AND hidden_until IS NULL AND (expires_at IS NULL OR expires_at > ${now})
+    WHERE mailbox = $1 AND hidden_until IS NULL AND ($3::bigint = 0 OR enqueued_at > ${now} - $3)
     ORDER BY place LIMIT cardinality($2::bigint[]) FOR UPDATE SKIP LOCKED),
   slots AS MATERIALIZED (
     SELECT seq, row_number() OVER line AS slot, sum(size) OVER line - size AS before
@@ -83,23 +84,26 @@ export const nack = telling(`
 export const extend = telling(`
   UPDATE @messages AS m SET hidden_until = greatest(m.hidden_until, ${now} + ms) FROM ${asked(', ms', ', $4::bigint[]')}`)
 
-/** $1 mailbox. */
+/** $1 mailbox, $2 retention. Messages expire in the order in which they were sent, so that the oldest are looked at, by their numbers. */
 export const expire = `
   WITH old AS MATERIALIZED (
-    SELECT seq FROM @messages WHERE mailbox = $1 AND ${overdue} LIMIT ${maxSwept} FOR UPDATE SKIP LOCKED)
+    SELECT seq FROM @messages
+    WHERE mailbox = $1 AND ${overdue('$2')} AND seq <= (
+      SELECT max(seq) FROM (SELECT seq FROM @messages WHERE mailbox = $1 ORDER BY seq LIMIT ${maxSwept}) AS oldest)
+    FOR UPDATE SKIP LOCKED)
   DELETE FROM @messages AS m USING old WHERE m.mailbox = $1 AND m.seq = old.seq RETURNING 1`
 
 /** $1 mailbox, $2 after, $3 limit. Behind the fields of each message, how many there are with one beyond the limit. */
 export const browse = `
   WITH page AS MATERIALIZED (
     SELECT seq, octet_length(bytes) AS size FROM @messages
-    WHERE mailbox = $1 AND seq > $2 AND NOT coalesce(${overdue}, false) ORDER BY seq LIMIT $3::integer + 1),
+    WHERE mailbox = $1 AND seq > $2 ORDER BY seq LIMIT $3::integer + 1),
   shown AS (
     SELECT seq, sum(size) OVER line - size AS before, count(*) OVER () AS there FROM page WINDOW line AS (ORDER BY seq))
   SELECT ${ours}, there FROM shown JOIN @messages AS m ON m.mailbox = $1 AND m.seq = shown.seq
   WHERE before < ${maxTakenBytes} ORDER BY m.seq LIMIT $3::integer`
 
-export const count = `SELECT count(*) FROM @messages WHERE mailbox = $1 AND NOT coalesce(${overdue}, false)`
+export const count = 'SELECT count(*) FROM @messages WHERE mailbox = $1'
 
 /** The newest message there is. */
 export const newest = 'SELECT max(seq) FROM @messages WHERE mailbox = $1'

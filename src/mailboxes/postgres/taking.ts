@@ -14,6 +14,7 @@ export function taker(
   link: Link,
   mailbox: number,
   clock: Clock,
+  retentionMs: number,
 ): (slots: number[]) => Promise<Taken> {
   let lastMs = -Infinity
   const back = async (): Promise<{ moved: number; next: Pick<Taken, 'nextMs'> }> => {
@@ -23,7 +24,7 @@ export function taker(
     return { moved, next: nextMs === null ? {} : { nextMs } }
   }
   const some = async (slots: number[]): Promise<Delivery[]> => {
-    const [rows] = await link.do([[take, [mailbox, slots.map(Math.ceil)]]])
+    const [rows] = await link.do([[take, [mailbox, slots.map(Math.ceil), retentionMs]]])
     return rows!.map(deliveryOf)
   }
   return async (slots) => {

@@ -1,6 +1,7 @@
 import type { Channel, Options } from 'amqplib'
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -11,7 +12,9 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
+import { queryOf, urlSettings } from '../../url.ts'
 import { mailbox } from '../mailbox.ts'
+import { retentionIn } from '../retention.ts'
 import { copyOf, publishingOf, type Ending } from './form.ts'
 import type { Held } from './holding.ts'
 import { Intake } from './intake.ts'
@@ -32,13 +35,41 @@ export interface RabbitMQMailboxOptions {
   declare?: boolean
   /** How long a call may take. 5 seconds unless said. */
   timeoutMs?: number
+  /**
+   * Messages older than this are removed when they are received. Default: 0, they are kept for ever. The queue is created without a
+   * time to live of its own.
+   */
+  retentionSeconds?: number
 }
+
+const optionKeys = keysOf<RabbitMQMailboxOptions>({
+  name: true,
+  url: true,
+  clock: true,
+  resolver: true,
+  declare: true,
+  timeoutMs: true,
+  retentionSeconds: true,
+})
+
+/** Settings in the URL: ours, and those that the client reads. */
+const urlKeys = [
+  'retentionSeconds',
+  'heartbeat',
+  'frameMax',
+  'channelMax',
+  'maxFrameSize',
+  'locale',
+] as const
 
 /** A mailbox in RabbitMQ, for any number of processes: a quorum queue of the same name. */
 export function rabbitmqMailbox(options: RabbitMQMailboxOptions): Mailbox {
+  checkKeys('rabbitmq mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const settings = urlSettings('RabbitMQ URL', queryOf(options.url), urlKeys)
   const { clock = systemClock, resolver } = options
+  const { retentionSeconds = retentionIn(settings).retentionSeconds ?? 0 } = options
   const driver = new RabbitMQMailbox(options, clock)
-  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
 /** Newer servers drop a message after twenty deliveries unless told otherwise. It is not for them to decide. */

@@ -8,8 +8,7 @@ export const maxStep = 100
  *   pending   zset by place: what can be received. Places grow, so whatever comes back stands behind what waits
  *   hidden    zset by the moment of coming back: received, or delayed
  *   order     zset by the number of sending: all messages
- *   expiry    zset by the moment of expiry: those that have one
- *   state     hash by id: receipt, deliveries, failures, first received, enqueued, expires, when the receipt lapses, size. Eight
+ *   state     hash by id: receipt, deliveries, failures, first received, enqueued, 0, when the receipt lapses, size. Eight
  *             numbers of eight bytes, since reading and writing text takes several times as long. No number of the message's own
  *             is among them, so that what goes together and has one size has one state, which is made once
  *   body      hash by id: what was sent
@@ -22,7 +21,7 @@ export const maxStep = 100
  */
 export const messages = String.raw`
 local P = KEYS[1] .. ':'
-local pending, hidden, order, expiry = P .. 'pending', P .. 'hidden', P .. 'order', P .. 'expiry'
+local pending, hidden, order = P .. 'pending', P .. 'hidden', P .. 'order'
 local state, body, meta = P .. 'state', P .. 'body', P .. 'meta'
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local eight = '>dddddddd'
@@ -58,7 +57,7 @@ export const removing = String.raw`
 local gone, expired = {}, 0
 local function removeGone()
   if #gone == 0 then return end
-  for _, key in ipairs({ pending, hidden, order, expiry }) do all('ZREM', key, gone) end
+  for _, key in ipairs({ pending, hidden, order }) do all('ZREM', key, gone) end
   for _, key in ipairs({ state, body }) do all('HDEL', key, gone) end
   gone = {}
 end
@@ -68,22 +67,24 @@ local function expire(id)
   expired = expired + 1
 end
 
--- Expired, and with nobody.
-local function overdue(raw)
-  local receipt, _, _, _, _, expires, lapses = read(eight, raw)
-  return expires > 0 and expires <= nowMs and not (receipt > 0 and lapses > nowMs)
+-- 0 is no retention: no message is older.
+local function isOlder(raw, retention)
+  return retention > 0 and read('>d', raw, 33) <= nowMs - retention
 end
 
--- What somebody has is left with them, and looked at again when their receipt lapses.
-local function sweep()
-  for _, id in ipairs(call('ZRANGEBYSCORE', expiry, '-inf', text(nowMs), 'LIMIT', '0', '${maxStep}')) do
-    local receipt, _, _, _, _, _, lapses = read(eight, sound(call('HGET', state, id) or '', id))
-    if receipt > 0 and lapses > nowMs then call('ZADD', expiry, text(lapses), id) else expire(id) end
+-- Expired, and held by nobody.
+local function overdue(raw, retention)
+  local receipt, _, _, _, _, _, lapses = read(eight, raw)
+  return isOlder(raw, retention) and not (receipt > 0 and lapses > nowMs)
+end
+
+-- Messages expire in the order in which they were sent, so that only the oldest are looked at.
+local function sweep(retention)
+  if retention == 0 then return end
+  local oldest = call('ZRANGE', order, '0', '${maxStep - 1}')
+  for n, raw in ipairs(all('HMGET', state, oldest)) do
+    if raw and overdue(sound(raw, oldest[n]), retention) then expire(oldest[n]) end
   end
   removeGone()
-end
-
-local function countExpired()
-  if expired > 0 then call('HINCRBY', meta, 'expired', expired) end
 end
 `

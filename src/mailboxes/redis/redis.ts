@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { onAbort } from '../../passing/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type { Gatherer } from '../../kept/gather.ts'
 import type {
   Ask,
@@ -15,10 +16,9 @@ import type {
 import { addressOf, settingsIn } from '../../redis/address.ts'
 import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
 import { wireTo, type Argument, type Wire } from '../../redis/wire.ts'
-import { tellExpired } from '../expired.ts'
 import { mailbox } from '../mailbox.ts'
+import { retentionMsOf } from '../retention.ts'
 import { hintsOn, type Hints } from './hints.ts'
-import { maxStep } from './messages.ts'
 import { pack, unpack } from './packing.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -34,11 +34,9 @@ export interface RedisMailboxOptions {
   /** For ids and waiting. When messages lapse and expire goes by the server's clock. */
   clock?: Clock
   resolver?: MailboxResolver
-  /** Hears how many messages went because their time was over. What it throws or rejects with is its own. */
-  onExpired?: (count: number) => void
   /** What all keys begin with, before the name. `redrive` unless said. */
   prefix?: string
-  /** How long a message is kept from when it can first be received. 259,200 (three days) unless said; 0 for ever. */
+  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
   retentionSeconds?: number
   /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. No limit unless said. */
   maxMessages?: number
@@ -50,14 +48,30 @@ export interface RedisMailboxOptions {
   timeoutMs?: number
 }
 
+const optionKeys = keysOf<RedisMailboxOptions>({
+  name: true,
+  url: true,
+  clock: true,
+  resolver: true,
+  prefix: true,
+  retentionSeconds: true,
+  maxMessages: true,
+  allowVolatile: true,
+  waitReplicas: true,
+  timeoutMs: true,
+})
+
 /**
  * A mailbox in Redis, for any number of processes. Every verb is one script, so it happens whole or not at all. All keys
  * have one hash tag: in a cluster a mailbox lives on one node, and many mailboxes on all of them.
  */
 export function redisMailbox(options: RedisMailboxOptions): Mailbox {
+  checkKeys('redis mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   const { clock = systemClock, resolver } = options
-  const driver = new RedisMailbox({ ...settingsIn(options.url, urlNumbers), ...options }, clock)
-  return mailbox(driver, resolver ? { clock, resolver } : { clock })
+  const settings = { ...settingsIn(options.url, urlNumbers), ...options }
+  const { retentionSeconds = 0 } = settings
+  const driver = new RedisMailbox(settings, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
 /** Settings of the URL that are numbers. */
@@ -65,9 +79,6 @@ const urlNumbers = ['waitReplicas', 'timeoutMs', 'retentionSeconds', 'maxMessage
 
 /** How long one connection may take to stand. */
 const maxConnectMs = 2000
-
-/** Three days. */
-const defaultRetentionSeconds = 259_200
 
 /** What becomes of a receipt: a acknowledge, f give back as failed, n give back untried, u give back unseen, e extend. */
 type Deed = 'a' | 'f' | 'n' | 'u' | 'e'
@@ -84,6 +95,7 @@ class RedisMailbox implements MailboxDriver {
   readonly name: string
   readonly #options: RedisMailboxOptions
   readonly #clock: Clock
+  readonly #retentionMs: number
   readonly #wire: Wire
   readonly #hints: Hints
   readonly #sends: Gatherer<Argument[], number>
@@ -91,6 +103,7 @@ class RedisMailbox implements MailboxDriver {
   readonly #settles: Gatherer<Argument[], boolean>
   #opened = false
   #durable: boolean | undefined
+  #report: (count: number) => void = () => {}
 
   constructor(options: RedisMailboxOptions, clock: Clock) {
     checkOptions(options)
@@ -98,6 +111,7 @@ class RedisMailbox implements MailboxDriver {
     this.name = name
     this.#options = options
     this.#clock = clock
+    this.#retentionMs = retentionMsOf(options.retentionSeconds)
     // One of a few words stands behind it, so that no two names lead to the same key, whatever is in them.
     const tag = `{${prefix}/${name}}`
     const address = addressOf(url)
@@ -128,6 +142,10 @@ class RedisMailbox implements MailboxDriver {
       deduplicates: true,
       maxBodyBytes: 16 * 1024 ** 2,
     }
+  }
+
+  onExpired(report: (count: number) => void): void {
+    this.#report = report
   }
 
   async open(): Promise<void> {
@@ -213,13 +231,13 @@ class RedisMailbox implements MailboxDriver {
     try {
       this.#mustBeOpen()
       const { checks, dangers } = await inspect(this.#wire)
-      const [messages, hidden, expired, strays] = await this.#counts()
+      const [messages, hidden, strays] = await this.#counts()
       const problems = this.#options.allowVolatile === true ? [] : dangers
       if (strays! > 0)
         problems.push(
           `${strays} messages had lost their bodies and were removed: somebody has changed the keys by hand`,
         )
-      const counts = { messages: `${messages}`, hidden: `${hidden}`, expired: `${expired}` }
+      const counts = { messages: `${messages}`, hidden: `${hidden}` }
       return { ok: problems.length === 0, checks: { ...checks, ...counts }, problems }
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
@@ -227,14 +245,9 @@ class RedisMailbox implements MailboxDriver {
     }
   }
 
-  /** Messages, hidden ones, and how many expired or lost their bodies since the beginning. What has expired is removed first. */
+  /** Messages, hidden ones, and how many have lost their bodies since the beginning. */
   async #counts(): Promise<number[]> {
-    for (;;) {
-      const reply = (await this.#wire.run(scripts.count, [])) as number[]
-      const [gone, expired, messages, hidden, strays] = reply
-      this.#tellExpired(gone!)
-      if (gone! < maxStep) return [messages!, hidden!, expired!, strays!]
-    }
+    return (await this.#wire.run(scripts.count, [])) as number[]
   }
 
   /** What comes after the abort goes back to where it was. */
@@ -260,22 +273,22 @@ class RedisMailbox implements MailboxDriver {
   }
 
   async #sendAll(parcels: Argument[][]): Promise<number[]> {
-    const { maxMessages = '', retentionSeconds = defaultRetentionSeconds } = this.#options
-    const args: Argument[] = [String(maxMessages), String(retentionSeconds * 1000)]
+    const { maxMessages = '' } = this.#options
+    const args: Argument[] = [String(maxMessages), String(this.#retentionMs)]
     for (const parcel of parcels) args.push(...parcel)
     const [expired, ...answers] = (await this.#wire.run(scripts.send, args)) as number[]
-    this.#tellExpired(expired!)
+    this.#report(expired!)
     return answers
   }
 
   async #receiveAll(asks: Ask[]): Promise<Taken[]> {
     const live = asks.filter(({ signal }) => !signal.aborted)
     if (live.length === 0) return asks.map(() => nothing)
-    const args: string[] = []
+    const args: string[] = [String(this.#retentionMs)]
     for (const { max, visibilityMs } of live) args.push(String(max), String(visibilityMs))
     const reply = await this.#wire.run(scripts.receive, args)
     const [expired, due, ...rest] = reply as [number, number, ...(number | Buffer)[]]
-    this.#tellExpired(expired)
+    this.#report(expired)
     const dueMs = due < 0 ? Infinity : due
     const all = deliveriesIn(rest.slice(live.length) as Buffer[], this.#clock)
     let start = 0
@@ -291,10 +304,6 @@ class RedisMailbox implements MailboxDriver {
     for (const deed of deeds) args.push(...deed)
     const answers = (await this.#wire.run(scripts.settle, args)) as number[]
     return answers.map((answer) => answer === 1)
-  }
-
-  #tellExpired(count: number): void {
-    if (count > 0) tellExpired(this.#options.onExpired, count)
   }
 
   #mustBeOpen(): void {
@@ -333,7 +342,7 @@ const unfit = /[\u0000-\u001f\u007f]/
 
 function checkOptions(options: RedisMailboxOptions): void {
   const { name, prefix = '-', waitReplicas = 0, timeoutMs = 1 } = options
-  const { maxMessages = 1, retentionSeconds = 0 } = options
+  const { maxMessages = 1 } = options
   if (name === '' || name.length > 200 || unfit.test(name))
     throw invalid('the name of a mailbox has 1 to 200 printable characters')
   if (prefix === '' || /[{}\s/]/.test(prefix))
@@ -343,14 +352,7 @@ function checkOptions(options: RedisMailboxOptions): void {
   if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, not ${timeoutMs}`)
   if (!Number.isInteger(maxMessages) || maxMessages < 1)
     throw invalid(`maxMessages must be a whole number from 1 on, not ${maxMessages}`)
-  if (!(retentionSeconds >= 0 && retentionSeconds <= maxRetentionSeconds))
-    throw invalid(
-      `retentionSeconds must be from 0 (for ever) to ${maxRetentionSeconds}, not ${retentionSeconds}`,
-    )
 }
-
-/** Hundred years: moments must stay numbers that Redis keeps exactly. */
-const maxRetentionSeconds = 3_155_760_000
 
 function invalid(message: string): RedriveError {
   return new RedriveError('INVALID_INPUT', message)

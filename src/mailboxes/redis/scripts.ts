@@ -11,29 +11,27 @@ const maxAnswerBytes = 32 * 2 ** 20
 const send = String.raw`
 local most, retention, parcels = tonumber(ARGV[1]), tonumber(ARGV[2]), (#ARGV - 2) / 3
 local seq = call('HINCRBY', meta, 'seq', text(parcels)) - parcels
-sweep()
+if most and call('HLEN', state) + parcels > most then sweep(retention) end
 local ids = {}
 for at = 3, #ARGV, 3 do ids[#ids + 1] = ARGV[at] end
 local found = call('HMGET', state, unpack(ids))
 local there = {}
 for n, id in ipairs(ids) do
   if there[id] == nil then
-    there[id] = found[n] and not overdue(sound(found[n], id))
-    -- There is more to sweep than one script does, and what has expired must not be in the way of what comes.
+    there[id] = found[n] and not overdue(sound(found[n], id), retention)
+    -- What has expired must not be in the way of what comes.
     if found[n] and not there[id] then expire(id) end
   end
 end
 removeGone()
 local room = most and most - call('HLEN', state)
 
-local kept, states, bodies, orders, expiries, waiting, delayed = 0, {}, {}, {}, {}, {}, {}
-local raw, expires, lastDelay, lastSize
-local function describe(delay, size)
-  if delay == lastDelay and size == lastSize then return end
-  lastDelay, lastSize = delay, size
-  -- Retention counts from when it can be received, so that no delay outlasts it.
-  local at = retention > 0 and nowMs + delay + retention or 0
-  raw, expires = pack(eight, 0, 0, 0, 0, nowMs, at, 0, size), at > 0 and text(at)
+local kept, states, bodies, orders, waiting, delayed = 0, {}, {}, {}, {}, {}
+local raw, lastSize
+local function describe(size)
+  if size == lastSize then return end
+  lastSize = size
+  raw = pack(eight, 0, 0, 0, 0, nowMs, 0, 0, size)
 end
 local function keep(id, delay, bytes)
   if there[id] then return 0 end
@@ -42,14 +40,13 @@ local function keep(id, delay, bytes)
     room = room - 1
   end
   there[id] = true
-  describe(delay, #bytes)
+  describe(#bytes)
   local n = 2 * kept + 1
   kept = kept + 1
   local place = text(seq + kept)
   states[n], states[n + 1] = id, raw
   bodies[n], bodies[n + 1] = id, bytes
   orders[n], orders[n + 1] = place, id
-  if expires then expiries[#expiries + 1], expiries[#expiries + 2] = expires, id end
   local list, score = waiting, place
   if delay > 0 then list, score = delayed, text(nowMs + delay) end
   list[#list + 1], list[#list + 2] = score, id
@@ -62,21 +59,21 @@ end
 all('HSET', state, states)
 all('HSET', body, bodies)
 all('ZADD', order, orders)
-all('ZADD', expiry, expiries)
 all('ZADD', pending, waiting)
 all('ZADD', hidden, delayed)
-countExpired()
 if kept > 0 then wake() end
 return answers
 `
 
 /**
- * ARGV: for each ask its most messages and visibility in ms. Answers how many expired, in how many ms to come again or -1, for
+ * ARGV: retention in ms or 0, then for each ask its most messages and visibility in ms. Answers how many expired, in how many ms to come again or -1, for
  * each ask how many it gets, and then id, state and bytes of each message. A receipt is the id with a number, the same for all that
  * one script gives. It is no lower than the time in microseconds, so that none comes twice for a message, even if the server
  * has forgotten the last ones.
  */
 const receive = String.raw`
+local retention = tonumber(ARGV[1])
+local ARGV = { unpack(ARGV, 2) }
 local lapsed = call('ZRANGEBYSCORE', hidden, '-inf', text(nowMs), 'LIMIT', '0', '${maxStep}')
 if #lapsed > 0 then
   evenWhenFull()
@@ -85,9 +82,9 @@ if #lapsed > 0 then
   for n, id in ipairs(lapsed) do
     back[2 * n - 1], back[2 * n] = text(place + n), id
     if raws[n] then
-      local _, deliveries, failures, first, enqueued, expires, _, size = read(eight, sound(raws[n], id))
+      local _, deliveries, failures, first, enqueued, _, _, size = read(eight, sound(raws[n], id))
       states[#states + 1] = id
-      states[#states + 1] = pack(eight, 0, deliveries, failures, first, enqueued, expires, 0, size)
+      states[#states + 1] = pack(eight, 0, deliveries, failures, first, enqueued, 0, 0, size)
     end
   end
   all('HSET', state, states)
@@ -118,9 +115,8 @@ local function nextOne()
     if not raw then stray(id)
     else
       raw = sound(raw, id)
-      local expires, _, size = read('>ddd', raw, 41)
-      if expires == 0 or expires > nowMs then
-        bytes = bytes + size
+      if not isOlder(raw, retention) then
+        bytes = bytes + read('>d', raw, 57)
         return id, raw
       end
       expire(id)
@@ -149,11 +145,11 @@ if #taken > 0 then
   local function change(old, ask)
     if old == lastRaw and ARGV[ask + 1] == lastAsk then return end
     lastRaw, lastAsk = old, ARGV[ask + 1]
-    local _, deliveries, failures, first, enqueued, expires, _, size = read(eight, old)
+    local _, deliveries, failures, first, enqueued, _, _, size = read(eight, old)
     -- To the microsecond, so that it says which delivery was the first.
     if first == 0 then first = receipt / 1000 end
     local lapses = math.floor(nowMs + lastAsk)
-    raw = pack(eight, receipt, deliveries + 1, failures, first, enqueued, expires, lapses, size)
+    raw = pack(eight, receipt, deliveries + 1, failures, first, enqueued, 0, lapses, size)
     score = text(lapses)
   end
   for n, id in ipairs(taken) do
@@ -178,8 +174,7 @@ else evenWhenFull() end
 if strays > 0 then call('HINCRBY', meta, 'strays', strays) end
 removeGone()
 -- Where one has expired there are others.
-if expired > 0 then sweep() end
-countExpired()
+if expired > 0 then sweep(retention) end
 if more then answers[2] = 0
 elseif #taken < wanted then
   local soonest = call('ZRANGE', hidden, 0, 0, 'WITHSCORES')[2]
@@ -246,7 +241,7 @@ end
 -- A server that may not write knows nothing of receipts, and has to say so.
 if #gone == 0 then evenWhenFull() end
 -- What somebody has is not among what can be received.
-for _, key in ipairs({ hidden, order, expiry }) do all('ZREM', key, gone) end
+for _, key in ipairs({ hidden, order }) do all('ZREM', key, gone) end
 for _, key in ipairs({ state, body }) do all('HDEL', key, gone) end
 if news then wake() end
 return answers
@@ -274,20 +269,17 @@ end
 return answers
 `
 
-/** Answers how many expired now and ever, how many messages there are, how many of them hidden, and how many had lost their body. */
+/** Answers how many messages there are, how many of them hidden, and how many had lost their body. */
 const count = String.raw`
 evenWhenFull()
-sweep()
-countExpired()
-local met = call('HMGET', meta, 'expired', 'strays')
-return { expired, tonumber(met[1] or 0), call('HLEN', state), call('ZCARD', hidden), tonumber(met[2] or 0) }
+return { call('HLEN', state), call('ZCARD', hidden), tonumber(call('HGET', meta, 'strays') or 0) }
 `
 
 /** The numbers stay, so that no receipt that is out ever holds again. */
 const purge = String.raw`
 evenWhenFull()
 local gone = call('HLEN', state)
-call('UNLINK', pending, hidden, order, expiry, state, body)
+call('UNLINK', pending, hidden, order, state, body)
 return gone
 `
 
@@ -296,6 +288,6 @@ export const scripts = {
   receive: script(messages + removing + receive, false),
   settle: script(messages + settle, false),
   browse: script(messages + browse, false),
-  count: script(messages + removing + count, false),
+  count: script(messages + count, false),
   purge: script(messages + purge, false),
 } as const

@@ -19,12 +19,10 @@ export interface Books {
   nowMs: number
   /** The last number that was given out. Undefined: it was not looked up yet in this batch. */
   n: number | undefined
-  /** How many messages this batch removed because they were kept too long, by mailbox. */
+  /** How many expired messages this batch removed, by reporter. */
   readonly expired: Map<number, number>
-  /** The time at which nothing was left in a mailbox that was kept too long. */
+  /** When a sweep of a mailbox last found all of its expired messages. */
   readonly swept: Map<number, number>
-  /** Behind which message the next look for such goes on, by mailbox. */
-  readonly sweepFrom: Map<number, number>
   /** Mailboxes that were given something since one who took found too little in them. */
   readonly filled: Set<number>
 }
@@ -37,7 +35,6 @@ export function openBooks(path: string): Books {
     n: undefined,
     expired: new Map(),
     swept: new Map(),
-    sweepFrom: new Map(),
     filled: new Set(),
   }
 }

@@ -11,8 +11,8 @@ export interface MailFile {
   readonly call: Thread<Verbs>['call']
   /** Who hears that messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
-  /** Who hears how many messages of this mailbox were removed because they were kept too long. */
-  onExpired(mailbox: number, hear: (count: number) => void): () => void
+  /** A number for the calls of one handle, whose removals of expired messages go to `report`, and how to give it up. */
+  reporter(report: (count: number) => void): { reporter: number; leave: () => void }
   /** Closes the file when nobody else uses it. Once for each `useFile`. */
   leave(): Promise<void>
 }
@@ -39,7 +39,8 @@ class ThreadFile implements MailFile {
   readonly #forget: () => void
   readonly #thread: Thread<Verbs>
   readonly #watchers = new Map<number, Watchers>()
-  readonly #expired = new Map<number, Set<(count: number) => void>>()
+  readonly #reporters = new Map<number, (count: number) => void>()
+  #lastReporter = 0
 
   constructor(path: string, clock: Clock, forget: () => void) {
     this.#forget = forget
@@ -62,11 +63,10 @@ class ThreadFile implements MailFile {
     return found
   }
 
-  onExpired(mailbox: number, hear: (count: number) => void): () => void {
-    const all = this.#expired.get(mailbox) ?? new Set()
-    this.#expired.set(mailbox, all)
-    all.add(hear)
-    return () => void all.delete(hear)
+  reporter(report: (count: number) => void): { reporter: number; leave: () => void } {
+    const reporter = ++this.#lastReporter
+    this.#reporters.set(reporter, report)
+    return { reporter, leave: () => void this.#reporters.delete(reporter) }
   }
 
   async leave(): Promise<void> {
@@ -77,7 +77,6 @@ class ThreadFile implements MailFile {
   }
 
   #hear({ expired = [] }: Report): void {
-    for (const [mailbox, count] of expired)
-      for (const hear of this.#expired.get(mailbox) ?? []) hear(count)
+    for (const [reporter, count] of expired) this.#reporters.get(reporter)?.(count)
   }
 }

@@ -20,6 +20,9 @@ export type Kept = [
   firstMs: number | null,
 ]
 
+/** What the handle that calls was opened with, and its number, under which removed messages are reported. 0 ms: nothing expires. */
+export type Retention = [retentionMs: number, reporter: number]
+
 export interface Taken {
   found: Kept[]
   /** How long until time alone makes a hidden message visible. */
@@ -33,13 +36,13 @@ export interface Taken {
 export interface Verbs {
   /** Finds or makes a mailbox, and answers with its number. */
   open: { ask: string; answer: number }
-  /** The bytes of the message go along. It is kept for ever if its retention is 0. */
+  /** The bytes of the message go along. An expired message of the same id is replaced. */
   send: {
-    ask: [mailbox: number, id: string, about: string, delayMs: number, retentionMs: number]
+    ask: [mailbox: number, id: string, about: string, delayMs: number, retention: Retention]
     answer: null
   }
-  /** One message for each slot at the most; a slot is how long its message is hidden. */
-  take: { ask: [mailbox: number, slots: number[]]; answer: Taken }
+  /** One message for each slot at the most; a slot is how long its message is hidden. Expired messages are removed. */
+  take: { ask: [mailbox: number, slots: number[], retention: Retention]; answer: Taken }
   acknowledge: { ask: Held; answer: boolean }
   /** Unless it failed it was no delivery. At the tail it stands behind all that waits, and else where it was. */
   nack: { ask: [...Held, delayMs: number, failed: boolean, tail: boolean]; answer: boolean }
@@ -60,6 +63,6 @@ export type CallFor<V extends Verb> = Extract<Call, [number, V, ...unknown[]]>
 
 /** What became of a batch. All its writes are one transaction. */
 export interface Report extends AnyReport {
-  /** How many messages were removed because they were kept too long, by mailbox. */
-  expired?: [mailbox: number, count: number][]
+  /** How many expired messages were removed, by reporter. */
+  expired?: [reporter: number, count: number][]
 }

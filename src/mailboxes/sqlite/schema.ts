@@ -8,7 +8,8 @@ export const schemaVersion = 3
  * `messages` has what changes, one short row a message; `bodies` has the rest, so that a delivery does not rewrite it. A message without
  * `hidden_until` waits, and is delivered in the order of `place`. One with it is held by a receiver (`held`) or delayed. The receipt of
  * a delivery is `seq` and `deliveries`: the latter only grows, and `seq` comes from `counter`, which never goes back. `released` are the
- * deliveries that were given back untried: nobody is shown those.
+ * deliveries that were given back untried: nobody is shown those. `expires_at` is not used: messages expire by `enqueued_at` and the
+ * retention of whoever receives.
  */
 export const migrations: readonly string[] = [
   `

@@ -10,8 +10,8 @@ const together = 8
 
 const rows = (count: number, row: string): string => Array.from({ length: count }, () => row).join()
 const insertMessages = (count: number): string => `INSERT INTO messages
-  (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at, expires_at)
-  VALUES ${rows(count, '(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?)')} ON CONFLICT (mailbox, id) DO NOTHING`
+  (seq, mailbox, id, place, hidden_until, held, deliveries, released, failures, enqueued_at)
+  VALUES ${rows(count, '(?, ?, ?, ?, ?, 0, 0, 0, 0, ?)')} ON CONFLICT (mailbox, id) DO NOTHING`
 const insertBodies = (count: number): string =>
   `INSERT INTO bodies VALUES ${rows(count, '(?, ?, ?)')}`
 
@@ -46,11 +46,10 @@ function addTogether(books: Books, some: readonly Send[]): boolean {
 
 function add(books: Books, [, , ask, bytes]: Send): void {
   const { db } = books
-  const [mailbox, id, about] = ask
+  const [mailbox, id, about, , retention] = ask
   const seq = lastOf(books) + 1
   const insert = (): boolean => db.run(oneMessage, ...cellsOf(books, ask, seq)) > 0
-  // One of the same id that was kept too long is as good as gone.
-  const added = insert() || (expireId(books, mailbox, id) && insert())
+  const added = insert() || (expireId(books, mailbox, id, retention) && insert())
   if (!added) return
   books.n = seq
   books.filled.add(mailbox)
@@ -58,14 +57,6 @@ function add(books: Books, [, , ask, bytes]: Send): void {
 }
 
 function cellsOf({ nowMs }: Books, ask: Send[2], seq: number): SqlValue[] {
-  const [mailbox, id, , delayMs, retentionMs] = ask
-  return [
-    seq,
-    mailbox,
-    id,
-    seq,
-    delayMs > 0 ? nowMs + delayMs : null,
-    nowMs,
-    retentionMs > 0 ? nowMs + retentionMs : null,
-  ]
+  const [mailbox, id, , delayMs] = ask
+  return [seq, mailbox, id, seq, delayMs > 0 ? nowMs + delayMs : null, nowMs]
 }

@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type {
   Ask,
   Delivery,
@@ -10,11 +11,11 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { tellExpired } from '../expired.ts'
 import { mailbox } from '../mailbox.ts'
+import { retentionMsOf } from '../retention.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, parcelOf } from '../kept-parcel.ts'
-import type { Held, Kept } from './protocol.ts'
+import type { Held, Kept, Retention } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
 
 export interface SqliteMailboxOptions {
@@ -23,16 +24,24 @@ export interface SqliteMailboxOptions {
   name: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** How long a message is kept. 259,200 (3 days) unless said; 0: for ever. */
+  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
   retentionSeconds?: number
-  /** Hears how many messages were removed because they were kept that long. */
-  onExpired?: (count: number) => void
 }
+
+const optionKeys = keysOf<SqliteMailboxOptions>({
+  path: true,
+  name: true,
+  clock: true,
+  resolver: true,
+  retentionSeconds: true,
+})
 
 /** A mailbox in a SQLite file, for one machine and any number of its processes. */
 export function sqliteMailbox(options: SqliteMailboxOptions): Mailbox {
-  const { clock = systemClock, resolver } = options
-  return mailbox(new SqliteMailbox(options, clock), resolver ? { clock, resolver } : { clock })
+  checkKeys('sqlite mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const { clock = systemClock, resolver, retentionSeconds = 0 } = options
+  const driver = new SqliteMailbox(options, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
 /** So many bytes are as much work as a message without any. */
@@ -46,6 +55,7 @@ interface Opened {
   /** The number of the mailbox. */
   number: number
   receiving: Receiving
+  retention: Retention
   leave: () => void
 }
 
@@ -71,19 +81,17 @@ class SqliteMailbox implements MailboxDriver {
   readonly #clock: Clock
   readonly #retentionMs: number
   #opened: Opened | undefined
-  #expired = 0
+  #report: (count: number) => void = () => {}
 
   constructor(options: SqliteMailboxOptions, clock: Clock) {
-    const { retentionSeconds = 259_200 } = options
-    if (!(retentionSeconds >= 0 && retentionSeconds <= 3_155_760_000))
-      throw new RedriveError(
-        'INVALID_CONFIG',
-        `retentionSeconds must be from 0 (for ever) to 3155760000 (a century), got ${String(retentionSeconds).slice(0, 40)}`,
-      )
     this.name = options.name
     this.#options = options
     this.#clock = clock
-    this.#retentionMs = Math.ceil(retentionSeconds * 1000)
+    this.#retentionMs = retentionMsOf(options.retentionSeconds)
+  }
+
+  onExpired(report: (count: number) => void): void {
+    this.#report = report
   }
 
   async open(): Promise<void> {
@@ -98,11 +106,13 @@ class SqliteMailbox implements MailboxDriver {
   }
 
   #listen(file: MailFile, number: number): Opened {
+    const { reporter, leave: leaveReporter } = file.reporter((count) => this.#report(count))
+    const retention: Retention = [this.#retentionMs, reporter]
     const line = receiving({
       clock: this.#clock,
       take: async (slots) => {
         const whole = slots.map(Math.ceil)
-        const { found, ...rest } = await file.call('take', [number, whole], whole.length)
+        const { found, ...rest } = await file.call('take', [number, whole, retention], whole.length)
         return { deliveries: found.map((kept) => this.#delivery(kept)), ...rest }
       },
       giveBack: (receipts) =>
@@ -114,12 +124,8 @@ class SqliteMailbox implements MailboxDriver {
       pollMs: () => pollMs * (0.75 + this.#clock.random() / 2),
     })
     const leaveWaiting = file.waiting(number).add(() => line.news())
-    const leaveExpired = file.onExpired(number, (count) => {
-      this.#expired += count
-      tellExpired(this.#options.onExpired, count)
-    })
-    const leave = (): void => (leaveWaiting(), leaveExpired())
-    return { file, number, receiving: line, leave }
+    const leave = (): void => (leaveWaiting(), leaveReporter())
+    return { file, number, receiving: line, retention, leave }
   }
 
   async close(): Promise<void> {
@@ -132,12 +138,12 @@ class SqliteMailbox implements MailboxDriver {
   }
 
   async send(parcel: Parcel, delayMs: number): Promise<void> {
-    const { file, number } = this.#use()
+    const { file, number, retention } = this.#use()
     const { bytes } = parcel
     const weight = 1 + bytes.byteLength / bytesOfWeight
     await file.call(
       'send',
-      [number, parcel.id, aboutOf(parcel), Math.ceil(delayMs), this.#retentionMs],
+      [number, parcel.id, aboutOf(parcel), Math.ceil(delayMs), retention],
       weight,
       bytes,
     )
@@ -206,9 +212,7 @@ class SqliteMailbox implements MailboxDriver {
   async health(): Promise<MailboxHealth> {
     try {
       const { file, number } = this.#use()
-      const { checks, ...rest } = await file.call('health', [number])
-      const kept = this.#retentionMs > 0 ? `${this.#retentionMs / 1000} s` : 'for ever'
-      return { ...rest, checks: { ...checks, retention: kept, expired: String(this.#expired) } }
+      return await file.call('health', [number])
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error)
       return { ok: false, checks: { path: this.#options.path }, problems: [problem] }

@@ -3,8 +3,8 @@ import type { Database } from '../../sqlite/database.ts'
 import { maxSlots } from '../receiving.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
-import { hasOverdue, isThere } from './expiring.ts'
-import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
+import { expiredBefore, hasOverdue } from './expiring.ts'
+import type { Call, CallFor, Kept, Retention, Taken, Verb, Verbs } from './protocol.ts'
 import { send } from './sending.ts'
 
 type Work<V extends Verb> = (books: Books, ask: Verbs[V]['ask']) => Verbs[V]['answer']
@@ -19,8 +19,6 @@ const maxBack = 200
 const maxTakenBytes = 32 * 2 ** 20
 /** Larger ones than a whole look has room for are read one by one. */
 const maxSmallBytes = Math.floor(maxTakenBytes / maxSlots)
-
-const fresh = '(expires_at IS NULL OR expires_at > ?)'
 
 const giveBack = `UPDATE messages SET held = 0, hidden_until = ?, failures = failures + ?, released = released + ?,
   place = ifnull(?, place) WHERE ${holds}`
@@ -40,12 +38,12 @@ export const writes: Writes = {
     return Number(db.get('SELECT id FROM mailboxes WHERE name = ?', name)![0])
   }),
 
-  take: each((books, [mailbox, slots]) => {
+  take: each((books, [mailbox, slots, retention]) => {
     putBackLapsed(books, mailbox)
-    const found = firstOf(books, mailbox, slots.length)
+    const found = firstOf(books, mailbox, slots.length, retention)
     for (let from = 0, end = 0; from < found.length; from = end) {
       while (end < found.length && slots[end] === slots[from]) end += 1
-      hide(books, mailbox, found.slice(from, end), books.nowMs + slots[from]!)
+      hide(books, mailbox, found.slice(from, end), books.nowMs + slots[from]!, retention)
     }
     if (found.length < slots.length) books.filled.delete(mailbox)
     return found.length > 0
@@ -68,7 +66,7 @@ export const writes: Writes = {
     )
     if (given === 0) return false
     books.filled.add(mailbox)
-    // It may have been kept too long by now, and was spared because somebody held it.
+    // It may have expired meanwhile, and was left alone because somebody held it.
     books.swept.delete(mailbox)
     if (tail) books.n = lastOf(books) + 1
     return true
@@ -89,12 +87,12 @@ export const reads: Works = {
   /** Of a mailbox that has nothing to give. */
   take: (books, [mailbox]) => ({ found: [], ...nextOf(books, mailbox) }),
 
-  count({ db, nowMs }, [mailbox]) {
-    return Number(db.get(countOf, mailbox, nowMs, nowMs)![0])
+  count({ db }, [mailbox]) {
+    return Number(db.get(countOf, mailbox)![0])
   },
 
-  browse({ db, nowMs }, [mailbox, after, limit]) {
-    const rows = db.all(page, mailbox, after, nowMs, nowMs, limit + 1) as Kept[]
+  browse({ db }, [mailbox, after, limit]) {
+    const rows = db.all(page, mailbox, after, limit + 1) as Kept[]
     const found: Kept[] = []
     let weight = 0
     for (const kept of rows.slice(0, limit)) {
@@ -120,14 +118,14 @@ export const reads: Works = {
   },
 }
 
-const waits = `m.mailbox = ? AND m.hidden_until IS NULL AND ${fresh}`
+const waits = 'm.mailbox = ? AND m.hidden_until IS NULL AND m.enqueued_at > ?'
 
 const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 const small = `iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL)`
 
-const countOf = `SELECT count(*) FROM messages WHERE mailbox = ? AND ${isThere}`
+const countOf = 'SELECT count(*) FROM messages WHERE mailbox = ?'
 // Both without large bodies.
-const page = `SELECT m.seq, m.deliveries, m.id, b.about, ${small}, m.released, m.failures, m.enqueued_at, m.first_at ${whole} WHERE m.mailbox = ? AND m.seq > ? AND ${isThere} ORDER BY m.seq LIMIT ?`
+const page = `SELECT m.seq, m.deliveries, m.id, b.about, ${small}, m.released, m.failures, m.enqueued_at, m.first_at ${whole} WHERE m.mailbox = ? AND m.seq > ? ORDER BY m.seq LIMIT ?`
 // As they will be delivered. SQLite would prepare a statement with a bare value for its limit anew each time.
 const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, ${small},
   m.released, m.failures, m.enqueued_at, ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
@@ -142,10 +140,12 @@ interface First {
 }
 
 /** The first that wait, as they will be delivered. They are read before they are hidden, since what is read stops at a weight. */
-function firstOf({ db, nowMs }: Books, mailbox: number, most: number): First[] {
+function firstOf(books: Books, mailbox: number, most: number, retention: Retention): First[] {
+  const { db, nowMs } = books
+  const before = expiredBefore(books, retention)
   const found: First[] = []
   let weight = 0
-  for (const [place, ...row] of db.all(head, nowMs, mailbox, nowMs, most)) {
+  for (const [place, ...row] of db.all(head, nowMs, mailbox, before, most)) {
     const kept = row as Kept
     found.push({ place: place as number, kept })
     weight += withBody(db, kept)
@@ -161,18 +161,25 @@ function withBody(db: Database, kept: Kept): number {
 }
 
 /** Hides messages that stand one behind the other. */
-function hide({ db, nowMs }: Books, mailbox: number, found: First[], untilMs: number): void {
+function hide(
+  books: Books,
+  mailbox: number,
+  found: First[],
+  untilMs: number,
+  retention: Retention,
+): void {
   const [first, last] = [found[0]!.place, found.at(-1)!.place]
-  db.run(hideThem, untilMs, nowMs, mailbox, nowMs, first, last)
+  const before = expiredBefore(books, retention)
+  books.db.run(hideThem, untilMs, books.nowMs, mailbox, before, first, last)
 }
 
 /** Whether a call that takes would find nothing to do, so that no transaction is needed for it. */
 export function hasNothing(books: Books, [, verb, ask]: Call): boolean {
   const { db, nowMs, filled } = books
   if (verb !== 'take' || filled.has(ask[0])) return false
-  const [mailbox] = ask
+  const [mailbox, , retention] = ask
   if (db.get(something, mailbox, mailbox, nowMs)![0] === 1) return false
-  return !hasOverdue(books, mailbox)
+  return !hasOverdue(books, mailbox, retention)
 }
 
 const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
-import { unescaped } from '../../url.ts'
+import { unescaped, urlSettings } from '../../url.ts'
+import { retentionIn } from '../retention.ts'
 
 /** Where a queue is. What is not said, the SDK finds in its own settings. */
 export interface Address {
@@ -10,6 +11,7 @@ export interface Address {
   queue?: string
   /** Known already: nothing needs to be looked up or created. */
   queueUrl?: string
+  retentionSeconds?: number
 }
 
 /**
@@ -22,15 +24,16 @@ export function addressOf(url: string): Address {
   if (username !== '') throw wrong('has no secrets in it: the SDK finds them')
   const path = unescaped(pathname.replace(/^\//, ''))
   if (path.includes('%')) throw wrong()
-  if (protocol === 'https:' || protocol === 'http:') return queueUrlOf(url, hostname, path)
+  const known = ['retentionSeconds', ...(protocol === 'sqs:' ? (['region'] as const) : [])] as const
+  const { region, ...settings } = urlSettings('SQS URL', searchParams, known)
+  const retention = retentionIn(settings)
+  if (protocol === 'https:' || protocol === 'http:')
+    return { ...queueUrlOf(url, hostname, path), ...retention }
   if (protocol !== 'sqs:' || path.includes('/')) throw wrong()
-  const address: Address = {}
+  const address: Address = retention
   if (host !== '') address.endpoint = `http://${host}`
   if (path !== '') address.queue = path
-  for (const [name, value] of searchParams) {
-    if (name !== 'region') throw wrong(`has region behind ?, and not ${name.slice(0, 40)}`)
-    address.region = value
-  }
+  if (region !== undefined) address.region = region
   return address
 }
 
@@ -43,7 +46,9 @@ export function urlBeside(url: string, name: string): string {
   return beside.href
 }
 
-function queueUrlOf(queueUrl: string, hostname: string, path: string): Address {
+/** SQS knows its queues by URLs without parameters. */
+function queueUrlOf(url: string, hostname: string, path: string): Address {
+  const [queueUrl = ''] = url.split('?')
   const queue = path.split('/').at(-1) ?? ''
   if (queue === '') throw wrong()
   const region = /^(?:sqs\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.amazonaws\.com/.exec(hostname)

@@ -2,6 +2,7 @@ import type { Message, QueueAttributeName, SQSClientConfig } from '@aws-sdk/clie
 import { createHash } from 'node:crypto'
 import { systemClock, type Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
 import type {
   Ask,
@@ -32,16 +33,34 @@ export interface SqsMailboxOptions {
   resolver?: MailboxResolver
   /** More for the client. Credentials come from where the SDK looks for them unless they stand here. */
   connection?: SQSClientConfig
+  /**
+   * Messages older than this are removed when they are received. At most 1,209,600 (14 days): SQS itself deletes older ones, and
+   * reports nothing. Default: 0, they are kept as long as the queue does. A queue that we create keeps them for 14 days.
+   */
+  retentionSeconds?: number
 }
+
+const optionKeys = keysOf<SqsMailboxOptions>({
+  name: true,
+  url: true,
+  clock: true,
+  resolver: true,
+  connection: true,
+  retentionSeconds: true,
+})
 
 /** A mailbox in Amazon SQS, or in a server that speaks like it. */
 export function sqsMailbox(options: SqsMailboxOptions): Mailbox {
+  checkKeys('sqs mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  const address = addressOf(options.url)
   const { clock = systemClock, resolver } = options
-  return mailbox(new SqsMailbox(options, clock), resolver ? { clock, resolver } : { clock })
+  const { retentionSeconds = address.retentionSeconds ?? 0 } = options
+  const driver = new SqsMailbox({ ...options, retentionSeconds }, address, clock)
+  return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** SQS keeps no message longer than two weeks, and four days unless told. */
-const retentionSeconds = 14 * 24 * 3600
+/** SQS keeps no message for more than 14 days. Its default is 4. */
+const maxRetentionSeconds = 14 * 24 * 3600
 
 /** A receipt lasts no longer than this, however often it is extended. */
 const longestSeconds = 43_200
@@ -75,6 +94,7 @@ class SqsMailbox implements MailboxDriver {
   readonly #address: Address
   readonly #queue: string
   readonly #isFifo: boolean
+  readonly #wantedSeconds: number
   readonly #wire: Wire
   readonly #clock: Clock
   readonly #receipts: Receipts
@@ -85,10 +105,12 @@ class SqsMailbox implements MailboxDriver {
   #queueUrl: string | undefined
   #maxBytes = 256 * 1024
 
-  constructor({ name, url, connection = {} }: SqsMailboxOptions, clock: Clock) {
+  constructor(options: SqsMailboxOptions, address: Address, clock: Clock) {
+    const { name, connection = {}, retentionSeconds = 0 } = options
     this.name = name
+    this.#wantedSeconds = retentionSeconds > 0 ? retentionSeconds : maxRetentionSeconds
     this.#clock = clock
-    this.#address = addressOf(url)
+    this.#address = address
     this.#queue = this.#address.queue ?? queueNameOf(name)
     this.#isFifo = this.#queue.endsWith('.fifo')
     this.#wire = wireTo(this.#address, connection, this.#queue, clock)
@@ -122,6 +144,7 @@ class SqsMailbox implements MailboxDriver {
       purge: true,
       browse: false,
       deduplicates: this.#isFifo,
+      maxRetentionSeconds,
       maxBodyBytes: Math.floor((this.#maxBytes - roomForHeaders) / 4) * 3 - 6,
     }
   }
@@ -213,7 +236,14 @@ class SqsMailbox implements MailboxDriver {
       retentionSeconds: found.MessageRetentionPeriod ?? 'unknown',
       redrivePolicy: found.RedrivePolicy ?? 'none',
     }
-    return { ok: true, checks, problems: [] }
+    const keptSeconds = Number(found.MessageRetentionPeriod ?? Infinity)
+    const problems =
+      keptSeconds < this.#wantedSeconds
+        ? [
+            `the queue ${this.#queue} deletes messages after ${keptSeconds} seconds: set its MessageRetentionPeriod to ${maxRetentionSeconds}`,
+          ]
+        : []
+    return { ok: problems.length === 0, checks, problems }
   }
 
   async #ensureQueue(): Promise<string> {
@@ -225,7 +255,7 @@ class SqsMailbox implements MailboxDriver {
     }
     try {
       return await this.#wire.createQueue(name, {
-        MessageRetentionPeriod: String(retentionSeconds),
+        MessageRetentionPeriod: String(maxRetentionSeconds),
         ...(this.#isFifo ? { FifoQueue: 'true' } : {}),
       })
     } catch (error) {

@@ -16,7 +16,12 @@ export interface StoreAddressOptions extends AddressOptions {
   partitions?: 'month' | undefined
 }
 
-const defaults = { schema: 'redrive', poolSize: 10, leastPoolSize: 2 }
+const defaults = {
+  schema: 'redrive',
+  poolSize: 10,
+  leastPoolSize: 2,
+  alsoKnown: ['partitions'],
+}
 
 /** Options go before what the URL says. */
 export function storeAddressOf(options: StoreAddressOptions): StoreAddress {

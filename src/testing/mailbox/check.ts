@@ -10,6 +10,10 @@ export interface MailboxBench {
   now(): number
   /** Lets time pass for the mailbox. Where time is the broker's, this waits; no check asks for more than 1.5 seconds or so in all. */
   advance(ms: number): Promise<void>
+  /** True where `advance` moves a fake clock: a check may then let days pass. */
+  readonly hasFakeTime?: boolean
+  /** One more handle on the same mailbox, opened with this retention. */
+  withRetention(retentionSeconds: number): Promise<Mailbox>
   /** One more handle on the same mailbox, as another process has one. Required when it is shared. */
   another?(): Promise<Mailbox>
   /** Closes the mailbox and opens its data anew. Required when it is durable. */

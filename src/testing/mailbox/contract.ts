@@ -3,6 +3,7 @@ import { browseChecks, countChecks } from './counts.ts'
 import { lifecycleChecks } from './lifecycle.ts'
 import { receiveChecks, waitChecks } from './receive.ts'
 import { replyChecks } from './replies.ts'
+import { retentionChecks } from './retention.ts'
 import { sendChecks } from './send.ts'
 import { settleChecks } from './settle.ts'
 import { nameChecks, togetherChecks } from './together.ts'
@@ -20,6 +21,7 @@ export const mailboxContract: readonly MailboxCheck[] = [
   ...countChecks,
   ...browseChecks,
   ...replyChecks,
+  ...retentionChecks,
   ...togetherChecks,
   ...nameChecks,
 ]

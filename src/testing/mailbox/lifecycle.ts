@@ -16,6 +16,9 @@ import {
 
 const check = checkOn('lifecycle')
 
+/** An option that no method has. */
+const unknownOption = (name: string): object => ({ [name]: 1 })
+
 export const lifecycleChecks = [
   check('opens twice without harm', async (bench) => {
     await bench.mailbox.send('kept')
@@ -35,6 +38,26 @@ export const lifecycleChecks = [
   check('says what it can do', async ({ mailbox }) => {
     assert.match(mailbox.powers.kind, /^[a-z][a-z0-9-]*$/)
     assert.ok(mailbox.powers.maxBodyBytes >= 64 * 1024)
+  }),
+
+  check('refuses unknown options by name, and does nothing', async (bench) => {
+    const { mailbox } = bench
+    const refused = async (name: string, act: () => Promise<unknown>): Promise<void> => {
+      await assert.rejects(act, (error: { code?: unknown; message?: unknown }) => {
+        assert.equal(error.code, 'INVALID_INPUT')
+        assert.match(String(error.message), new RegExp(`"${name}"`))
+        return true
+      })
+    }
+    await refused('delaySecond', () => mailbox.send('never', unknownOption('delaySecond')))
+    await nothing(mailbox)
+    await mailbox.send('once')
+    await refused('visibility', () => mailbox.receive(unknownOption('visibility')))
+    const message = await takeOne(bench)
+    await refused('delay', () => message.nack(unknownOption('delay')))
+    if (mailbox.browse) await refused('limits', () => mailbox.browse!(unknownOption('limits')))
+    assert.equal(message.finalized, false)
+    await message.acknowledge()
   }),
 
   check('wakes whoever waits when it is closed', async (bench) => {

@@ -12,7 +12,8 @@ describe.skipIf(missing)(clause('M2', 'mailboxes on Kafka pass one contract suit
   runMailboxContract('kafkaMailbox', () => {
     const place = kafkaPlace(url)
     return openMailboxBench({
-      make: (name, resolver) => kafkaMailbox({ name, url, resolver, prefix: `${place.name}.` }),
+      make: (name, resolver, more) =>
+        kafkaMailbox({ name, url, resolver, prefix: `${place.name}.`, ...more }),
       leave: () => place.clear(),
     })
   })

@@ -1,3 +1,4 @@
+import { ConfigResourceTypes } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../../../src/clock.ts'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
@@ -24,6 +25,38 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     return taken
   }
   const values = (messages: Message[]): unknown[] => messages.map((message) => message.value())
+
+  it('creates a topic that keeps messages for ever, whatever the cluster says', async () => {
+    const mailbox = await bench.open()
+    const resources = [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: bench.topic }]
+    const [described] = await bench.admin.describeConfigs({ resources })
+    const configs = new Map(described!.configs.map(({ name, value }) => [name, value]))
+    const expected = { 'retention.ms': '-1', 'retention.bytes': '-1', 'cleanup.policy': 'delete' }
+    for (const [name, value] of Object.entries(expected)) expect(configs.get(name)).toBe(value)
+    expect(await mailbox.health()).toMatchObject({ ok: true, checks: { retention: 'for ever' } })
+  })
+
+  it('reports a topic of others that deletes messages by itself', async () => {
+    const configs = [{ name: 'retention.ms', value: '604800000' }]
+    await bench.admin.createTopics({ topics: [bench.topic], partitions: 1, replicas: 1, configs })
+    const { ok, problems } = await (await bench.open()).health()
+    expect(ok).toBe(false)
+    expect(problems).toEqual([
+      expect.stringContaining('(retention.ms=604800000): set retention.ms=-1'),
+    ])
+  })
+
+  it('expires by the age of a record, also of one that others sent', async () => {
+    const mailbox = await bench.open({ retentionSeconds: 86_400 })
+    const counts: number[] = []
+    mailbox.on('expired', ({ count }) => counts.push(count))
+    const timestamp = BigInt(systemClock.now() - 30 * 86_400_000)
+    const old = { topic: bench.topic, value: Buffer.from('old'), timestamp }
+    await bench.producer.send({ messages: [old, old] })
+    await mailbox.send('fresh')
+    expect(values(await take(mailbox, 1))).toEqual(['fresh'])
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(2)
+  })
 
   it('commits what is acknowledged in one piece, and no further', async () => {
     const mailbox = await bench.open()

@@ -14,7 +14,8 @@ describe.skipIf(missing)(
     runMailboxContract('natsMailbox', () => {
       const place = natsPlace(url)
       return openMailboxBench({
-        make: (name, resolver) => natsMailbox({ name, url, resolver, prefix: place.name }),
+        make: (name, resolver, more) =>
+          natsMailbox({ name, url, resolver, prefix: place.name, ...more }),
         leave: () => place.clear(),
       })
     })

@@ -6,7 +6,8 @@ import { openMailboxBench } from '../bench.ts'
 export async function openPostgresBench(url: string): ReturnType<typeof openMailboxBench> {
   const place = postgresPlace(url)
   return openMailboxBench({
-    make: (name, resolver) => postgresMailbox({ url, schema: place.name, name, resolver }),
+    make: (name, resolver, more) =>
+      postgresMailbox({ url, schema: place.name, name, resolver, ...more }),
     leave: () => place.clear(),
   })
 }

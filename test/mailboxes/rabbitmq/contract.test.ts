@@ -12,7 +12,7 @@ describe.skipIf(missing)(clause('M2', 'mailboxes on RabbitMQ pass one contract s
   runMailboxContract('rabbitmqMailbox', () =>
     openMailboxBench({
       prefix: `${freshName()} `,
-      make: (name, resolver) => rabbitmqMailbox({ url, name, resolver }),
+      make: (name, resolver, more) => rabbitmqMailbox({ url, name, resolver, ...more }),
       leave: (names) => removeMailboxes(url, names),
     }),
   )

@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Books } from '../../../src/mailboxes/sqlite/books.ts'
 import { expireId, hasOverdue, sweep } from '../../../src/mailboxes/sqlite/expiring.ts'
-import type { CallFor } from '../../../src/mailboxes/sqlite/protocol.ts'
+import type { CallFor, Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
 import { send } from '../../../src/mailboxes/sqlite/sending.ts'
 import { contentsOf, twoFiles } from './two-files.ts'
 
 const mailbox = 1
-const retentionMs = 1000
-const take: CallFor<'take'> = [0, 'take', [mailbox, [1]]]
+const retention: Retention = [1000, 7]
+const take: CallFor<'take'> = [0, 'take', [mailbox, [1], retention]]
+const takeForEver: CallFor<'take'> = [0, 'take', [mailbox, [1], [0, 8]]]
 
 describe('expiring', () => {
   let two: Awaited<ReturnType<typeof twoFiles>>
@@ -21,11 +22,11 @@ describe('expiring', () => {
   })
   afterEach(() => two.close())
 
-  const add = (count: number, keptMs: number): void => {
+  const add = (count: number): void => {
     const calls = Array.from({ length: count }, (): CallFor<'send'> => [
       0,
       'send',
-      [mailbox, `${keptMs}-${sent++}`, '{}', 0, keptMs],
+      [mailbox, `m${sent++}`, '{}', 0, retention],
       new Uint8Array(1),
     ])
     send(books, calls)
@@ -35,50 +36,52 @@ describe('expiring', () => {
     expect(bodies).toHaveLength(messages.length)
     return messages.length
   }
-  const sweepAt = (ms: number): void => {
+  const sweepAt = (ms: number, call = take): void => {
     books.nowMs = ms
-    sweep(books, [take])
+    sweep(books, [call])
   }
 
   it('removes a bounded number at once, and goes on with the next call', () => {
-    add(450, retentionMs)
-    add(5, 2 * retentionMs)
-    expect(hasOverdue(books, mailbox)).toBe(false)
+    add(450)
+    books.nowMs = 500
+    add(5)
+    expect(hasOverdue(books, mailbox, retention)).toBe(false)
     const lefts = [1, 2, 3, 4].map(() => {
-      sweepAt(retentionMs)
+      sweepAt(1000)
       return left()
     })
-    expect(lefts).toEqual([255, 5, 5, 5])
-    expect(books.expired.get(mailbox)).toBe(450)
+    expect(lefts).toEqual([255, 55, 5, 5])
+    expect(books.expired).toEqual(new Map([[7, 450]]))
   })
 
   it('looks again only once time has gone on', () => {
-    sweepAt(retentionMs)
-    add(1, 10)
-    sweepAt(retentionMs + 40)
+    sweepAt(1030)
+    add(1)
+    sweepAt(2029)
+    sweepAt(2070)
     expect(left()).toBe(1)
-    sweepAt(retentionMs + 50)
+    sweepAt(2079)
     expect(left()).toBe(0)
   })
 
-  it('finds those that are kept for a shorter time than many before them', () => {
-    add(900, 0)
-    add(3, retentionMs)
-    add(300, 0)
-    expect(hasOverdue(books, mailbox)).toBe(false)
-    for (let look = 0; look < 8; look++) sweepAt(retentionMs + 50 * look)
-    expect(left()).toBe(1200)
+  it('removes nothing for those who receive without a retention, nor for those who send', () => {
+    add(3)
+    sweepAt(1e9, takeForEver)
+    books.nowMs = 1e9
+    sweep(books, [[0, 'send', [mailbox, 'new', '{}', 0, retention], new Uint8Array(1)]])
+    expect(left()).toBe(3)
+    expect(expireId(books, mailbox, 'm1', [0, 8])).toBe(false)
   })
 
-  it('leaves to others what somebody works on', () => {
-    add(3, retentionMs)
+  it('leaves a message that a receiver holds', () => {
+    add(3)
     books.db.run('UPDATE messages SET held = 1, hidden_until = ? WHERE seq = 2', 5000)
-    sweepAt(retentionMs)
+    sweepAt(1000)
     expect(contentsOf(books).messages.map(([, seq]) => seq)).toEqual([2])
-    expect(expireId(books, mailbox, `${retentionMs}-1`)).toBe(false)
+    expect(expireId(books, mailbox, 'm1', retention)).toBe(false)
     books.nowMs = 5000
-    expect(hasOverdue(books, mailbox)).toBe(true)
-    expect(expireId(books, mailbox, `${retentionMs}-1`)).toBe(true)
+    expect(hasOverdue(books, mailbox, retention)).toBe(true)
+    expect(expireId(books, mailbox, 'm1', retention)).toBe(true)
     expect(left()).toBe(0)
   })
 })

@@ -23,7 +23,7 @@ describe('send', () => {
     .map(({ mailbox, id, delayMs, retentionMs, body }): CallFor<'send'> => [
       0,
       'send',
-      [mailbox, id, '{}', delayMs, retentionMs],
+      [mailbox, id, '{}', delayMs, [retentionMs, mailbox]],
       body,
     ])
   const batches = fc.array(fc.array(call, { maxLength: 30 }), { maxLength: 4 })

@@ -33,10 +33,10 @@ export async function openSqliteBench(): ReturnType<typeof openMailboxBench> {
   const clock = fakeClock()
   const made = new Set<string>()
   return openMailboxBench({
-    make: (name, resolver) => {
+    make: (name, resolver, more) => {
       const mine = made.has(name) ? sameTime(clock) : clock
       made.add(name)
-      return sqliteMailbox({ path, name, clock: mine, resolver })
+      return sqliteMailbox({ path, name, clock: mine, resolver, ...more })
     },
     time: clock,
     leave: () => directory.clear(),

@@ -37,6 +37,13 @@ describe('sqliteMailbox', () => {
     return mailbox
   }
 
+  /** The counts that this handle reports. */
+  const expiredOf = (mailbox: Mailbox): number[] => {
+    const counts: number[] = []
+    mailbox.on('expired', ({ count }) => counts.push(count))
+    return counts
+  }
+
   it('takes along what is in a file of the first version', async () => {
     const db = new DatabaseSync(path)
     db.exec(migrations[0]!)
@@ -75,25 +82,37 @@ describe('sqliteMailbox', () => {
   })
 
   describe('retention', () => {
-    it('ends a message after three days unless said, and tells how many', async () => {
-      const counts: number[] = []
-      const mailbox = await open({ onExpired: (count) => counts.push(count) })
+    it('removes messages at that age, and reports how many', async () => {
+      const mailbox = await open({ retentionSeconds: 259_200 })
+      const counts = expiredOf(mailbox)
       await Promise.all([mailbox.send('a'), mailbox.send('b')])
       clock.set(clock.now() + 259_200_000 - 1)
-      expect(await mailbox.approximateCount()).toBe(2)
+      const found = await mailbox.receive({ max: 10 })
+      expect(found).toHaveLength(2)
+      for (const message of found) await message.nack()
       clock.set(clock.now() + 1)
-      expect(await mailbox.approximateCount()).toBe(0)
-      expect((await mailbox.browse!()).messages).toEqual([])
       expect(await mailbox.receive({ max: 10 })).toEqual([])
       expect(counts).toEqual([2])
       expect((await mailbox.health()).checks).toMatchObject({ expired: '2', retention: '259200 s' })
     })
 
-    it('keeps messages for ever when it is 0', async () => {
+    it('is that of whoever receives, also for messages that others sent without one', async () => {
+      const lasting = await open()
+      await lasting.send('old')
+      clock.set(clock.now() + 20_000)
+      expect(await lasting.receive({ visibilitySeconds: 0 })).toHaveLength(1)
+      const brief = await open({ retentionSeconds: 10 })
+      const counts = [expiredOf(lasting), expiredOf(brief)]
+      expect(await brief.receive()).toEqual([])
+      expect(counts).toEqual([[], [1]])
+    })
+
+    it('is none by default, nor when it is 0', async () => {
       const mailbox = await open({ retentionSeconds: 0 })
-      await mailbox.send('old')
+      await (await open()).send('old')
       clock.set(clock.now() + 10 * 365 * 86_400_000)
-      expect(await mailbox.receive()).toHaveLength(1)
+      expect(await mailbox.receive({ visibilitySeconds: 0 })).toHaveLength(1)
+      expect(await (await open()).receive()).toHaveLength(1)
     })
 
     it('ends each message for itself, never the mailbox', async () => {
@@ -107,8 +126,8 @@ describe('sqliteMailbox', () => {
     })
 
     it('leaves a message to the one who works on it', async () => {
-      const counts: number[] = []
-      const mailbox = await open({ retentionSeconds: 10, onExpired: (n) => counts.push(n) })
+      const mailbox = await open({ retentionSeconds: 10 })
+      const counts = expiredOf(mailbox)
       await mailbox.send('slow')
       const [message] = await mailbox.receive({ visibilitySeconds: 60 })
       clock.set(clock.now() + 20_000)
@@ -118,8 +137,8 @@ describe('sqliteMailbox', () => {
     })
 
     it('ends a message that is given back too late, whether or not time goes on', async () => {
-      const counts: number[] = []
-      const mailbox = await open({ retentionSeconds: 10, onExpired: (n) => counts.push(n) })
+      const mailbox = await open({ retentionSeconds: 10 })
+      const counts = expiredOf(mailbox)
       await mailbox.send('slow')
       const [message] = await mailbox.receive({ visibilitySeconds: 60 })
       clock.set(clock.now() + 20_000)
@@ -146,8 +165,9 @@ describe('sqliteMailbox', () => {
     it.each([
       ['throws', throws],
       ['rejects', async () => throws()],
-    ])('bears a listener that %s', async (_, onExpired) => {
-      const mailbox = await open({ retentionSeconds: 1, onExpired })
+    ])('ignores the error of a listener that %s', async (_, listener) => {
+      const mailbox = await open({ retentionSeconds: 1 })
+      mailbox.on('expired', listener)
       await mailbox.send('gone')
       clock.set(clock.now() + 2000)
       await mailbox.send('here')

@@ -182,7 +182,30 @@ describe('sqsMailbox', () => {
   it('keeps messages for as long as SQS can', async () => {
     const mailbox = await opened()
     const { checks } = await mailbox.health()
-    expect(checks).toMatchObject({ retentionSeconds: '1209600' })
+    expect(checks).toMatchObject({ retentionSeconds: '1209600', retention: '1209600 s' })
+    expect(mailbox.powers.maxRetentionSeconds).toBe(1_209_600)
+  })
+
+  it('reports a queue of others that deletes messages earlier than wanted', async () => {
+    const name = freshName()
+    server.createQueue(name, { attributes: { MessageRetentionPeriod: '345600' } })
+    const { ok, problems } = await (await opened({ name })).health()
+    expect(ok).toBe(false)
+    expect(problems).toEqual([expect.stringContaining('deletes messages after 345600 seconds')])
+    expect((await (await opened({ name, retentionSeconds: 86_400 })).health()).ok).toBe(true)
+  })
+
+  it('reads the retention in its URL, and asks SQS for the queue without it', async () => {
+    const name = freshName()
+    server.createQueue(name)
+    const queue = `http://127.0.0.1:${server.port}/000000000000/${name}`
+    const connection = {
+      credentials,
+      region: 'us-east-1',
+      endpoint: queue.slice(0, -name.length - 14),
+    }
+    const mailbox = await opened({ name, url: `${queue}?retentionSeconds=60`, connection })
+    expect((await mailbox.health()).checks).toMatchObject({ retention: '60 s', queue: name })
   })
 })
 

@@ -1,0 +1,112 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, it } from 'vitest'
+import { nextTurn } from '../../../src/clock.ts'
+import { useQueue } from '../../../src/mailboxes/memory/broker.ts'
+import { memoryMailbox } from '../../../src/mailboxes/memory/memory.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
+
+const rules = { maxMessages: Infinity, retentionMs: 0, report: () => {} }
+const parcel = { id: 'm', bytes: new Uint8Array(), contentType: 'text/plain', headers: {} }
+
+describe('useQueue', () => {
+  it('gives the same queue for a clock, a broker and a name', () => {
+    const clock = fakeClock()
+    const { queue } = useQueue(clock, 'one', 'a')
+    expect(useQueue(clock, 'one', 'a').queue).toBe(queue)
+    expect(useQueue(clock, 'one', 'b').queue).not.toBe(queue)
+    expect(useQueue(clock, 'two', 'a').queue).not.toBe(queue)
+    expect(useQueue(fakeClock(), 'one', 'a').queue).not.toBe(queue)
+  })
+
+  it('keeps messages while any mailbox of the broker is open, and forgets them with the last', () => {
+    const clock = fakeClock()
+    const [a, b] = [useQueue(clock, 'one', 'a'), useQueue(clock, 'one', 'b')]
+    a.queue.send(parcel, 0, rules)
+    a.leave()
+    a.leave()
+    const again = useQueue(clock, 'one', 'a')
+    expect(again.queue.size).toBe(1)
+    b.leave()
+    again.leave()
+    expect(useQueue(clock, 'one', 'a').queue.size).toBe(0)
+  })
+
+  it('forgets a queue without messages when its last handle is left', () => {
+    const clock = fakeClock()
+    useQueue(clock, 'one', 'stays')
+    const [first, second] = [useQueue(clock, 'one', 'a'), useQueue(clock, 'one', 'a')]
+    first.leave()
+    expect(useQueue(clock, 'one', 'a').queue).toBe(second.queue)
+    const other = useQueue(clock, 'one', 'b')
+    other.leave()
+    expect(useQueue(clock, 'one', 'b').queue).not.toBe(other.queue)
+  })
+
+  it('lets a broker go whose handles were dropped without close', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const clock = fakeClock()
+    const open = async (): Promise<WeakRef<object>> => {
+      const { queue } = useQueue(clock, 'one', 'a')
+      return new WeakRef(queue)
+    }
+    const queue = await open()
+    for (let turn = 0; turn < 50 && queue.deref(); turn++) {
+      await nextTurn()
+      collect()
+    }
+    expect(queue.deref()).toBeUndefined()
+  })
+})
+
+describe('memoryMailbox with a broker', () => {
+  it('must be open before it is used, and shares its messages then', async () => {
+    const clock = fakeClock()
+    const [one, other] = ['a', 'a'].map((name) => memoryMailbox({ name, clock, broker: 'x' }))
+    await expect(one!.send(1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await Promise.all([one!.open(), one!.open(), other!.open()])
+    await one!.send(1)
+    const [message] = await other!.receive()
+    expect(await one!.receive()).toEqual([])
+    await other!.close()
+    await expect(message!.acknowledge()).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(await one!.approximateCount()).toBe(1)
+    await one!.close()
+  })
+
+  it('refuses unknown options by name', () => {
+    expect(() => memoryMailbox({ name: 'a', maxMessage: 5 } as never)).toThrow(
+      'unknown key "maxMessage" in memory mailbox options: did you mean "maxMessages"?',
+    )
+  })
+})
+
+describe('memoryMailbox with a retention', () => {
+  it('has room, and takes an id again, once messages have expired', async () => {
+    const clock = fakeClock()
+    const mailbox = memoryMailbox({ name: 'a', clock, maxMessages: 2, retentionSeconds: 60 })
+    const counts: number[] = []
+    mailbox.on('expired', ({ count }) => counts.push(count))
+    for (const id of ['a', 'b']) await mailbox.send('old', { id })
+    await expect(mailbox.send('c')).rejects.toMatchObject({ code: 'MAILBOX_FULL' })
+    await clock.advance(60_000)
+    await mailbox.send('new', { id: 'a' })
+    expect(counts).toEqual([2])
+    expect((await mailbox.receive({ max: 10 })).map((one) => one.value())).toEqual(['new'])
+  })
+
+  it('does not give a waiting receiver what expired while it was hidden', async () => {
+    const clock = fakeClock()
+    const mailbox = memoryMailbox({ name: 'a', clock, retentionSeconds: 60 })
+    const counts: number[] = []
+    mailbox.on('expired', ({ count }) => counts.push(count))
+    await mailbox.send('old')
+    await mailbox.receive({ visibilitySeconds: 90 })
+    const asked = mailbox.receive({ waitSeconds: 300 })
+    await clock.advance(90_000)
+    expect(counts).toEqual([1])
+    await mailbox.send('new')
+    expect((await asked).map((one) => one.value())).toEqual(['new'])
+  })
+})
