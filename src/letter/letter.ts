@@ -75,8 +75,10 @@ export interface Payload {
   bytes: Uint8Array
   contentType: string
   size: number
-  /** 1 as captured; each edit makes the next. Version 1 is kept for ever. */
+  /** 1 as captured; each edit and each partial result makes the next. Version 1 is kept for ever. */
   version: number
+  /** After a partial result: the version that this is the rest of. */
+  restOf?: number
   /** True when a JS value could not be kept exactly (a function, a throwing getter); the view marks where. */
   lossy?: boolean
   /** Where the real body is kept, when it is too large to be kept here. */

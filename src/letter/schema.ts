@@ -51,6 +51,7 @@ const payload = z.strictObject({
   contentType: text,
   size: count,
   version: z.int().positive(),
+  restOf: z.int().positive().exactOptional(),
   lossy: z.boolean().exactOptional(),
   reference: text.exactOptional(),
   keyId: text.exactOptional(),

@@ -88,7 +88,7 @@ function remainsOf(
   { hub, maxPayloadBytes }: SettleOptions,
 ): { payload?: Payload; note?: string } {
   if (said?.remaining === undefined) return {}
-  const { version, lossy, size } = letter.payload
+  const { version, restOf = version, lossy, size } = letter.payload
   const remaining = encodePayload(said.remaining)
   if (remaining.size > Math.max(maxPayloadBytes, size)) {
     const problem = `what remains of ${letter.queue} has ${remaining.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): let it say a reference instead`
@@ -96,7 +96,7 @@ function remainsOf(
     hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
     return { note: tooLarge }
   }
-  const payload = { ...remaining, version: version + 1, ...(lossy ? { lossy } : {}) }
+  const payload = { ...remaining, version: version + 1, restOf, ...(lossy ? { lossy } : {}) }
   return { payload, note: said.note ?? partlyDone }
 }
 

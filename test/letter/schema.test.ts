@@ -35,6 +35,7 @@ const full = aLetter({
     lossy: true,
     reference: 's3://bucket/key',
     keyId: 'key-1',
+    restOf: 2,
   },
   failure,
   state: 'archived',
