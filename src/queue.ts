@@ -102,9 +102,10 @@ export class DeadLetterQueue {
     this.#settings = settings
     this.#policies = new Policies(settings)
     this.#hub = hub
-    const { rules: classifierRules, backoffs, unknownRetries } = settings
+    const { rules: classifierRules, backoffs } = settings
     this.#capacity = capacityOf(settings)
-    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, unknownRetries }
+    const limitsFor = (queue: string): Settings => this.#policies.of(queue)
+    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, limitsFor }
     this.#door = new Door({
       ...judging,
       maxPayloadBytes: settings.maxPayloadBytes,

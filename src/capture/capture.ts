@@ -14,6 +14,7 @@ import { decideCapture } from '../policy/decide.ts'
 import { understand } from '../policy/judge.ts'
 import { inHistory } from '../letter/moves.ts'
 import type { Rule } from '../policy/classify.ts'
+import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
@@ -28,9 +29,8 @@ export interface Captured {
 }
 
 /** What the door needs to know about the queue it captures for. */
-interface DoorRules {
+interface DoorRules extends RetryLimits {
   priority: Priority
-  maxRetries: number
   backoff?: RetryPolicy
 }
 
@@ -135,7 +135,8 @@ export class Door {
       this.#trouble(queue, problem),
     )
     const priority = context.priority ?? template?.priority ?? rules.priority
-    const maxRetries = context.maxRetries ?? template?.maxRetries ?? rules.maxRetries
+    const chosenRetries = context.maxRetries ?? template?.maxRetries
+    const maxRetries = chosenRetries ?? maxRetriesFor(judged.category, rules)
     const preferred = template?.backoff ?? rules.backoff
     const decided = decideCapture({
       judged,
@@ -143,6 +144,7 @@ export class Door {
       maxRetries,
       random: () => clock.random(),
       customs: backoffs,
+      ...(rules.retryForMs === undefined ? {} : { retryForMs: rules.retryForMs }),
       ...(context.policy ? { chosen: context.policy } : {}),
       ...(preferred ? { preferred } : {}),
     })
@@ -167,6 +169,7 @@ export class Door {
       attempts: context.attempts ?? 1,
       retries: 0,
       maxRetries,
+      ...(chosenRetries === undefined ? {} : { maxRetriesChosen: true }),
       replays: 0,
       ...(decided.state === 'pending'
         ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }

@@ -226,7 +226,12 @@ export interface DeadLetter {
   attempts: number
   /** Runs after capture, counted when they are claimed. */
   retries: number
+  /** The limit of `retries` that is in force. It follows the category of each failure. */
   maxRetries: number
+  /** True: `maxRetries` was chosen for this letter, and does not follow the category. */
+  maxRetriesChosen?: true
+  /** When a person gave it a fresh budget of retries. Absent: the budget began at capture. */
+  budgetSince?: Timestamp
   replays: number
   retryAt?: Timestamp
   backoffMs: number
@@ -272,6 +277,7 @@ export type OriginKey =
   | 'github'
   | 'firstFailure'
   | 'attempts'
+  | 'maxRetriesChosen'
   | 'failedAt'
   | 'deadLetteredAt'
 

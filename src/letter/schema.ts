@@ -179,6 +179,8 @@ const letterSchema = z.strictObject({
   attempts: count,
   retries: count,
   maxRetries: count,
+  maxRetriesChosen: z.literal(true).exactOptional(),
+  budgetSince: moment.exactOptional(),
   replays: count,
   retryAt: moment.exactOptional(),
   backoffMs: ms,
