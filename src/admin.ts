@@ -15,6 +15,7 @@ import type { ObserverHub } from './observer.ts'
 import type { Rule } from './policy/classify.ts'
 import { decideAfterRun } from './policy/decide.ts'
 import { understand } from './policy/judge.ts'
+import type { RetryLimits } from './policy/retry-limits.ts'
 import type { ReplayOutcome } from './redelivery/run.ts'
 import { waitForRun } from './redelivery/wait-for-run.ts'
 import type { Store } from './store.ts'
@@ -25,7 +26,8 @@ export interface AdminOptions {
   hub: ObserverHub
   classifierRules: readonly Rule[]
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
-  unknownRetries: number
+  /** How often, or for how long, letters of a queue are retried. */
+  limitsFor: (queue: string) => RetryLimits
   maxPayloadBytes: number
   /** How often to look for what other processes did. */
   pollMs: number
@@ -268,7 +270,7 @@ export class Admin {
   }
 
   #failed(letter: DeadLetter, mover: moves.Mover, error: unknown): moves.Change {
-    const { clock, hub, classifierRules, backoffs, unknownRetries } = this.#options
+    const { clock, hub, classifierRules, backoffs, limitsFor } = this.#options
     const report = (during: string, problem: string): void =>
       hub.emit({ type: 'trouble', during: `${during} ${letter.queue}`, error: problem })
     const { judged, template } = understand(
@@ -282,18 +284,19 @@ export class Admin {
     const next = decideAfterRun({
       letter: { ...letter, retries },
       judged,
-      unknownRetries,
+      limits: limitsFor(letter.queue),
+      nowMs: clock.now(),
       random: () => clock.random(),
       customs: backoffs,
       ...(template?.backoff ? { policyOverride: template.backoff } : {}),
     })
     if ('problem' in next && next.problem) report('backoff of', next.problem)
-    if (next.move === 'exhaust') return moves.exhaust(letter, mover, { judged, retries })
-    if (next.move === 'park')
-      return moves.park(letter, mover, { judged, retries, reason: next.reason })
+    const failed = { judged, retries, maxRetries: next.maxRetries }
+    if (next.move === 'exhaust') return moves.exhaust(letter, mover, failed)
+    if (next.move === 'park') return moves.park(letter, mover, { ...failed, reason: next.reason })
     const retryAt = toTimestamp(clock.now() + next.delayMs)
     const { delayMs: backoffMs, policy } = next
-    return moves.reschedule(letter, mover, { judged, retries, retryAt, backoffMs, policy })
+    return moves.reschedule(letter, mover, { ...failed, retryAt, backoffMs, policy })
   }
 
   async #act(

@@ -3,7 +3,7 @@ export type { AppOptions, QueueOptions, QueuePolicy } from './options.ts'
 export type { Retention } from './redelivery/sweep.ts'
 export type { CaptureContext } from './capture/context.ts'
 export type { ForeignLetterOptions } from './capture/foreign.ts'
-export type { Enqueued, OperationInput } from './capture/operation.ts'
+export type { Enqueued, GuardedRun, OperationInput } from './capture/operation.ts'
 export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor.ts'
 export {
   resiliencePolicies,

@@ -5,6 +5,7 @@ import {
   priorities,
   recoverabilities,
   severities,
+  type ErrorCategory,
   type RetryPolicy,
 } from './letter/letter.ts'
 import { longestMs, parsePolicy } from './policy/backoff.ts'
@@ -143,6 +144,15 @@ const ruleMatch = z
 
 const maxRetries = z.int().min(0).max(1000).optional()
 
+const maxRetriesByCategory = z.strictObject(
+  Object.fromEntries(
+    categories.map((category) => [
+      category,
+      maxRetries.describe(`Retries after a failure that is ${category}. Default: maxRetries.`),
+    ]),
+  ) as Record<ErrorCategory, typeof maxRetries>,
+)
+
 /** What a rule says goes into letters, so it must be something that letters can have. */
 const rule = z.strictObject({
   name: z.string().min(1),
@@ -160,6 +170,12 @@ const rule = z.strictObject({
 /** What can be set per queue. */
 export const policyShape = {
   maxRetries: maxRetries.describe('Runs after the first one.'),
+  maxRetriesByCategory: maxRetriesByCategory
+    .optional()
+    .describe('Limits for failures of single categories, in place of maxRetries.'),
+  retryForMs: positiveMs
+    .optional()
+    .describe('Gives up by time instead of by number: so long after capture, or after a retry.'),
   backoff: retryPolicy
     .optional()
     .describe(
@@ -274,7 +290,9 @@ export const optionsShape = {
     .int()
     .min(0)
     .optional()
-    .describe('Retries of a failure that no rule knows, before a person is asked.'),
+    .describe(
+      'Retries of a failure that no rule knows, within maxRetries, before a person is asked.',
+    ),
   maxReplays: z
     .int()
     .min(0)

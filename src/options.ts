@@ -9,14 +9,22 @@ import type { Observer } from './observer.ts'
 import { optionsShape, policyShape } from './options-shape.ts'
 import { defaultAlertRules, type AlertRule } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
+import type { MaxRetriesByCategory } from './policy/retry-limits.ts'
 import { templatesOf } from './policy/templates.ts'
 import type { BrakeSettings } from './redelivery/gate.ts'
 import type { Retention } from './redelivery/sweep.ts'
 
 /** What can be set per queue, and for all queues at once in `QueueOptions`. */
 export interface QueuePolicy extends BrakeSettings {
-  /** Runs after the first one. 3 unless said. */
+  /** Runs after the first one. Default: 3. */
   maxRetries?: number
+  /** Limits for failures of single categories, in place of `maxRetries`: `{ transient: 5, 'rate-limit': 3 }`. */
+  maxRetriesByCategory?: MaxRetriesByCategory
+  /**
+   * Gives up by time instead of by number: a letter is retried until so much time has passed since its capture, or since a
+   * person's retry. `maxRetries` is then how many runs in a row may end without a result. Default: the number decides.
+   */
+  retryForMs?: number
   /** How long to wait between retries. Unless said, the category of each failure decides. */
   backoff?: RetryPolicy
   /** medium unless said. Critical letters go first, and their first retry is immediate. */
@@ -74,7 +82,7 @@ export interface QueueOptions extends QueuePolicy {
   sweepMs?: number
   /** How long a handler may take to obey its aborted signal. 5 s unless said. */
   graceMs?: number
-  /** Retries of a failure that no rule knows, before a person is asked. 3 unless said. */
+  /** Retries of a failure that no rule knows, within `maxRetries`, before a person is asked. Default: 3. */
   unknownRetries?: number
   /** How often a letter may be replayed, over all its lives; then it is parked. Default: 3. */
   maxReplays?: number
@@ -115,6 +123,7 @@ const optionsSchema = z.strictObject(optionsShape)
 /** What has no default: absent means that there is none. */
 type Unset =
   | 'backoff'
+  | 'retryForMs'
   | 'retention'
   | 'budget'
   | 'dependency'
@@ -130,6 +139,7 @@ export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> 
 /** What each option is when it is not said. */
 export const defaults = {
   maxRetries: 3,
+  maxRetriesByCategory: {},
   priority: 'medium',
   timeoutMs: 5 * 60_000,
   breaker: {},

@@ -15,7 +15,7 @@ export class Policies {
     const known = this.#merged.get(queue)
     if (known) return known
     const said = this.#said.get(queue)
-    const merged = { ...this.#settings, ...ownOf(this.#settings.queues, queue), ...said }
+    const merged = over(over(this.#settings, ownOf(this.#settings.queues, queue)), said)
     // What has a handler is asked for all the time; the names of other queues have no bound.
     if (said) this.#merged.set(queue, merged)
     return merged
@@ -25,4 +25,11 @@ export class Policies {
     this.#said.set(checkQueueName(queue), readPolicy(policy))
     this.#merged.delete(queue)
   }
+}
+
+/** The settings with what is given for a queue. Its `maxRetries` takes the place of all limits that are given for more queues. */
+function over(settings: Settings, given: QueuePolicy = {}): Settings {
+  if (given.maxRetries === undefined) return { ...settings, ...given }
+  const { retryForMs: _, ...rest } = settings
+  return { ...rest, maxRetriesByCategory: {}, ...given }
 }

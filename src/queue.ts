@@ -18,6 +18,7 @@ import {
   guarded,
   operationCapture,
   type Enqueued,
+  type GuardedRun,
   type OperationInput,
 } from './capture/operation.ts'
 import type { ExecutorOptions } from './capture/resilience.ts'
@@ -130,9 +131,10 @@ export class DeadLetterQueue {
     this.#settings = settings
     this.#policies = new Policies(settings)
     this.#hub = hub
-    const { rules: classifierRules, backoffs, unknownRetries } = settings
+    const { rules: classifierRules, backoffs } = settings
     this.#capacity = capacityOf(settings)
-    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, unknownRetries }
+    const limitsFor = (queue: string): Settings => this.#policies.of(queue)
+    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, limitsFor }
     this.#door = new Door({
       ...judging,
       maxPayloadBytes: settings.maxPayloadBytes,
@@ -207,31 +209,30 @@ export class DeadLetterQueue {
 
   /**
    * Wraps a function: its failures are kept, and retried by calling it again with the same input. The original
-   * error is rethrown once the letter is stored; with `rethrow: false`, the call then resolves with undefined. `run` is there on
-   * retries only.
+   * error is rethrown once the letter is stored; with `rethrow: false`, the call then resolves with undefined. The function gets
+   * `run` in every call; `run.idempotencyKey` is the same in the first call and in its retries.
    */
   guard<A, R>(
     queue: string,
-    fn: (input: A, run?: Run<A>) => Promise<R>,
+    fn: (input: A, run: GuardedRun<A>) => Promise<R>,
     options?: GuardSettings<A> & { rethrow?: true },
   ): (input: A) => Promise<R>
   guard<A, R>(
     queue: string,
-    fn: (input: A, run?: Run<A>) => Promise<R>,
+    fn: (input: A, run: GuardedRun<A>) => Promise<R>,
     options: GuardSettings<A>,
   ): (input: A) => Promise<R | undefined>
   guard<A, R>(
     queue: string,
-    fn: (input: A, run?: Run<A>) => Promise<R>,
+    fn: (input: A, run: GuardedRun<A>) => Promise<R>,
     options: GuardSettings<A> = {},
   ): (input: A) => Promise<R | undefined> {
     // Around it stands a function of ours, which would pass for a handler.
     checkHandler(queue, fn)
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
-    return guarded(async (input: A) => fn(input), {
-      door: this.#door,
-      hub: this.#hub,
+    return guarded(async (input: A, run) => fn(input, run), {
+      ...this.#doorway,
       queue,
       rethrow,
       ...(context ? { contextOf: context as (input: unknown) => CaptureContext } : {}),

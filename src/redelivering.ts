@@ -1,9 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { idempotencyKeyOf, type KeyedWork } from './letter/idempotency-key.ts'
+import type { Payload } from './letter/letter.ts'
 import { isFailedResult } from './letter/result.ts'
+
+/** As much of a letter as is looked at while it is redelivered. */
+type Redelivered = KeyedWork & { queue: string; payload: Payload }
 
 /** A letter being run again, and what failed on the way and may still need a letter of its own. */
 interface Redelivery {
-  letter: { id: string; queue: string }
+  letter: Redelivered
   /** What was started by it, such as a timer, may live on and is no part of it then. */
   over: boolean
   left: (() => Promise<unknown>)[]
@@ -19,10 +24,7 @@ const current = new AsyncLocalStorage<Redelivery>()
  * Runs `fn` as the redelivery of this letter. When it ends well, failures that it caught get letters of their own, before
  * this resolves: nobody would run that work again.
  */
-export async function insideRedelivery<T>(
-  letter: { id: string; queue: string },
-  fn: () => Promise<T>,
-): Promise<T> {
+export async function insideRedelivery<T>(letter: Redelivered, fn: () => Promise<T>): Promise<T> {
   const redelivery: Redelivery = { letter, over: false, left: [] }
   try {
     const value = await current.run(redelivery, fn)
@@ -38,6 +40,18 @@ export async function insideRedelivery<T>(
 /** The id of the letter being redelivered, or undefined outside of a redelivery. */
 export function redelivering(): string | undefined {
   return running()?.letter.id
+}
+
+/**
+ * The idempotency key of a call that makes the work of the letter being redelivered: same queue, same payload. Undefined
+ * for other calls, which have a key of their own.
+ */
+export function redeliveredKey(queue: string, payload: () => Payload): string | undefined {
+  const letter = running()?.letter
+  if (letter?.queue !== queue) return undefined
+  return Buffer.compare(letter.payload.bytes, payload().bytes) === 0
+    ? idempotencyKeyOf(letter)
+    : undefined
 }
 
 /**

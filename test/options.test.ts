@@ -73,6 +73,13 @@ describe('readOptions', () => {
   it.each<[object, string]>([
     [{ maxRetires: 1 }, 'unknown option "maxRetires": did you mean "maxRetries"?'],
     [{ colour: 'red' }, 'unknown option "colour": known: '],
+    [
+      { maxRetriesByCategory: { rate_limit: 3 } },
+      'unknown option "maxRetriesByCategory.rate_limit": did you mean "rate-limit"?',
+    ],
+    [{ maxRetriesByCategory: { network: -1 } }, '"maxRetriesByCategory.network"'],
+    [{ retryForMs: 0 }, '"retryForMs"'],
+    [{ queues: { mail: { retryForMs: '1h' } } }, '"queues.mail.retryForMs"'],
     [{ queues: { mail: { retries: 3 } } }, 'unknown option "queues.mail.retries"'],
     [{ maxRetries: -1 }, '"maxRetries"'],
     [{ maxRetries: 2.5 }, '"maxRetries"'],

@@ -215,7 +215,7 @@ describe('DeadLetterQueue.guard', () => {
     const error = refused()
     const charge = dlq.guard('charge', async (order: { id: number }, run) => {
       calls++
-      if (!run) throw error
+      if (!run.letter) throw error
       return { order, attempt: run.attempt }
     })
     dlq.start()

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { insideRedelivery, keepUnlessRetried, redelivering } from '../src/redelivering.ts'
+import { aLetter } from '../src/testing/a-letter.ts'
 import { deferred } from './a-queue.ts'
 
-const letter = { id: 'a-letter', queue: 'outer' }
+const letter = aLetter({ id: 'a-letter', queue: 'outer' })
 
 /** Says what was kept, in order. */
 function aKeeper(): { kept: string[]; keep: (queue: string) => Promise<boolean> } {

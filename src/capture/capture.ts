@@ -15,6 +15,7 @@ import { decideCapture } from '../policy/decide.ts'
 import { understand } from '../policy/judge.ts'
 import { inHistory } from '../letter/moves.ts'
 import type { Rule } from '../policy/classify.ts'
+import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
@@ -31,9 +32,8 @@ export interface Captured {
 }
 
 /** What the door needs to know about the queue it captures for. */
-interface DoorRules {
+interface DoorRules extends RetryLimits {
   priority: Priority
-  maxRetries: number
   backoff?: RetryPolicy
 }
 
@@ -159,7 +159,8 @@ export class Door {
       this.#trouble(queue, problem),
     )
     const priority = context.priority ?? template?.priority ?? rules.priority
-    const maxRetries = context.maxRetries ?? template?.maxRetries ?? rules.maxRetries
+    const chosenRetries = context.maxRetries ?? template?.maxRetries
+    const maxRetries = chosenRetries ?? maxRetriesFor(judged.category, rules)
     const preferred = template?.backoff ?? rules.backoff
     const decided = decideCapture({
       judged,
@@ -167,6 +168,7 @@ export class Door {
       maxRetries,
       random: () => clock.random(),
       customs: backoffs,
+      ...(rules.retryForMs === undefined ? {} : { retryForMs: rules.retryForMs }),
       ...(context.policy ? { chosen: context.policy } : {}),
       ...(preferred ? { preferred } : {}),
     })
@@ -192,6 +194,7 @@ export class Door {
       attempts: context.attempts ?? 1,
       retries: 0,
       maxRetries,
+      ...(chosenRetries === undefined ? {} : { maxRetriesChosen: true }),
       replays: captured.replays ?? 0,
       ...(decided.state === 'pending'
         ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }

@@ -1,14 +1,16 @@
 import type { Clock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
+import { encodePayload } from '../letter/payload.ts'
 import type { ObserverHub } from '../observer.ts'
 import { nearest } from '../nearest.ts'
 import { never } from '../policy/backoff.ts'
 import type { BreakerState } from '../policy/breaker.ts'
 import type { Rule } from '../policy/classify.ts'
-import { keepUnlessRetried } from '../redelivering.ts'
+import { keepUnlessRetried, redeliveredKey } from '../redelivering.ts'
 import type { Door } from './capture.ts'
 import { checkContext, type CaptureContext } from './context.ts'
-import { checkOperation, operationCapture, type OperationInput } from './operation.ts'
+import { checkOperation, letterIdOf, operationCapture, type OperationInput } from './operation.ts'
 import type { ExecutorOptions, SettledPolicy } from './resilience.ts'
 import { Chain, type Call } from './resilience-chain.ts'
 import { readPolicies } from './resilience-options.ts'
@@ -26,6 +28,8 @@ export interface ExecutorRun {
   signal: AbortSignal
   /** 1 for the first run. */
   attempt: number
+  /** The same for every run of the call, and for every retry of the letter that the call makes if it fails. */
+  idempotencyKey: string
 }
 
 /** What is known about a call, for its letter and for ending it early. */
@@ -71,12 +75,19 @@ export class ResilientExecutor {
       checkContext(context, 'execute context', ['operation', 'signal'])
       if (context.operation !== undefined) checkOperation(context.operation)
     }
-    const call: Call = { operation, signal: context?.signal, attempts: 0, last: undefined }
+    const kept = { ...context, id: letterIdOf(context, this.#parts.clock) }
+    const idempotencyKey = keyOf(chain.policy, kept)
+    const call: Call = {
+      operation: (run) => operation({ ...run, idempotencyKey }),
+      signal: context?.signal,
+      attempts: 0,
+      last: undefined,
+    }
     try {
       return (await chain.run(call)) as T
     } catch (error) {
       call.signal?.throwIfAborted()
-      return (await this.#failed(chain, call, chain.errorOf(call, error), context)) as T
+      return (await this.#failed(chain, call, chain.errorOf(call, error), kept)) as T
     }
   }
 
@@ -101,7 +112,7 @@ export class ResilientExecutor {
     { policy }: Chain,
     call: Call,
     thrown: unknown,
-    context: ExecuteContext = {},
+    context: ExecuteContext,
   ): Promise<unknown> {
     const { hub } = this.#parts
     if (policy.fallback)
@@ -122,7 +133,7 @@ export class ResilientExecutor {
     thrown: unknown,
     { operation = {}, signal: _signal, ...context }: ExecuteContext,
   ): Promise<void> {
-    const type = operation.type ?? policy.queue
+    const type = queueOf(policy, operation)
     const replayable = operation.payload !== undefined || context.policy !== undefined
     const asked: CaptureContext = replayable
       ? context
@@ -137,4 +148,19 @@ export class ResilientExecutor {
       trouble(error)
     }
   }
+}
+
+function queueOf({ queue }: SettledPolicy, { type = queue }: Partial<OperationInput> = {}): string {
+  return type
+}
+
+/** The key of the letter that the call would make; in a redelivery of the same work, that of the letter being redelivered. */
+function keyOf(policy: SettledPolicy, context: ExecuteContext & { id: string }): string {
+  const { id, operation, contentType } = context
+  const payload = operation?.payload
+  const again =
+    payload === undefined
+      ? undefined
+      : redeliveredKey(queueOf(policy, operation), () => encodePayload(payload, contentType))
+  return again ?? idempotencyKeyOf({ id, payload: { version: 1 }, replays: 0 })
 }

@@ -1,10 +1,12 @@
+import type { Clock } from '../clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../keys.ts'
+import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
 import { failedResultOf } from '../letter/result.ts'
 import type { ObserverHub } from '../observer.ts'
-import { keepUnlessRetried } from '../redelivering.ts'
+import { keepUnlessRetried, redeliveredKey } from '../redelivering.ts'
 import type { Captured, Door } from './capture.ts'
 import { checkContext, checkQueueName, jsonOf, type CaptureContext } from './context.ts'
 
@@ -75,8 +77,33 @@ function textOf(name: string, value: unknown): string {
   throw new RedriveError('INVALID_INPUT', `${name} of an operation must be a text`)
 }
 
+/** What a guarded function gets beside its input: in the guarded call itself, and in each retry of its letter. */
+export interface GuardedRun<Input = unknown> {
+  /** The letter that is retried. Absent in the guarded call itself, which has not failed yet. */
+  letter?: DeadLetter
+  input: Input
+  /** 0 for the guarded call itself, 1 for the first retry. */
+  attempt: number
+  /** In a retry: aborts on timeout, when the lease is lost, and when the queue stops. In the guarded call it never aborts. */
+  signal: AbortSignal
+  /**
+   * The same for the guarded call and for every retry of its letter, until the payload is edited or the letter is replayed. Pass
+   * it on to whatever must not happen twice.
+   */
+  idempotencyKey: string
+  /** The fencing token of this run. 0 for the guarded call itself. */
+  epoch: number
+}
+
+/** The run of a call that has not failed yet: no letter, no lease, no timeout. */
+export function firstRun<Input>(input: Input, idempotencyKey: string): GuardedRun<Input> {
+  const { signal } = new AbortController()
+  return { input, attempt: 0, signal, idempotencyKey, epoch: 0 }
+}
+
 export interface GuardOptions {
   door: Door
+  clock: Clock
   hub: ObserverHub
   queue: string
   /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
@@ -86,12 +113,13 @@ export interface GuardOptions {
 
 /**
  * Wraps a function so that its failures are kept. The input is encoded before the function runs, so that the
- * letter holds what was passed in, whatever the function did to it. The original error is rethrown once the letter is stored;
+ * letter holds what was passed in, whatever the function did to it. The id of the letter is chosen before too, so that the
+ * call has the idempotency key of its retries. The original error is rethrown once the letter is stored;
  * trouble with storing never hides it. Inside a redelivery the failure belongs to the letter that is being
  * redelivered, so no other letter is made; one of another queue is made if the handler catches the failure and ends well.
  */
 export function guarded<A, R>(
-  fn: (input: A) => Promise<R>,
+  fn: (input: A, run: GuardedRun<A>) => Promise<R>,
   options: GuardOptions,
 ): (input: A) => Promise<R | undefined> {
   const trouble = (error: unknown): void =>
@@ -116,11 +144,12 @@ export function guarded<A, R>(
     }
   }
   return async (input) => {
-    if (!options.door.enabled) return fn(input)
     const held = holdInput(input, options)
+    const run = firstRun(input, keyOf(held))
+    if (!options.door.enabled) return fn(input, run)
     let result: R
     try {
-      result = await fn(input)
+      result = await fn(input, run)
     } catch (error) {
       const kept = await keepUnlessRetried(options.queue, () => keep(held, error))
       if (options.rethrow || !kept) throw error
@@ -153,14 +182,27 @@ async function captureRest(
 }
 
 /** What a failure would be kept as, and what was wrong with what was said about it. */
-type Held = Captured & { problem?: unknown }
+type Held = Captured & { context: { id: string }; problem?: unknown }
 
 /** A mistake in what is said about a failure costs neither the call nor the letter. */
-function holdInput(input: unknown, { queue, contextOf }: GuardOptions): Held {
+function holdInput(input: unknown, { queue, clock, contextOf }: GuardOptions): Held {
   const operation = { type: queue, payload: input }
   try {
-    return operationCapture(operation, undefined, contextOf?.(input))
+    return withId(operationCapture(operation, undefined, contextOf?.(input)), clock)
   } catch (problem) {
-    return { ...operationCapture(operation, undefined), problem }
+    return { ...withId(operationCapture(operation, undefined), clock), problem }
   }
+}
+
+function withId(captured: Captured, clock: Clock): Held {
+  return { ...captured, context: { ...captured.context, id: letterIdOf(captured.context, clock) } }
+}
+
+/** The id of the letter that a call makes if it fails: the caller's choice, or a new one. */
+export function letterIdOf(context: CaptureContext | undefined, clock: Clock): string {
+  return context?.id?.toLowerCase() ?? clock.id()
+}
+
+function keyOf({ queue, payload, context: { id } }: Held): string {
+  return redeliveredKey(queue, () => payload) ?? idempotencyKeyOf({ id, payload, replays: 0 })
 }

@@ -3,6 +3,7 @@ import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { decodePayload, encodePayload } from '../letter/payload.ts'
 import { read } from '../letter/reading.ts'
 import { checkContext, jsonOf, type CaptureContext } from './context.ts'
+import type { GuardedRun } from './operation.ts'
 
 /** One run of a workflow: what is to be done, to which targets, by which adapter, and for whom. */
 export interface WorkflowTask<T = unknown> extends Omit<
@@ -20,23 +21,16 @@ export interface WorkflowTask<T = unknown> extends Omit<
   user?: Json
 }
 
-/** A retry, as the workflow sees it. */
-export interface WorkflowRun {
-  letter: DeadLetter
-  /** 1 for the first run after capture. */
-  attempt: number
-  /** Aborts on timeout, when the lease is lost, and when the queue stops. */
-  signal: AbortSignal
-  /** The same for every run of this letter. For one target: this and its name. */
-  idempotencyKey: string
-  /** The fencing token of this run. */
-  epoch: number
-}
+/**
+ * One run, as the workflow sees it: `attempt` is 0 and `letter` is absent in the first one. The idempotency key is the same
+ * in all runs, also when fewer targets are left; for one target use the key and the name of the target.
+ */
+export type WorkflowRun = Omit<GuardedRun, 'input'>
 
-/** The workflow itself. `run` is there on retries only, and the task is then a copy with the targets that are left. */
+/** The workflow itself. In a retry the task is a copy with the targets that are left. */
 export type WorkflowFn<T = unknown, R = unknown> = (
   task: WorkflowTask<T>,
-  run?: WorkflowRun,
+  run: WorkflowRun,
 ) => Promise<R> | R
 
 /** A task as a letter would keep it, of its own: whatever becomes of the caller's objects does not reach it. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { RedriveError, type ErrorCode } from '../errors.ts'
+import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter, ErrorCategory } from '../letter/letter.ts'
 import type { FailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -8,8 +9,9 @@ import type { QueuePolicy } from '../options.ts'
 import { neverAgain } from '../policy/backoff.ts'
 import type { Rule } from '../policy/classify.ts'
 import { judge } from '../policy/judge.ts'
-import { keepUnlessRetried, redelivering } from '../redelivering.ts'
+import { keepUnlessRetried, redeliveredKey, redelivering } from '../redelivering.ts'
 import type { Door } from './capture.ts'
+import { firstRun } from './operation.ts'
 import {
   readStrategy,
   readWorkflowOptions,
@@ -62,6 +64,12 @@ export interface WorkflowCounts {
   skipped: Record<SkipReason, number>
 }
 
+/** A task with the id that its letter gets. */
+type Identified = HeldTask & { context: { id: string } }
+
+/** A run of a letter. */
+type Retry = WorkflowRun & { letter: DeadLetter; input: unknown }
+
 /** What a workflow guard needs of the queue. */
 export interface WorkflowParts {
   door: Door
@@ -70,11 +78,7 @@ export interface WorkflowParts {
   rules: readonly Rule[]
   /** Puts the policy of a queue in force, before there is a handler for it. */
   policy: (queue: string, policy: QueuePolicy) => void
-  handle: (
-    queue: string,
-    handler: (run: WorkflowRun & { input: unknown }) => unknown,
-    policy: QueuePolicy,
-  ) => void
+  handle: (queue: string, handler: (run: Retry) => unknown, policy: QueuePolicy) => void
 }
 
 /**
@@ -93,6 +97,8 @@ export class WorkflowGuard<T = unknown> {
   #strategy: Strategy
   /** What retries call: the handler of the options, or else the function given last. */
   #again: WorkflowFn<T> | undefined
+  /** Of tasks whose last run failed and was not kept: the id that its letter would have had. `enqueue` uses it. */
+  readonly #unkept = new WeakMap<WorkflowTask<T>, string>()
 
   constructor(options: WorkflowOptions<T>, parts: WorkflowParts) {
     this.#parts = parts
@@ -122,7 +128,7 @@ export class WorkflowGuard<T = unknown> {
    * Throws only when the task itself is not what it must be, or when there is nothing to run it with.
    */
   async run<R = unknown>(task: WorkflowTask<T>, fn?: WorkflowFn<T, R>): Promise<WorkflowResult<R>> {
-    const held = holdTask(this.#settings.name, task)
+    const held = this.#hold(task)
     const work = fn ?? (this.#settings.handler as WorkflowFn<T, R> | undefined)
     if (typeof work !== 'function')
       throw new RedriveError(
@@ -133,21 +139,35 @@ export class WorkflowGuard<T = unknown> {
     const { targets } = held.source
     let result: R
     try {
-      result = await work(task)
+      result = await work(task, firstRun(task, this.#keyOf(held)))
     } catch (error) {
       const failure: WorkflowFailure = { status: 'failed', error, failed: [...targets] }
-      return { ...failure, ...(await this.#keepIfWanted(held, failure)) }
+      return { ...failure, ...(await this.#keepIfWanted(task, held, failure)) }
     }
     const failure = this.#read(result, targets)
     if (!failure) return { status: 'completed', result }
-    return { ...failure, result, ...(await this.#keepIfWanted(held, failure)) }
+    return { ...failure, result, ...(await this.#keepIfWanted(task, held, failure)) }
   }
 
   /** Keeps a failed task by hand, whatever its category, under every strategy but `disabled`. */
   async enqueue(task: WorkflowTask<T>, error: unknown): Promise<Enqueuing> {
-    const held = holdTask(this.#settings.name, task)
+    const held = this.#hold(task, this.#unkept.get(task))
     if (this.#strategy === 'disabled') return this.#skip('disabled', details.disabled)
-    return this.#keep(held, { error, failed: held.source.targets }, 'enqueuedByHand')
+    const failure = { error, failed: held.source.targets }
+    const enqueuing = await this.#keep(held, failure, 'enqueuedByHand')
+    if (enqueuing.enqueued) this.#unkept.delete(task)
+    return enqueuing
+  }
+
+  /** The task as its letter would keep it. The id of that letter is chosen before the first run, since the key derives from it. */
+  #hold(task: WorkflowTask<T>, id = this.#parts.clock.id()): Identified {
+    const held = holdTask(this.#settings.name, task)
+    return { ...held, context: { ...held.context, id } }
+  }
+
+  #keyOf({ payload, context: { id } }: Identified): string {
+    const again = redeliveredKey(this.#settings.name, () => payload)
+    return again ?? idempotencyKeyOf({ id, payload, replays: 0 })
   }
 
   #retryWith(work: WorkflowFn<T>): void {
@@ -158,7 +178,7 @@ export class WorkflowGuard<T = unknown> {
   }
 
   /** One retry: the same task, and of its targets those that are left. */
-  async #retry(run: WorkflowRun & { input: unknown }): Promise<unknown> {
+  async #retry(run: Retry): Promise<unknown> {
     const { letter } = run
     const task = taskOf(letter, run.input) as WorkflowTask<T>
     const targets = [...(task.targets ?? [])]
@@ -188,13 +208,21 @@ export class WorkflowGuard<T = unknown> {
    * What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried, unless its
    * handler ends well all the same: then it is counted anew, as what becomes of it.
    */
-  async #keepIfWanted(held: HeldTask, failure: WorkflowFailure): Promise<Enqueuing> {
+  async #keepIfWanted(
+    task: WorkflowTask<T>,
+    held: Identified,
+    failure: WorkflowFailure,
+  ): Promise<Enqueuing> {
     // Before anything is waited for: the strategy may be another when a retry ends.
     const unwanted = this.#unwanted(failure)
     const byStrategy = async (): Promise<Enqueuing> =>
       unwanted ? this.#skip(...unwanted) : this.#keep(held, failure, 'enqueued')
     const letterId = redelivering()
-    if (letterId === undefined) return byStrategy()
+    if (letterId === undefined) {
+      const enqueuing = await byStrategy()
+      if (!enqueuing.enqueued) this.#unkept.set(task, held.context.id)
+      return enqueuing
+    }
     await keepUnlessRetried(this.#settings.name, () => {
       this.#counts.skipped['inside-a-retry']--
       return byStrategy()

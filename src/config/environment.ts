@@ -12,9 +12,12 @@ const foreign = /^REDRIVE_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_.*)?|REQUIRE_BA
 /** What a command that runs a letter is told. It may run us in turn. */
 const told = /^REDRIVE_(LETTER_ID|QUEUE|ATTEMPT|IDEMPOTENCY_KEY|CONTENT_TYPE)$/
 
-/** maxRetries is MAX_RETRIES, and dlq_max_size is DLQ_MAX_SIZE. */
+/** maxRetries is MAX_RETRIES, dlq_max_size is DLQ_MAX_SIZE, and rate-limit is RATE_LIMIT: shells take no hyphen in a name. */
 function screaming(key: string): string {
-  return key.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase()
+  return key
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toUpperCase()
 }
 
 /** Every variable that sets something: each key, and with two underscores the keys of its map. */

@@ -38,6 +38,7 @@ export interface Rest {
   recoverability: DeadLetter['recoverability']
   policy: RetryPolicy
   maxRetries: number
+  budgetSince?: NonNullable<DeadLetter['budgetSince']>
   replays: number
   review?: Review
   archivedFrom?: NonNullable<DeadLetter['archivedFrom']>
@@ -96,6 +97,7 @@ function originOf(letter: DeadLetter): Origin {
     payload: factsOf(letter.payload),
     firstFailure: letter.firstFailure,
     attempts: letter.attempts,
+    maxRetriesChosen: letter.maxRetriesChosen,
     failedAt: letter.failedAt,
     dedupeKey: letter.dedupeKey,
     lane: letter.lane,
@@ -152,6 +154,7 @@ function restOf(letter: DeadLetter): Rest {
     recoverability: letter.recoverability,
     policy: letter.policy,
     maxRetries: letter.maxRetries,
+    budgetSince: letter.budgetSince,
     replays: letter.replays,
     review: letter.review,
     archivedFrom: letter.archivedFrom,

@@ -75,8 +75,10 @@ export interface Payload {
   bytes: Uint8Array
   contentType: string
   size: number
-  /** 1 as captured; each edit makes the next. Version 1 is kept for ever. */
+  /** 1 as captured; each edit and each partial result makes the next. Version 1 is kept for ever. */
   version: number
+  /** After a partial result: the version that this is the rest of. */
+  restOf?: number
   /** True when a JS value could not be kept exactly (a function, a throwing getter); the view marks where. */
   lossy?: boolean
   /** Where the real body is kept, when it is too large to be kept here. */
@@ -241,7 +243,12 @@ export interface DeadLetter {
   attempts: number
   /** Runs after capture, counted when they are claimed. */
   retries: number
+  /** The limit of `retries` that is in force. It follows the category of each failure. */
   maxRetries: number
+  /** True: `maxRetries` was chosen for this letter, and does not follow the category. */
+  maxRetriesChosen?: true
+  /** When a person gave it a fresh budget of retries. Absent: the budget began at capture. */
+  budgetSince?: Timestamp
   replays: number
   retryAt?: Timestamp
   backoffMs: number
@@ -288,6 +295,7 @@ export type OriginKey =
   | 'github'
   | 'firstFailure'
   | 'attempts'
+  | 'maxRetriesChosen'
   | 'failedAt'
   | 'deadLetteredAt'
 

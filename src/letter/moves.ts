@@ -231,10 +231,14 @@ function unasked({ review: asked }: Subject): Patch {
   return asked && asked.decidedAt === undefined ? { review: null } : {}
 }
 
-/** What a failed run leaves behind: why it failed and, when part of the work is done, the input of the next run. */
+/**
+ * What a failed run leaves behind: why it failed, the input of the next run when part of the work is done, and the
+ * limit of retries when it is another one from now on.
+ */
 interface Failed {
   judged: Judged
   payload?: Payload | undefined
+  maxRetries?: number | undefined
 }
 
 /** Failed once more and will run again at `retryAt`, by another policy from now on if one is given. */
@@ -323,7 +327,7 @@ export function retry(letter: Subject, by: Mover, retryAt: Timestamp = by.at): C
 }
 
 function dueNow(letter: Subject, by: Mover): Patch {
-  const fresh: Patch = letter.state === 'pending' ? {} : { retries: 0 }
+  const fresh: Patch = letter.state === 'pending' ? {} : { retries: 0, budgetSince: by.at }
   return { ...fresh, ...due(by) }
 }
 
@@ -413,8 +417,12 @@ export function restore(letter: Subject, by: Mover): Change {
   return change('restore', letter, by, { ...when, state, archivedFrom: null })
 }
 
-function told({ judged, payload }: Partial<Failed>): Patch {
-  return { ...judged, ...(payload ? { payload } : {}) }
+function told({ judged, payload, maxRetries }: Partial<Failed>): Patch {
+  return {
+    ...judged,
+    ...(payload ? { payload } : {}),
+    ...(maxRetries === undefined ? {} : { maxRetries }),
+  }
 }
 
 /** A failure as the history keeps it. */

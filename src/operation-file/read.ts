@@ -106,6 +106,7 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
     attempts: 1,
     retries: item.retryCount ?? 0,
     maxRetries: item.maxRetries ?? 3,
+    ...(item.maxRetries === undefined ? {} : { maxRetriesChosen: true }),
     replays: 0,
     backoffMs: item.backoffMs ?? 0,
     ...standingOf(item, updatedAt),

@@ -163,6 +163,8 @@ export interface RetryQuestion {
   failure: Failure
   random: () => number
   customs?: Customs
+  /** The longest wait, unless the other side asks for more. Default: no limit. */
+  withinMs?: number
 }
 
 /**
@@ -170,12 +172,14 @@ export interface RetryQuestion {
  * the first retry of a critical letter does not wait at all.
  */
 export function retryDelay(asked: RetryQuestion): Delay {
-  const { policy, retry, priority, failure, random, customs = {} } = asked
+  const { policy, retry, priority, failure, random, customs = {}, withinMs = Infinity } = asked
   if (policy.kind === 'never') return { delayMs: null }
   const urgent = priority === 'critical' && retry <= 0
   const delay: Delay = urgent ? { delayMs: 0 } : delayOf(policy, retry, random, customs, failure)
+  if (delay.delayMs === null) return delay
+  const delayMs = Math.min(delay.delayMs, withinMs)
   const wanted = Math.min(failure.retryAfterMs ?? 0, longestRetryAfterMs)
-  return wanted > (delay.delayMs ?? Infinity) ? { ...delay, delayMs: Math.ceil(wanted) } : delay
+  return { ...delay, delayMs: wanted > delayMs ? Math.ceil(wanted) : delayMs }
 }
 
 const fallback = exponential()

@@ -2,6 +2,7 @@ import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter
 import type { Judged } from '../letter/moves.ts'
 import { toMs } from '../letter/time.ts'
 import { defaultPolicyFor, neverAgain, parsePolicy, retryDelay, type Customs } from './backoff.ts'
+import { limitAfter, type Limited, type RetryLimits } from './retry-limits.ts'
 
 /** How a letter starts: waiting for its first retry, or parked with the reason why it will not have one by itself. */
 export type Keep =
@@ -12,6 +13,8 @@ export interface CaptureQuestion {
   judged: Pick<Judged, 'failure' | 'category'>
   priority: Priority
   maxRetries: number
+  /** Where retries are limited by time: for how long. */
+  retryForMs?: number
   random: () => number
   customs?: Customs
   /** What the caller asked for this very letter. It goes before what the category says. */
@@ -29,43 +32,52 @@ export function decideCapture(asked: CaptureQuestion): Keep {
   if (hopeless && (chosen === undefined || chosen.kind === 'never'))
     return { kind: 'keep', state: 'parked', policy, reason: 'permanent' }
   if (maxRetries <= 0) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
-  const { delayMs, ...told } = retryDelay({ policy, retry: 0, priority, failure, random, customs })
+  const withinMs = asked.retryForMs ?? Infinity
+  const wait = { policy, retry: 0, priority, failure, random, customs, withinMs }
+  const { delayMs, ...told } = retryDelay(wait)
   if (delayMs === null) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
   return { kind: 'keep', state: 'pending', policy, delayMs, ...told }
 }
 
-/** The move after a failed run. `policy` is given when the letter waits by another one from now on. */
-export type Next =
+/**
+ * The move after a failed run. `policy` is given when the letter waits by another one from now on, and `maxRetries` when
+ * another limit than that of the letter applied.
+ */
+export type Next = (
   | { move: 'reschedule'; delayMs: number; policy?: RetryPolicy; problem?: string }
   | { move: 'exhaust' }
   | { move: 'park'; reason: Reason }
+) & { maxRetries?: number }
 
 export interface RunQuestion {
   /** As claimed: `retries` counts the run that just failed. */
-  letter: Pick<DeadLetter, 'category' | 'policy' | 'priority' | 'retries' | 'maxRetries'>
+  letter: Pick<DeadLetter, 'category' | 'policy' | 'priority'> & Limited
   judged: Pick<Judged, 'failure' | 'category'>
+  /** How often, or for how long, its queue retries. */
+  limits: RetryLimits
+  nowMs: number
   random: () => number
-  /** Retries of a failure that no rule knows, before a person is asked. 3 unless said. */
-  unknownRetries?: number
   customs?: Customs
   /** Used instead of the letter's policy. */
   policyOverride?: RetryPolicy
 }
 
-/** What comes after a failed run. Every failure is judged anew: a letter that turns out hopeless stops at once. */
+/** What comes after a failed run. Every failure is classified: a letter that cannot succeed by waiting stops at once. */
 export function decideAfterRun(asked: RunQuestion): Next {
-  const { letter, judged, random, unknownRetries = 3, customs = {} } = asked
+  const { letter, judged, limits, nowMs, random, customs = {} } = asked
   const { category, failure } = judged
   if (neverAgain.has(category)) return { move: 'park', reason: 'permanent' }
-  if (letter.retries >= letter.maxRetries) return { move: 'exhaust' }
-  if (category === 'unknown' && letter.retries >= unknownRetries)
-    return { move: 'park', reason: 'retries-exhausted' }
+  const { maxRetries, leftMs, reached } = limitAfter(letter, category, nowMs, limits)
+  const limit = maxRetries === letter.maxRetries ? {} : { maxRetries }
+  if (reached === 'give up') return { move: 'exhaust', ...limit }
+  if (reached === 'ask') return { move: 'park', reason: 'retries-exhausted', ...limit }
   const policy = inFull(asked.policyOverride) ?? currentPolicy(letter, category)
   const { retries: retry, priority } = letter
-  const { delayMs, ...told } = retryDelay({ policy, retry, priority, failure, random, customs })
+  const wait = { policy, retry, priority, failure, random, customs, withinMs: leftMs }
+  const { delayMs, ...told } = retryDelay(wait)
   if (delayMs === null) return { move: 'park', reason: 'never' }
   const changed = asked.policyOverride === undefined && policy !== letter.policy ? { policy } : {}
-  return { move: 'reschedule', delayMs, ...changed, ...told }
+  return { move: 'reschedule', delayMs, ...limit, ...changed, ...told }
 }
 
 /** A policy as data may leave out what has a default. A letter keeps the numbers that it waits by. */

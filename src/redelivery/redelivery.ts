@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock } from '../clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
+import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { failedResultOf, type FailedResult } from '../letter/result.ts'
@@ -283,7 +284,7 @@ export class Redelivery {
       input,
       attempt: letter.retries,
       signal: held.controller.signal,
-      idempotencyKey: `${letter.id}:${letter.replays}`,
+      idempotencyKey: idempotencyKeyOf(letter),
       epoch: letter.epoch,
     }
     const timeoutMs = this.#options.timeoutMsFor(letter.queue)

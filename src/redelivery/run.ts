@@ -12,7 +12,10 @@ export interface Run<Input = unknown> {
   attempt: number
   /** Aborts on timeout, when the lease is lost, and when the queue stops. */
   signal: AbortSignal
-  /** The same for every run of this letter until it is replayed: pass it on, so that a repeat can be recognised. */
+  /**
+   * The same for the guarded call and every run of its letter, until the payload is edited or the letter is replayed. Pass
+   * it on to whatever must not happen twice.
+   */
   idempotencyKey: string
   /** The fencing token of this run. A store of yours that refuses smaller ones is safe from paused workers. */
   epoch: number

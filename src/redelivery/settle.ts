@@ -18,6 +18,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideAfterRun, type Parking } from '../policy/decide.ts'
 import type { Understood } from '../policy/judge.ts'
+import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { ApplyResult, Store } from '../store.ts'
 
 export interface SettleOptions {
@@ -26,7 +27,8 @@ export interface SettleOptions {
   hub: ObserverHub
   worker: string
   backoffs: Record<string, (retry: number, failure: Failure) => number>
-  unknownRetries: number
+  /** How often, or for how long, letters of a queue are retried. */
+  limitsFor: (queue: string) => RetryLimits
   leaseMs: number
   maxPayloadBytes: number
 }
@@ -60,18 +62,20 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
   const next = decideAfterRun({
     letter,
     judged,
-    unknownRetries: options.unknownRetries,
+    limits: options.limitsFor(letter.queue),
+    nowMs,
     random: () => options.clock.random(),
     customs: options.backoffs,
     ...(template?.backoff ? { policyOverride: template.backoff } : {}),
   })
   if ('problem' in next && next.problem)
     options.hub.emit({ type: 'trouble', during: `backoff of ${letter.queue}`, error: next.problem })
-  if (next.move === 'exhaust') return exhaust(letter, mover, to)
-  if (next.move === 'park') return park(letter, mover, { ...to, reason: next.reason })
+  const failed = { ...to, maxRetries: next.maxRetries }
+  if (next.move === 'exhaust') return exhaust(letter, mover, failed)
+  if (next.move === 'park') return park(letter, mover, { ...failed, reason: next.reason })
   const retryAt = toTimestamp(nowMs + next.delayMs)
   const { delayMs: backoffMs, policy } = next
-  return reschedule(letter, mover, { ...to, retryAt, backoffMs, policy })
+  return reschedule(letter, mover, { ...failed, retryAt, backoffMs, policy })
 }
 
 const outage = 'what it needs is down: put off, and not counted'
@@ -88,7 +92,7 @@ function remainsOf(
   { hub, maxPayloadBytes }: SettleOptions,
 ): { payload?: Payload; note?: string } {
   if (said?.remaining === undefined) return {}
-  const { version, lossy, size } = letter.payload
+  const { version, restOf = version, lossy, size } = letter.payload
   const remaining = encodePayload(said.remaining)
   if (remaining.size > Math.max(maxPayloadBytes, size)) {
     const problem = `what remains of ${letter.queue} has ${remaining.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): let it say a reference instead`
@@ -96,7 +100,7 @@ function remainsOf(
     hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
     return { note: tooLarge }
   }
-  const payload = { ...remaining, version: version + 1, ...(lossy ? { lossy } : {}) }
+  const payload = { ...remaining, version: version + 1, restOf, ...(lossy ? { lossy } : {}) }
   return { payload, note: said.note ?? partlyDone }
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { resiliencePolicies } from '../../src/capture/resilience.ts'
 import { exponential } from '../../src/policy/backoff.ts'
-import { decodePayload } from '../../src/letter/payload.ts'
+import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
 import { insideRedelivery } from '../../src/redelivering.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
+import { aLetter } from '../../src/testing/a-letter.ts'
 import { anExecutor, errorOf, failing, http, swift } from './an-executor.ts'
 
 class RateLimitError extends Error {}
@@ -323,7 +324,7 @@ describe('inside a redelivery', () => {
     const error = http(503)
     const operation = failing(error, error, error)
     const context = { operation: { payload: 1 } }
-    const call = insideRedelivery({ id: 'a-letter', queue: 'outer' }, () =>
+    const call = insideRedelivery(aLetter({ queue: 'outer' }), () =>
       executor.execute('llm', operation, context),
     )
     expect(await errorOf(call)).toBe(error)
@@ -335,7 +336,7 @@ describe('inside a redelivery', () => {
     const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
     const input = { prompt: 'hi' }
     const context = { operation: { payload: input } }
-    await insideRedelivery({ id: 'a-letter', queue: 'outer' }, async () => {
+    await insideRedelivery(aLetter({ queue: 'outer' }), async () => {
       await errorOf(executor.execute('llm', failing(http(503)), context))
       input.prompt = 'changed'
     })
@@ -462,5 +463,42 @@ describe('names and options', () => {
     const error = await errorOf(anExecutor(policies as never))
     expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
     expect(String(error)).toContain(message)
+  })
+})
+
+describe('the idempotency key of a call', () => {
+  it('is the same in every run of the call and in its letter', async () => {
+    const { executor, letters } = await anExecutor({ llm: swift })
+    const keys: string[] = []
+    const call = executor.execute('llm', ({ idempotencyKey }) => {
+      keys.push(idempotencyKey)
+      throw http(503)
+    })
+    await errorOf(call)
+    const [letter] = await letters()
+    expect(keys).toEqual(Array(3).fill(`${letter!.id}:1:0`))
+  })
+
+  it('derives from the id that the context gives', async () => {
+    const { executor } = await anExecutor()
+    const id = '0198c0de-0000-7000-8000-000000000042'
+    expect(await executor.execute('llm', ({ idempotencyKey }) => idempotencyKey, { id })).toBe(
+      `${id}:1:0`,
+    )
+  })
+
+  it('is that of the letter where its handler makes the same call again', async () => {
+    const { executor } = await anExecutor()
+    const payload = encodePayload({ prompt: 'hi' })
+    const letter = aLetter({ queue: 'llm_call', payload })
+    const keyFor = (prompt: string): Promise<string> =>
+      executor.execute('llm', ({ idempotencyKey }) => idempotencyKey, {
+        operation: { payload: { prompt } },
+      })
+    const [same, other] = await insideRedelivery(letter, () =>
+      Promise.all([keyFor('hi'), keyFor('bye')]),
+    )
+    expect(same).toBe(`${letter.id}:1:0`)
+    expect(other).not.toBe(same)
   })
 })

@@ -41,11 +41,11 @@ const notes = ({ history }: DeadLetter): unknown[] =>
 describe('a retry', () => {
   it('runs the same task with the same targets, adapter, user and metadata', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
-    const seen: { task: WorkflowTask; run?: WorkflowRun | undefined }[] = []
+    const seen: { task: WorkflowTask; run: WorkflowRun }[] = []
     const guard = dlq.workflow({
       handler: (task, run) => {
         seen.push({ task, run })
-        if (!run) throw refused()
+        if (!run.letter) throw refused()
       },
     })
     const given = sweep({ metadata: { team: 'platform' } })
@@ -54,18 +54,57 @@ describe('a retry', () => {
     await clock.advance(10)
     expect(seen).toHaveLength(2)
     expect(seen[0]!.task).toBe(given)
-    expect(seen[0]!.run).toBeUndefined()
-    expect(seen[1]!.task).toEqual(given)
     const { letterId } = answer as { letterId: string }
+    const idempotencyKey = `${letterId}:1:0`
+    expect(seen[0]!.run).toMatchObject({ attempt: 0, epoch: 0, idempotencyKey })
+    expect(seen[0]!.run).not.toHaveProperty('letter')
+    expect(seen[1]!.task).toEqual(given)
     expect(seen[1]!.run).toMatchObject({
       letter: { id: letterId, state: 'retrying' },
       attempt: 1,
       epoch: 1,
-      idempotencyKey: `${letterId}:0`,
+      idempotencyKey,
     })
-    expect(seen[1]!.run!.signal.aborted).toBe(false)
+    expect(seen[1]!.run.signal.aborted).toBe(false)
     expect((await dlq.get(letterId))?.state).toBe('resolved')
     await dlq.close()
+  })
+
+  it('has the key of the first run, also when fewer targets are left', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const keys: string[] = []
+    const guard = dlq.workflow({
+      handler: ({ targets = [] }, run) => {
+        keys.push(run.idempotencyKey)
+        return targets.length > 1
+          ? { status: 'partial', failed: targets.slice(1), error: new Error('slow') }
+          : 'done'
+      },
+    })
+    const { letterId } = (await guard.run(sweep({ targets: ['a', 'b', 'c'] }))) as {
+      letterId: string
+    }
+    dlq.start()
+    await clock.advance(10)
+    expect(keys).toEqual(Array(3).fill(`${letterId}:1:0`))
+    await dlq.close()
+  })
+
+  it('has the key of the run that failed when the task is kept by hand', async () => {
+    const { dlq } = await aQueue()
+    const keys: string[] = []
+    const guard = dlq.workflow({ strategy: 'manual' })
+    const task = sweep()
+    const failing = (_task: WorkflowTask, run: WorkflowRun): never => {
+      keys.push(run.idempotencyKey)
+      throw refused()
+    }
+    await guard.run(task, failing)
+    const { letterId } = (await guard.enqueue(task, refused())) as { letterId: string }
+    expect(keys).toEqual([`${letterId}:1:0`])
+    await dlq.resolve(letterId)
+    const second = (await guard.enqueue(task, refused())) as { letterId: string }
+    expect(second.letterId).not.toBe(letterId)
   })
 
   it('uses the function given last, when there is no handler', async () => {
@@ -74,8 +113,8 @@ describe('a retry', () => {
     const retried: string[] = []
     const named =
       (name: string) =>
-      ({ id }: WorkflowTask, run?: WorkflowRun): void => {
-        if (!run) throw refused()
+      ({ id }: WorkflowTask, run: WorkflowRun): void => {
+        if (!run.letter) throw refused()
         retried.push(`${id} by ${name}`)
       }
     await guard.run(sweep({ id: 'x' }), named('first'))
@@ -241,7 +280,7 @@ describe('a retry', () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(1000) })
     const seen: WorkflowTask[] = []
     const guard = dlq.workflow({
-      handler: (task, run) => (run ? seen.push(task) : Promise.reject(refused())),
+      handler: (task, run) => (run.letter ? seen.push(task) : Promise.reject(refused())),
     })
     const other = await dlq.enqueue({ type: 'workflow', payload: 'plain' }, refused())
     const { letterId: id } = (await guard.run(sweep())) as { letterId: string }

@@ -79,6 +79,17 @@ describe('loadConfig', () => {
     expect(config.options.breaker).toEqual({ failures: 3, openMs: 60_000 })
   })
 
+  it('reads limits by category and by time from a file and from the environment', () => {
+    const config = load({
+      files: { 'redrive.yaml': 'maxRetriesByCategory:\n  transient: 5\nretryForMs: 1d\n' },
+      env: { REDRIVE_MAX_RETRIES_BY_CATEGORY__RATE_LIMIT: '3' },
+    })
+    expect(config.options).toEqual({
+      maxRetriesByCategory: { transient: 5, 'rate-limit': 3 },
+      retryForMs: 86_400_000,
+    })
+  })
+
   it('reads the file that is named by a flag, or by REDRIVE_CONFIG', () => {
     const files = { 'a.yaml': 'maxRetries: 1', 'b.yaml': 'maxRetries: 2', 'redrive.yaml': '{}' }
     expect(load({ files, file: 'a.yaml', env: { REDRIVE_CONFIG: 'b.yaml' } }).file).toBe('a.yaml')

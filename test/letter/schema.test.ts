@@ -35,6 +35,7 @@ const full = aLetter({
     lossy: true,
     reference: 's3://bucket/key',
     keyId: 'key-1',
+    restOf: 2,
   },
   failure,
   state: 'archived',
@@ -42,6 +43,8 @@ const full = aLetter({
   reason: 'operator',
   review: { neededSince: at, decidedBy: 'ada', decidedAt: at, decision: 'discard', note: 'n' },
   retryAt: at,
+  maxRetriesChosen: true,
+  budgetSince: at,
   expiresAt: at,
   lease: { worker: 'w', epoch: 1, expiresAt: at },
   history: [

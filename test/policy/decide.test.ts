@@ -139,6 +139,7 @@ describe('decideAfterRun', () => {
     priority: 'medium',
     retries: 1,
     maxRetries: 5,
+    deadLetteredAt: at,
   }
   const decide = (
     category: ErrorCategory,
@@ -148,6 +149,8 @@ describe('decideAfterRun', () => {
     decideAfterRun({
       letter: { ...letter, ...over },
       judged: judged(category),
+      limits: { maxRetries: 5 },
+      nowMs,
       random,
       ...settings,
     })
@@ -177,17 +180,82 @@ describe('decideAfterRun', () => {
   )
 
   it('tries what it does not know a little, then asks a person', () => {
-    const unknown = { category: 'unknown' as const }
+    const unknown = { category: 'unknown' as const, maxRetries: 3 }
     expect(decide('unknown', { ...unknown, retries: 2 })).toMatchObject({ move: 'reschedule' })
     expect(decide('unknown', { ...unknown, retries: 3 })).toEqual({
       move: 'park',
       reason: 'retries-exhausted',
     })
-    expect(decide('unknown', { ...unknown, retries: 1 }, { unknownRetries: 1 })).toMatchObject({
+    const one = { limits: { maxRetries: 5, unknownRetries: 1 } }
+    expect(decide('unknown', { retries: 1 }, one)).toEqual({
       move: 'park',
+      reason: 'retries-exhausted',
+      maxRetries: 1,
     })
-    expect(decide('unknown', { ...unknown, retries: 3, maxRetries: 3 })).toEqual({
+    const three = { limits: { maxRetries: 3 } }
+    expect(decide('unknown', { ...unknown, retries: 3 }, three)).toEqual({ move: 'exhaust' })
+  })
+
+  it('follows the category of each failure with a limit that the options give', () => {
+    const limits = { maxRetries: 5, maxRetriesByCategory: { 'rate-limit': 3, resource: 2 } }
+    const decideBy = (
+      category: ErrorCategory,
+      over: Partial<Letter>,
+    ): ReturnType<typeof decideAfterRun> => decide(category, over, { limits })
+    expect(decideBy('rate-limit', { retries: 2 })).toMatchObject({
+      move: 'reschedule',
+      maxRetries: 3,
+    })
+    expect(decideBy('rate-limit', { retries: 3 })).toEqual({ move: 'exhaust', maxRetries: 3 })
+    expect(decideBy('resource', { retries: 4 })).toEqual({ move: 'exhaust', maxRetries: 2 })
+    expect(decideBy('network', { retries: 2, maxRetries: 2 })).toMatchObject({
+      move: 'reschedule',
+      maxRetries: 5,
+    })
+  })
+
+  it('keeps a limit that was chosen for the letter, or that other options gave', () => {
+    const limits = { maxRetries: 9, maxRetriesByCategory: { network: 1 } }
+    const chosen = { maxRetries: 9, maxRetriesChosen: true as const }
+    for (const own of [chosen, { maxRetries: 7 }]) {
+      expect(decide('network', { ...own, retries: 6 }, { limits })).toMatchObject({
+        move: 'reschedule',
+      })
+      expect(decide('unknown', { ...own, retries: own.maxRetries }, { limits })).toEqual({
+        move: 'exhaust',
+      })
+    }
+  })
+
+  it('gives up by time where that is the limit, whatever the number of retries', () => {
+    const limits = { maxRetries: 3, retryForMs: 10 * minuteMs }
+    const after = (minutes: number, over: Partial<Letter>): ReturnType<typeof decideAfterRun> =>
+      decide('network', over, { limits, nowMs: nowMs + minutes * minuteMs })
+    expect(after(9, { retries: 50, policy: fixed(1000) })).toEqual({
+      move: 'reschedule',
+      delayMs: 1000,
+      maxRetries: 53,
+    })
+    expect(after(10, { retries: 51 })).toEqual({ move: 'exhaust', maxRetries: 51 })
+    const budgetSince = new Date(nowMs + 5 * minuteMs).toISOString()
+    expect(after(10, { retries: 1, budgetSince })).toMatchObject({ move: 'reschedule' })
+  })
+
+  it('runs a last time when the time is up, but not sooner than the other side asked', () => {
+    const limits = { maxRetries: 3, retryForMs: 10 * minuteMs }
+    const policy = fixed(60 * minuteMs)
+    expect(decide('network', { policy }, { limits })).toMatchObject({ delayMs: 10 * minuteMs })
+    const told = judged('rate-limit', { retryAfterMs: 30 * minuteMs })
+    expect(decide('rate-limit', { policy }, { limits, judged: told })).toMatchObject({
+      delayMs: 30 * minuteMs,
+    })
+  })
+
+  it('gives up at once at a limit of 0, though there is time left', () => {
+    const limits = { maxRetries: 3, maxRetriesByCategory: { network: 0 }, retryForMs: minuteMs }
+    expect(decide('network', { retries: 1, maxRetries: 3 }, { limits })).toEqual({
       move: 'exhaust',
+      maxRetries: 0,
     })
   })
 
@@ -252,7 +320,7 @@ describe('decideAfterRun', () => {
         (before, category, priority, policy, retries, maxRetries) => {
           const next = decide(category, { category: before, priority, policy, retries, maxRetries })
           if (next.move !== 'reschedule') return
-          expect(retries).toBeLessThan(maxRetries)
+          expect(retries).toBeLessThan(next.maxRetries ?? maxRetries)
           expect(next.delayMs).toBeGreaterThanOrEqual(0)
           expect(Number.isFinite(next.delayMs)).toBe(true)
         },

@@ -132,7 +132,7 @@ describe('Redelivery', () => {
     const common = {
       input: { when: new Date(0) },
       aborted: false,
-      idempotencyKey: `${id}:0`,
+      idempotencyKey: `${id}:1:0`,
       state: 'retrying',
     }
     expect(seen).toEqual([

@@ -1,3 +1,4 @@
+import type { GuardedRun } from '../../src/capture/operation.ts'
 import type { Clock } from '../../src/clock.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { isFailedResult } from '../../src/letter/result.ts'
@@ -136,8 +137,8 @@ export class House {
   /** The first queue is guarded; the others have plain handlers. */
   #handle(dlq: DeadLetterQueue, process: SimProcess, queue: string): void {
     if (queue !== this.setup.queues[0]) return dlq.handle(queue, (run) => this.#run(process, run))
-    const fn = async (_input: unknown, run?: Run): Promise<unknown> => {
-      if (run) return this.#run(process, run)
+    const fn = async (_input: unknown, run: GuardedRun): Promise<unknown> => {
+      if (run.letter) return this.#run(process, { ...run, letter: run.letter })
       throw process.doorError
     }
     process.guarded = dlq.guard(queue, fn, { rethrow: false })

@@ -1,6 +1,6 @@
 import { sleep, type Clock } from '../../clock.ts'
 import type { GuardSettings } from '../../queue.ts'
-import type { Run } from '../../redelivery/run.ts'
+import type { GuardedRun } from '../../capture/operation.ts'
 
 /** A part of a shop that calls something unreliable. */
 export interface Service {
@@ -10,7 +10,7 @@ export interface Service {
   /** Calls at once. */
   burst?: number
   settings: GuardSettings<Order>
-  call: (order: Order, run?: Run<Order>) => Promise<unknown>
+  call: (order: Order, run: GuardedRun<Order>) => Promise<unknown>
 }
 
 /** What is passed along. `lines` is null in the orders that an old client sends. */
@@ -76,10 +76,10 @@ export function services(clock: Clock): Service[] {
 function chargeCard(clock: Clock): Service['call'] {
   const startMs = clock.now()
   return async (order, run) => {
-    await sleep(clock, 50 + 200 * clock.random(), run?.signal)
+    await sleep(clock, 50 + 200 * clock.random(), run.signal)
     const down = (clock.now() - startMs) % cycleMs > cycleMs - outageMs
     if (down) throw new HttpError(503, 'payments: 503 Service Unavailable')
-    if (clock.random() < (run ? 0.3 : 0.8)) throw failed('ECONNRESET', 'socket hang up')
+    if (clock.random() < (run.letter ? 0.3 : 0.8)) throw failed('ECONNRESET', 'socket hang up')
     return { charged: order.amount }
   }
 }
@@ -110,14 +110,14 @@ const syncCustomer: Service['call'] = async ({ customer }) => {
 
 function shipParcel(clock: Clock): Service['call'] {
   return async (order, run) => {
-    const slow = clock.random() < (run ? 0.5 : 0.9)
-    await sleep(clock, slow ? (run ? 10_000 : 400) : 100, run?.signal)
+    const slow = clock.random() < (run.letter ? 0.5 : 0.9)
+    await sleep(clock, slow ? (run.letter ? 10_000 : 400) : 100, run.signal)
     if (slow) throw failed('ETIMEDOUT', 'carrier did not answer in time')
     return { parcel: order.order }
   }
 }
 
 const refund: Service['call'] = async ({ amount }, run) => {
-  if (run || amount <= refundLimit) return { refunded: amount }
+  if (run.letter || amount <= refundLimit) return { refunded: amount }
   throw new Error(`refund of ${amount.toFixed(2)} EUR is over the limit of ${refundLimit}`)
 }

@@ -50,7 +50,13 @@ export const payloadChecks = [
   }),
 
   check('keeps what is said about the bytes', async ({ store }) => {
-    const said = { lossy: true, reference: 's3://bucket/key', keyId: 'k1', contentType: 'text/🦊' }
+    const said = {
+      lossy: true,
+      restOf: 2,
+      reference: 's3://bucket/key',
+      keyId: 'k1',
+      contentType: 'text/🦊',
+    }
     const letter = aLetter({ payload: payload(everyByte, { ...said, size: 5_000_000_000 }) })
     await store.add([letter])
     sameLetter(await stored(store, letter.id), letter)
