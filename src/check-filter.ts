@@ -189,7 +189,7 @@ const searchKeys = keysOf<SearchOptions>({ payload: true, limit: true, among: tr
 /** The words and options of a full-text search. */
 export function checkSearch(text: string, options: SearchOptions): void {
   isString('the text to search for', text)
-  checkKeys('the search options', options, searchKeys)
+  checkKeys('search options', options, searchKeys)
   const { payload, limit, among } = options
   if (payload !== undefined) isBoolean('payload', payload)
   if (limit !== undefined) checkLimit('limit', limit)

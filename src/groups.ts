@@ -31,7 +31,7 @@ const groupKeys = keysOf<GroupQuery>({ queue: true, state: true, limit: true, cu
 
 /** Groups by size, largest first; the cursor is how many were passed. */
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
-  checkKeys('the group query', query, groupKeys, { renamed: { status: 'state' } })
+  checkKeys('group query', query, groupKeys, { renamed: { status: 'state' } })
   const { limit = 20, cursor, ...filter } = query
   checkFilter(filter)
   if (!Number.isInteger(limit) || limit < 0)

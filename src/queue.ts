@@ -439,7 +439,7 @@ export class DeadLetterQueue {
 
   /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number of them. */
   async clear(filter: LetterFilter, options: ClearOptions): Promise<number> {
-    checkKeys('the options of clear', options, clearKeys)
+    checkKeys('clear options', options, clearKeys)
     return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
   }
 

@@ -8,5 +8,6 @@ describe('nearest', () => {
     expect(nearest('nope', ['copy', 'show'])).toBeUndefined()
     expect(nearest('status', ['queue', 'state'])).toBe('state')
     expect(nearest('retires', ['retries'])).toBe('retries')
+    expect(nearest('drain', ['drainMs'])).toBe('drainMs')
   })
 })
