@@ -71,7 +71,7 @@ const breaker = z.strictObject({
   patienceMs: durationMs
     .optional()
     .describe(
-      'For so long after it was last closed, a failure is not held against a letter. A day unless said.',
+      'For so long after a letter was first deferred, a run that an outage made fail is not counted. Default: a day.',
     ),
 })
 

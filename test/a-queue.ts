@@ -38,6 +38,8 @@ export async function aQueue(
 /** Errors as real clients throw them. */
 export const refused = (): Error =>
   Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:443'), { code: 'ECONNREFUSED' })
+/** Reached, and no answer came: a run that fails so is counted, unlike one that was refused. */
+export const timedOut = (): Error => Object.assign(new Error('Gateway Timeout'), { status: 504 })
 export const forbidden = (): Error => Object.assign(new Error('Forbidden'), { status: 403 })
 
 /** A promise and its ends. */

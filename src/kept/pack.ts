@@ -39,6 +39,7 @@ export interface Rest {
   policy: RetryPolicy
   maxRetries: number
   budgetSince?: NonNullable<DeadLetter['budgetSince']>
+  deferredSince?: NonNullable<DeadLetter['deferredSince']>
   replays: number
   review?: Review
   archivedFrom?: NonNullable<DeadLetter['archivedFrom']>
@@ -155,6 +156,7 @@ function restOf(letter: DeadLetter): Rest {
     policy: letter.policy,
     maxRetries: letter.maxRetries,
     budgetSince: letter.budgetSince,
+    deferredSince: letter.deferredSince,
     replays: letter.replays,
     review: letter.review,
     archivedFrom: letter.archivedFrom,

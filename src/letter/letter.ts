@@ -249,6 +249,8 @@ export interface DeadLetter {
   maxRetriesChosen?: true
   /** When a person gave it a fresh budget of retries. Absent: the budget began at capture. */
   budgetSince?: Timestamp
+  /** When an outage first made a run fail that was not counted, since the budget began. */
+  deferredSince?: Timestamp
   replays: number
   retryAt?: Timestamp
   backoffMs: number

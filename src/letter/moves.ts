@@ -310,15 +310,19 @@ export function release(
   return change('release', letter, by, set)
 }
 
-/** Failed, and it is not held against the letter: given back uncounted, and due again at `retryAt`. */
+/** An outage made it fail: given back uncounted, and due again at `retryAt`. */
 export function putOff(
   letter: Subject,
   by: Mover,
-  to: Failed & { retryAt: Timestamp; backoffMs: number },
+  to: Failed & { retryAt: Timestamp; backoffMs: number; policy?: RetryPolicy | undefined },
 ): Change {
-  const { judged, retryAt, backoffMs } = to
+  const { judged, retryAt, backoffMs, policy = letter.policy } = to
+  // The earliest timestamp counts: one of a clock that is ahead would make the patience with the letter longer.
+  const { deferredSince: since = by.at } = letter
+  const deferredSince = since < by.at ? since : by.at
   const { set } = release(letter, by)
-  return change('release', letter, by, { ...set, ...told(to), retryAt, backoffMs }, judged)
+  const patch = { ...set, ...told(to), retryAt, backoffMs, policy, deferredSince }
+  return change('release', letter, by, patch, judged)
 }
 
 /** Due now, or at `retryAt`, because a person asked for it. A settled letter gets a fresh retry budget. */
@@ -327,7 +331,8 @@ export function retry(letter: Subject, by: Mover, retryAt: Timestamp = by.at): C
 }
 
 function dueNow(letter: Subject, by: Mover): Patch {
-  const fresh: Patch = letter.state === 'pending' ? {} : { retries: 0, budgetSince: by.at }
+  const fresh: Patch =
+    letter.state === 'pending' ? {} : { retries: 0, budgetSince: by.at, deferredSince: null }
   return { ...fresh, ...due(by) }
 }
 

@@ -190,6 +190,7 @@ const letterSchema = z.strictObject({
   maxRetries: count,
   maxRetriesChosen: z.literal(true).exactOptional(),
   budgetSince: moment.exactOptional(),
+  deferredSince: moment.exactOptional(),
   replays: count,
   retryAt: moment.exactOptional(),
   backoffMs: ms,

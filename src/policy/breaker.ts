@@ -1,5 +1,8 @@
-import type { ErrorCategory } from '../letter/letter.ts'
+import type { DeadLetter, ErrorCategory } from '../letter/letter.ts'
+import type { Judged } from '../letter/moves.ts'
+import { toMs } from '../letter/time.ts'
 import { longestRetryAfterMs } from './backoff.ts'
+import { isUnreached } from './unreached.ts'
 
 /**
  * Closed: letters run; `recent` has the last outcome of each of the last few letters. Open: nothing runs before
@@ -10,10 +13,9 @@ export type BreakerState =
   | ({ kind: 'open'; untilMs: number } & Down)
   | ({ kind: 'half-open'; probing: readonly string[]; succeeded: number } & Down)
 
-/** How often it opened since it was last closed, and when it did so first. */
+/** How often it opened since it was last closed. */
 interface Down {
   openings: number
-  sinceMs: number
 }
 
 interface Recent {
@@ -46,7 +48,7 @@ export interface BreakerSettings {
   probes: number
   /** Probes that have to succeed before it closes. 1 unless said. */
   successes: number
-  /** As long as it has not been closed for less than this, a failure is not held against a letter. A day unless said. */
+  /** For so long after a letter was first deferred, a run that an outage made fail is not counted. Default: a day. */
   patienceMs: number
 }
 
@@ -89,8 +91,8 @@ export function breaker(
   if (state.kind === 'closed') return whileClosed(state, event, limits)
   if (state.kind === 'half-open') return whileHalfOpen(state, event, limits)
   if (event.type !== 'started' || event.atMs < state.untilMs) return state
-  const { openings, sinceMs } = state
-  return { kind: 'half-open', probing: [event.letterId], succeeded: 0, openings, sinceMs }
+  const { openings } = state
+  return { kind: 'half-open', probing: [event.letterId], succeeded: 0, openings }
 }
 
 /** How many letters may start now: all, none, or the probes that are left. */
@@ -105,21 +107,32 @@ export function admits(
   return Math.max(0, probes - state.probing.length)
 }
 
-/** Whether it is known to be down, and has not been for so long that letters have to be given up one day. */
+/** How a run failed. Partial: some of the work was done. */
+type FailedRun = Pick<Judged, 'failure' | 'category'> & { isPartial: boolean }
+
+/**
+ * Whether a failed run is not counted: an outage made it fail. Either the failure says that what the letter needs was not reached,
+ * and no part of the work was done, or the breaker knows that it is down. The patience is measured per letter, by its own timestamps: it holds over restarts and for
+ * several processes, and every letter ends one day.
+ */
 export function forgives(
   state: BreakerState,
-  nowMs: number,
+  letter: Pick<DeadLetter, 'deferredSince'>,
+  { failure, category, isPartial }: FailedRun,
+  now: number,
   settings: Partial<BreakerSettings> = {},
 ): boolean {
   const { patienceMs } = { ...defaults, ...settings }
-  return state.kind !== 'closed' && nowMs - state.sinceMs < patienceMs
+  const deferredMs = letter.deferredSince === undefined ? 0 : now - toMs(letter.deferredSince)
+  if (!blamesDependency(category) || deferredMs >= patienceMs) return false
+  return state.kind !== 'closed' || (!isPartial && isUnreached(failure))
 }
 
 /**
- * How long to put off a letter that ran into a wall. At least until the wall is looked at again; and each time twice as long as
- * the letter waited before, so that it is not always the same few that are tried.
+ * How long to defer a letter that failed while the breaker knows of an outage. At least until the breaker tries again; and each time
+ * twice as long as the letter waited before, so that it is not always the same few that are tried.
  */
-export function putOffMs(
+export function deferMs(
   waitMs: number,
   waitedMs: number,
   settings: Partial<BreakerSettings> = {},
@@ -141,8 +154,7 @@ function whileClosed(
   const others = state.recent.filter((one) => one.letterId !== letterId)
   const recent = [...others, { letterId, failed: type === 'failed' }].slice(-2 * limits.failures)
   if (recent.every((one) => !one.failed)) return closedBreaker
-  if (type === 'failed' && isSystemic(recent, limits))
-    return open(event, { openings: 0, sinceMs: event.atMs }, limits)
+  if (type === 'failed' && isSystemic(recent, limits)) return open(event, { openings: 0 }, limits)
   return { kind: 'closed', recent }
 }
 
@@ -172,12 +184,12 @@ function whileHalfOpen(
 
 function open(
   { atMs, retryAfterMs = 0 }: { atMs: number; retryAfterMs?: number },
-  { openings, sinceMs }: Down,
+  { openings }: Down,
   limits: BreakerSettings,
 ): BreakerState {
   const forMs = Math.min(limits.openMs * 2 ** openings, longestOpenMs(limits))
   const untilMs = atMs + Math.max(forMs, Math.min(retryAfterMs, longestRetryAfterMs))
-  return { kind: 'open', untilMs, openings: openings + 1, sinceMs }
+  return { kind: 'open', untilMs, openings: openings + 1 }
 }
 
 function longestOpenMs({ openMs, maxOpenMs }: BreakerSettings): number {

@@ -1,7 +1,14 @@
 import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter.ts'
 import type { Judged } from '../letter/moves.ts'
 import { toMs } from '../letter/time.ts'
-import { defaultPolicyFor, neverAgain, parsePolicy, retryDelay, type Customs } from './backoff.ts'
+import {
+  defaultPolicyFor,
+  neverAgain,
+  parsePolicy,
+  retryDelay,
+  type Customs,
+  type Delay,
+} from './backoff.ts'
 import { limitAfter, type Limited, type RetryLimits } from './retry-limits.ts'
 
 /** How a letter starts: waiting for its first retry, or parked with the reason why it will not have one by itself. */
@@ -64,20 +71,62 @@ export interface RunQuestion {
 
 /** What comes after a failed run. Every failure is classified: a letter that cannot succeed by waiting stops at once. */
 export function decideAfterRun(asked: RunQuestion): Next {
-  const { letter, judged, limits, nowMs, random, customs = {} } = asked
-  const { category, failure } = judged
+  const { letter, limits, nowMs } = asked
+  const { category } = asked.judged
   if (neverAgain.has(category)) return { move: 'park', reason: 'permanent' }
   const { maxRetries, leftMs, reached } = limitAfter(letter, category, nowMs, limits)
   const limit = maxRetries === letter.maxRetries ? {} : { maxRetries }
   if (reached === 'give up') return { move: 'exhaust', ...limit }
   if (reached === 'ask') return { move: 'park', reason: 'retries-exhausted', ...limit }
-  const policy = inFull(asked.policyOverride) ?? currentPolicy(letter, category)
-  const { retries: retry, priority } = letter
-  const wait = { policy, retry, priority, failure, random, customs, withinMs: leftMs }
-  const { delayMs, ...told } = retryDelay(wait)
+  const { delayMs, ...told } = waitOf(asked, letter.retries, leftMs)
   if (delayMs === null) return { move: 'park', reason: 'never' }
-  const changed = asked.policyOverride === undefined && policy !== letter.policy ? { policy } : {}
-  return { move: 'reschedule', delayMs, ...limit, ...changed, ...told }
+  return { move: 'reschedule', delayMs, ...limit, ...told }
+}
+
+/** The longest and the shortest wait of a letter once it was deferred as often as it may be retried. */
+const longestDeferMs = 3_600_000
+const shortestDeferMs = 1000
+
+/**
+ * What comes after a failed run that is not counted, since an outage made it fail: `deferMs` says so, and how long to wait at
+ * least. The letter waits by its policy as if the run were counted. From where it would be exhausted on, each wait is twice as long
+ * as the one before. Undefined when the run counts after all: the letter is not to be retried, or its time is up.
+ */
+export function decideDeferral(
+  letter: Pick<DeadLetter, 'history' | 'backoffMs'>,
+  asked: RunQuestion,
+  deferMs: number | undefined,
+): (Next & { move: 'reschedule' }) | undefined {
+  if (deferMs === undefined) return undefined
+  const { judged, limits, nowMs } = asked
+  const { maxRetries, leftMs } = limitAfter(asked.letter, judged.category, nowMs, limits)
+  const retry = asked.letter.retries + uncountedRuns(letter.history, asked.letter.budgetSince)
+  const { delayMs, ...told } = waitOf(asked, retry, leftMs)
+  if (delayMs === null || maxRetries === 0 || leftMs <= 0) return undefined
+  const doubledMs = Math.min(Math.max(2 * letter.backoffMs, shortestDeferMs), longestDeferMs)
+  const longerMs = retry < asked.letter.maxRetries ? 0 : Math.min(doubledMs, leftMs)
+  return { move: 'reschedule', delayMs: Math.max(delayMs, longerMs, deferMs), ...told }
+}
+
+function uncountedRuns(history: DeadLetter['history'], since = ''): number {
+  return history.filter(
+    ({ action, failure, at }) => action === 'release' && failure !== undefined && at >= since,
+  ).length
+}
+
+/** The wait before this retry of the letter, and its policy if that is another one from now on. */
+function waitOf(
+  asked: RunQuestion,
+  retry: number,
+  withinMs: number,
+): Delay & { policy?: RetryPolicy } {
+  const { letter, judged, random, customs = {} } = asked
+  const { category, failure } = judged
+  const policy = inFull(asked.policyOverride) ?? currentPolicy(letter, category)
+  const { priority } = letter
+  const delay = retryDelay({ policy, retry, priority, failure, random, customs, withinMs })
+  const isChanged = asked.policyOverride === undefined && policy !== letter.policy
+  return { ...delay, ...(isChanged ? { policy } : {}) }
 }
 
 /** A policy as data may leave out what has a default. A letter keeps the numbers that it waits by. */

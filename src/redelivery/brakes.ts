@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { ObserverHub } from '../observer.ts'
-import { blamesDependency } from '../policy/breaker.ts'
 import { Gate, type BrakeSettings, type GateOptions, type GateStatus } from './gate.ts'
 import type { Verdict } from './settle.ts'
 
@@ -72,17 +71,14 @@ export class Brakes {
     for (const gate of this.#gatesOf(letter.queue)) gate.begin(letter)
   }
 
-  /**
-   * Learns from a run, and answers with what to make of it: when it failed as others do, while what it needs is known
-   * to be down, the letter is put off. An outage is not held against it.
-   */
+  /** Learns from a run, and answers with what to make of it: when an outage made it fail, the letter is deferred. */
   end(letter: DeadLetter, verdict: Verdict): Verdict {
     const gates = this.#gatesOf(letter.queue)
-    const forgiven = gates.some((gate) => gate.forgives())
+    const isForgiven =
+      verdict.kind === 'failed' && gates.some((gate) => gate.forgives(letter, verdict))
     for (const gate of gates) gate.end(letter, verdict)
-    if (!forgiven || verdict.kind !== 'failed' || !blamesDependency(verdict.judged.category))
-      return verdict
-    return { ...verdict, putOffMs: Math.max(...gates.map((gate) => gate.putOffMs(letter))) }
+    if (!isForgiven) return verdict
+    return { ...verdict, deferMs: Math.max(...gates.map((gate) => gate.deferMs(letter))) }
   }
 
   status(): GateStatus[] {

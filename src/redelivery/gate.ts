@@ -6,8 +6,8 @@ import {
   admits,
   breaker,
   closedBreaker,
+  deferMs,
   forgives,
-  putOffMs,
   type BreakerSettings,
   type BreakerState,
 } from '../policy/breaker.ts'
@@ -80,19 +80,21 @@ export class Gate {
     this.#bucket = freshBucket(options.clock.mono())
   }
 
-  /** Whether what stands behind the gate is known not to work, so that a failure is no fault of the letter's. */
-  forgives(): boolean {
+  /** Whether an outage behind this gate made a run fail, so that the run is not counted. */
+  forgives(letter: DeadLetter, { judged, said }: Verdict & { kind: 'failed' }): boolean {
     const { breaker: rules } = this.#options.settings()
-    return rules !== false && forgives(this.#breaker, this.#options.clock.mono(), rules)
+    const run = { ...judged, isPartial: said?.remaining !== undefined }
+    const now = this.#options.clock.now()
+    return rules !== false && forgives(this.#breaker, letter, run, now, rules)
   }
 
-  /** How long a letter that ran into the wall behind this gate has to wait. */
-  putOffMs(letter: DeadLetter): number {
+  /** How long a letter has to wait, at least, whose run an outage made fail. */
+  deferMs(letter: DeadLetter): number {
     const { breaker: rules } = this.#options.settings()
     if (rules === false || this.#breaker.kind === 'closed') return 0
     const waitMs =
       this.#breaker.kind === 'open' ? this.#breaker.untilMs - this.#options.clock.mono() : 0
-    return putOffMs(waitMs, letter.backoffMs, rules)
+    return deferMs(waitMs, letter.backoffMs, rules)
   }
 
   /** How many letters may start now. */

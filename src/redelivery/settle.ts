@@ -16,7 +16,7 @@ import { encodePayload } from '../letter/payload.ts'
 import type { FailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
-import { decideAfterRun, type Parking } from '../policy/decide.ts'
+import { decideAfterRun, decideDeferral, type Parking, type RunQuestion } from '../policy/decide.ts'
 import type { Understood } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { ApplyResult, Store } from '../store.ts'
@@ -36,8 +36,8 @@ export interface SettleOptions {
 /** What became of a run. */
 export type Verdict =
   | { kind: 'resolved' }
-  /** With `putOffMs` it is not held against the letter, which waits for so long. */
-  | ({ kind: 'failed'; said?: FailedResult | undefined; putOffMs?: number } & Understood)
+  /** With `deferMs` the run is not counted, and the letter waits for at least so long. */
+  | ({ kind: 'failed'; said?: FailedResult | undefined; deferMs?: number } & Understood)
   /** Must not run: too often already, unreadable, too late. */
   | { kind: 'unfit'; parking: Parking }
   /** Given back without being counted, with what remains of it if the run said so. */
@@ -53,13 +53,9 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
   const { payload, note } = remainsOf(letter, verdict.said, options)
   const mover = note === undefined ? by : { ...by, note }
   if (verdict.kind === 'released') return release(letter, mover, { payload })
-  const { judged, template, putOffMs } = verdict
+  const { judged, template } = verdict
   const to = { judged, payload }
-  if (putOffMs !== undefined) {
-    const retryAt = toTimestamp(nowMs + putOffMs)
-    return putOff(letter, { note: outage, ...mover }, { ...to, retryAt, backoffMs: putOffMs })
-  }
-  const next = decideAfterRun({
+  const question: RunQuestion = {
     letter,
     judged,
     limits: options.limitsFor(letter.queue),
@@ -67,18 +63,21 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
     random: () => options.clock.random(),
     customs: options.backoffs,
     ...(template?.backoff ? { policyOverride: template.backoff } : {}),
-  })
+  }
+  const deferred = decideDeferral(letter, question, verdict.deferMs)
+  const next = deferred ?? decideAfterRun(question)
   if ('problem' in next && next.problem)
     options.hub.emit({ type: 'trouble', during: `backoff of ${letter.queue}`, error: next.problem })
   const failed = { ...to, maxRetries: next.maxRetries }
   if (next.move === 'exhaust') return exhaust(letter, mover, failed)
   if (next.move === 'park') return park(letter, mover, { ...failed, reason: next.reason })
-  const retryAt = toTimestamp(nowMs + next.delayMs)
   const { delayMs: backoffMs, policy } = next
-  return reschedule(letter, mover, { ...failed, retryAt, backoffMs, policy })
+  const retryAt = toTimestamp(nowMs + backoffMs)
+  const due = { ...failed, retryAt, backoffMs, policy }
+  return deferred ? putOff(letter, { note: outage, ...mover }, due) : reschedule(letter, mover, due)
 }
 
-const outage = 'what it needs is down: put off, and not counted'
+const outage = 'what it needs is down: deferred, and not counted'
 const partlyDone = 'part of it is done: the next run gets what remains'
 const tooLarge = 'what remains is too large to be kept: the next run gets all of it again'
 

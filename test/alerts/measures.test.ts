@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { measuresOf, readMeasures } from '../../src/alerts/measures.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import type { Total } from '../../src/store.ts'
-import { aQueue, forbidden, refused } from '../a-queue.ts'
+import { aQueue, forbidden, refused, timedOut } from '../a-queue.ts'
 
 const total = (action: Total['action'], queue: string, count: number): Total => ({
   action,
@@ -57,7 +57,7 @@ describe('readMeasures', () => {
     const { dlq, store, clock } = await aQueue({ maxItems: 8, maxRetries: 1, backoff: immediate() })
     let fails = true
     dlq.handle('a', () => {
-      if (fails) throw refused()
+      if (fails) throw timedOut()
     })
     dlq.handle('b', () => {
       throw forbidden()

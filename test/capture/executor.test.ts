@@ -348,7 +348,7 @@ describe('inside a redelivery', () => {
   it('a handler that uses the executor fails and resolves the one letter there is', async () => {
     const { executor, letters, store } = await anExecutor({ llm: { ...swift, attempts: 2 } })
     const dlq = await DeadLetterQueue.open(store, { pollMs: 5 })
-    const operation = failing(http(503), http(503), http(503), http(503))
+    const operation = failing(http(500), http(500), http(500), http(500))
     const call = (): Promise<string> =>
       executor.execute('llm', operation, { operation: { payload: { prompt: 'hi' } } })
     dlq.handle('llm_call', call)

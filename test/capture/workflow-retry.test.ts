@@ -9,7 +9,7 @@ import { decodePayload } from '../../src/letter/payload.ts'
 import type { EventType } from '../../src/observer.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
-import { aQueue, forbidden, refused } from '../a-queue.ts'
+import { aQueue, forbidden, refused, timedOut } from '../a-queue.ts'
 import { opensearchPlace, postgresPlace, redisPlace } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 
@@ -498,7 +498,7 @@ describe('any handler', () => {
 
   it('keeps its payload when it says nothing of what remains', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
-    dlq.handle('a', () => ({ ok: false, error: refused(), remaining: undefined, note: 'unheard' }))
+    dlq.handle('a', () => ({ ok: false, error: timedOut(), remaining: undefined, note: 'unheard' }))
     const { id } = await dlq.enqueue({ type: 'a', payload: 'whole' }, refused())
     dlq.start()
     await clock.advance(60_000)

@@ -45,6 +45,7 @@ const full = aLetter({
   retryAt: at,
   maxRetriesChosen: true,
   budgetSince: at,
+  deferredSince: at,
   expiresAt: at,
   lease: { worker: 'w', epoch: 1, expiresAt: at },
   history: [

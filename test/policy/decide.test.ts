@@ -16,7 +16,12 @@ import {
   linear,
   never,
 } from '../../src/policy/backoff.ts'
-import { decideAfterRun, decideCapture, decideClaimed } from '../../src/policy/decide.ts'
+import {
+  decideAfterRun,
+  decideCapture,
+  decideClaimed,
+  decideDeferral,
+} from '../../src/policy/decide.ts'
 
 const minuteMs = 60_000
 const at = '2025-01-01T00:00:00.000Z'
@@ -326,6 +331,71 @@ describe('decideAfterRun', () => {
         },
       ),
     )
+  })
+})
+
+describe('decideDeferral', () => {
+  type Question = Parameters<typeof decideDeferral>[1]
+  const question: Question = {
+    letter: {
+      category: 'network',
+      policy: fixed(7000),
+      priority: 'medium',
+      retries: 1,
+      maxRetries: 3,
+      deadLetteredAt: at,
+    },
+    judged: judged('network'),
+    limits: { maxRetries: 3 },
+    nowMs,
+    random,
+  }
+  const released = (runs: number): Parameters<typeof decideDeferral>[0]['history'] =>
+    Array.from({ length: runs }, () => ({
+      at,
+      actor: 'w',
+      action: 'release',
+      from: 'retrying',
+      to: 'pending',
+      failure: { name: 'Error', message: 'no', category: 'network' },
+    }))
+  const decide = (
+    runs: number,
+    over: { backoffMs?: number; deferMs?: number; asked?: Partial<Question> } = {},
+  ): number | undefined =>
+    decideDeferral(
+      { history: released(runs), backoffMs: over.backoffMs ?? 7000 },
+      { ...question, ...over.asked },
+      over.deferMs ?? 0,
+    )?.delayMs
+
+  it('waits by the policy as long as there would be retries left, and then twice as long each time', () => {
+    expect([0, 1].map((runs) => decide(runs))).toEqual([7000, 7000])
+    expect(decide(2)).toBe(14_000)
+    expect(decide(3, { backoffMs: 14_000 })).toBe(28_000)
+    expect(decide(40, { backoffMs: 50 * minuteMs })).toBe(60 * minuteMs)
+  })
+
+  it('never waits for less than it is told, than the other side asked, and than a second in the end', () => {
+    expect(decide(0, { deferMs: 30_000 })).toBe(30_000)
+    const told = judged('network', { retryAfterMs: 90_000 })
+    expect(decide(0, { asked: { judged: told } })).toBe(90_000)
+    const immediately = { ...question.letter, policy: immediate() }
+    expect(decide(0, { backoffMs: 0, asked: { letter: immediately } })).toBe(0)
+    expect(decide(5, { backoffMs: 0, asked: { letter: immediately } })).toBe(1000)
+  })
+
+  it('counts the run when there is no outage, no retry is wanted, or the time is up', () => {
+    expect(decideDeferral({ history: [], backoffMs: 0 }, question, undefined)).toBeUndefined()
+    expect(
+      decide(0, { asked: { letter: { ...question.letter, policy: never() } } }),
+    ).toBeUndefined()
+    const none = { ...question.letter, maxRetries: 0, maxRetriesChosen: true as const }
+    expect(decide(0, { asked: { letter: none } })).toBeUndefined()
+    const limits = { maxRetries: 3, retryForMs: minuteMs }
+    const asked = { limits, nowMs: nowMs + minuteMs }
+    expect(decide(0, { asked })).toBeUndefined()
+    expect(decide(9, { asked: { limits }, backoffMs: 50_000 })).toBe(minuteMs)
   })
 })
 

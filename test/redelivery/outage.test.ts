@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueOptions } from '../../src/options.ts'
 import { affordable, freshBucket, spend, type Budget } from '../../src/policy/budget.ts'
+import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
-import { refused } from '../a-queue.ts'
+import { aQueue, refused, timedOut } from '../a-queue.ts'
 
 const hourMs = 3_600_000
 
@@ -70,6 +71,7 @@ async function outage({ letters, workers, options }: Outage) {
   await dlq.enqueueAll(failures)
   await clock.advance(2 * hourMs)
   const during = await dlq.stats()
+  const spent = await retriesSpent(dlq)
   service.up = true
   const recoveredMs = clock.mono()
   let minutes = 0
@@ -77,32 +79,46 @@ async function outage({ letters, workers, options }: Outage) {
     await clock.advance(60_000)
   const after = await dlq.stats()
   for (const one of all) await one.stop()
-  return { service, during, after, recoveredMs, minutes }
+  return { service, during, spent, after, recoveredMs, minutes }
+}
+
+/** The retries that all letters have spent. */
+async function retriesSpent(dlq: DeadLetterQueue): Promise<number> {
+  let spent = 0
+  let cursor: string | undefined
+  do {
+    const page = await dlq.find({ limit: 500, ...(cursor ? { cursor } : {}) })
+    spent += page.items.reduce((sum, { retries }) => sum + retries, 0)
+    cursor = page.cursor
+  } while (cursor)
+  return spent
 }
 
 describe('an outage of two hours with 10,000 letters', () => {
   const budget = { perSecond: 20, burst: 20 }
 
   it('costs no letter its retries, keeps to the budget, and drains by itself within the hour', async () => {
-    const { service, during, after } = await outage({
+    const { service, during, spent, after } = await outage({
       letters: 10_000,
       workers: 1,
       options: { dependencies: { payments: { budget } } },
     })
     expect(service.mostVisitsWhileDown()).toBeLessThanOrEqual(2)
     expect(during.states).toMatchObject({ exhausted: 0, parked: 0, resolved: 0 })
+    expect(spent).toBe(0)
     expect(after.states).toMatchObject({ resolved: 10_000, exhausted: 0, parked: 0, pending: 0 })
     expect(service.visitsBeyond(budget)).toBe(0)
   })
 
   it('is no different when three workers share the dependency', async () => {
-    const { service, during, after } = await outage({
+    const { service, during, spent, after } = await outage({
       letters: 10_000,
       workers: 3,
       options: { dependencies: { payments: { budget } } },
     })
     expect(service.mostVisitsWhileDown()).toBeLessThanOrEqual(2)
     expect(during.states).toMatchObject({ exhausted: 0, parked: 0, resolved: 0 })
+    expect(spent).toBe(0)
     expect(after.states).toMatchObject({ resolved: 10_000, exhausted: 0, parked: 0, pending: 0 })
     expect(service.visitsBeyond(budget)).toBe(0)
   })
@@ -139,5 +155,157 @@ describe('a long outage of a small queue', () => {
       options: { breaker, dependencies: { payments: { breaker } } },
     })
     expect(during.states.exhausted).toBeGreaterThan(0)
+  })
+})
+
+describe('an outage of a queue with fewer letters than the breaker needs', () => {
+  it.each([1, 3, 9])('costs none of %i letters a retry', async (letters) => {
+    const { service, during, spent, after } = await outage({ letters, workers: 1, options: {} })
+    expect(service.mostVisitsWhileDown()).toBeGreaterThan(3)
+    expect(spent).toBe(0)
+    expect(during.states).toMatchObject({ exhausted: 0, parked: 0, pending: letters })
+    expect(after.states).toMatchObject({ resolved: letters })
+  })
+
+  it('is not counted in the letter, which says since when it is deferred', async () => {
+    const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
+    dlq.handle('a', () => Promise.reject(refused()))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(10 * 60_000)
+    const letter = (await dlq.get(id))!
+    expect(letter).toMatchObject({ state: 'pending', retries: 0, maxRetries: 3 })
+    const runs = letter.history.slice(1)
+    expect(runs.map(({ action }) => action)).toEqual(Array(5).fill('release'))
+    expect(letter.deferredSince).toBe(runs[0]!.at)
+    await dlq.close()
+  })
+
+  it('waits by the policy as often as the letter may be retried, and then longer each time', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const runs: number[] = []
+    const startMs = clock.now()
+    dlq.handle('a', () => {
+      runs.push(clock.now() - startMs)
+      throw refused()
+    })
+    await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(16_000)
+    expect(runs).toEqual([0, 0, 0, 1000, 3000, 7000, 15_000])
+    await dlq.close()
+  })
+
+  it('waits as long as the other side asked', async () => {
+    const { dlq, clock } = await aQueue({ backoff: immediate() })
+    const busy = (): Error =>
+      Object.assign(new Error('busy'), { status: 503, headers: { 'retry-after': '600' } })
+    let runs = 0
+    dlq.handle('a', () => {
+      runs++
+      throw busy()
+    })
+    await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(599_000)
+    expect(runs).toBe(1)
+    await clock.advance(2000)
+    expect(runs).toBe(2)
+    await dlq.close()
+  })
+
+  it('ends for a letter that is never reached, after its patience and its retries', async () => {
+    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
+    dlq.handle('a', () => Promise.reject(refused()))
+    dlq.handle('b', () => {})
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(hourMs)
+    expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 0 })
+    await clock.advance(2 * hourMs)
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 3 })
+    await dlq.close()
+  })
+
+  it('is remembered over restarts: patience does not begin again with each process', async () => {
+    const { dlq, clock, store } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused(), { policy: fixed(60_000) })
+    for (let hour = 0; hour < 30; hour++) {
+      const worker = await DeadLetterQueue.open(store, { clock, worker: `w${hour}` })
+      worker.handle('a', () => Promise.reject(refused()))
+      worker.start()
+      await clock.advance(hourMs)
+      await worker.stop()
+    }
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 3 })
+  })
+
+  it("gets new patience with a person's retry", async () => {
+    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
+    dlq.handle('a', () => Promise.reject(refused()))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(3 * hourMs)
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted' })
+    await dlq.retry(id)
+    await clock.advance(hourMs / 2)
+    expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 0 })
+    await dlq.close()
+  })
+
+  it('does not hold up letters that do reach what they need', async () => {
+    const { dlq, clock, heard } = await aQueue({ backoff: fixed(60_000) })
+    dlq.handle('a', ({ input }) => (input === 'dead' ? Promise.reject(refused()) : undefined))
+    await dlq.enqueue({ type: 'a', payload: 'dead' }, refused())
+    for (let n = 0; n < 20; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
+    dlq.start()
+    await clock.advance(65_000)
+    expect(heard('resolved')).toHaveLength(20)
+    expect(heard('breaker')).toEqual([])
+    await dlq.close()
+  })
+
+  it.each([
+    ['a failure that the letter may have caused', { backoff: fixed(60_000) }, timedOut],
+    [
+      'every failure without a breaker',
+      { backoff: fixed(60_000), breaker: false as const },
+      refused,
+    ],
+    [
+      'every failure without patience',
+      { backoff: fixed(60_000), breaker: { patienceMs: 0 } },
+      refused,
+    ],
+  ])('still counts %s', async (_what, options, failure) => {
+    const { dlq, clock } = await aQueue(options)
+    dlq.handle('a', () => Promise.reject(failure()))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(5 * 60_000)
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 3 })
+    await dlq.close()
+  })
+
+  it('counts a run that did part of its work', async () => {
+    const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
+    dlq.handle('a', () => ({ ok: false, error: refused(), remaining: 'less' }))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(65_000)
+    expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 1 })
+    await dlq.close()
+  })
+
+  it('ends when the time of the letter is up, where that is its limit', async () => {
+    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), retryForMs: hourMs })
+    dlq.handle('a', () => Promise.reject(refused()))
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    dlq.start()
+    await clock.advance(hourMs - 60_000)
+    expect(await dlq.get(id)).toMatchObject({ state: 'pending' })
+    await clock.advance(2 * 60_000)
+    expect(await dlq.get(id)).toMatchObject({ state: 'exhausted' })
+    await dlq.close()
   })
 })

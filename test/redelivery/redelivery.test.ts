@@ -5,7 +5,7 @@ import { toTimestamp } from '../../src/letter/time.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import type { ClaimRequest } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
-import { aQueue, deferred, forbidden, refused } from '../a-queue.ts'
+import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
 
 describe('Redelivery', () => {
   it('runs what is due at once, without waiting for a tick', async () => {
@@ -124,7 +124,7 @@ describe('Redelivery', () => {
         epoch,
         state: letter.state,
       })
-      if (attempt < 2) throw refused()
+      if (attempt < 2) throw timedOut()
     })
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a', payload: { when: new Date(0) } }, refused())
@@ -151,7 +151,7 @@ describe('Redelivery', () => {
     const start = clock.now()
     dlq.handle('a', () => {
       at.push(clock.now() - start)
-      throw refused()
+      throw timedOut()
     })
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
@@ -420,7 +420,7 @@ describe('Redelivery', () => {
       'a thenable that throws',
       () =>
         thenable(() => {
-          throw refused()
+          throw timedOut()
         }),
       'exhausted',
     ],

@@ -6,7 +6,7 @@ import { toTimestamp } from '../../src/letter/time.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import type { FakeClock } from '../../src/testing/fake-clock.ts'
-import { aQueue, deferred, forbidden, refused } from '../a-queue.ts'
+import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
 
 describe('Sweeper', () => {
   it('archives what is past its retention, and removes what was archived long enough', async () => {
@@ -135,7 +135,7 @@ describe('Sweeper', () => {
     let runs = 0
     dlq.handle('a', () => {
       runs++
-      throw refused()
+      throw timedOut()
     })
     other.handle('else', () => {})
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
@@ -213,7 +213,7 @@ describe('Sweeper', () => {
       const worker = await DeadLetterQueue.open(store, { clock, worker: `w${deploy}`, ...policy })
       worker.handle('a', () => {
         runs++
-        throw refused()
+        throw timedOut()
       })
       worker.start()
       await clock.advance(15_000)

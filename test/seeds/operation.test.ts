@@ -6,7 +6,7 @@ import { exponential, fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
-import { aQueue, deferred, refused, type QueueBench } from '../a-queue.ts'
+import { aQueue, deferred, refused, timedOut, type QueueBench } from '../a-queue.ts'
 import { clause, row } from './rows.ts'
 import { onStore, storeKinds } from './stores.ts'
 
@@ -248,7 +248,7 @@ describe(row('O3'), () => {
     const { dlq, clock } = await aQueue({ backoff, maxRetries: 5 })
     const waits: number[] = []
     dlq.on('rescheduled', ({ letter }) => waits.push(letter.backoffMs))
-    dlq.handle('a', () => Promise.reject(refused()))
+    dlq.handle('a', () => Promise.reject(timedOut()))
     dlq.start()
     const letter = await dlq.enqueue({ type: 'a' }, rateLimit())
     expect(letter.backoffMs).toBe(1000)
@@ -387,7 +387,7 @@ describe(row('O4'), () => {
   it(clause('O4', 'automatic processing in the background'), async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: fixed(1000) })
     let broken = true
-    dlq.handle('a', () => (broken ? Promise.reject(refused()) : undefined))
+    dlq.handle('a', () => (broken ? Promise.reject(timedOut()) : undefined))
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a' }, rateLimit())
     await clock.advance(1000)
@@ -455,8 +455,8 @@ describe(row('O7'), () => {
   const busy = async (): Promise<QueueBench> => {
     const bench = await aQueue({ backoff: fixed(1000), maxRetries: 2 })
     const { dlq, clock } = bench
-    dlq.handle('good', ({ attempt }) => (attempt < 2 ? Promise.reject(refused()) : undefined))
-    dlq.handle('bad', () => Promise.reject(refused()))
+    dlq.handle('good', ({ attempt }) => (attempt < 2 ? Promise.reject(timedOut()) : undefined))
+    dlq.handle('bad', () => Promise.reject(timedOut()))
     dlq.start()
     await dlq.enqueue({ type: 'good' }, rateLimit(), { priority: 'high' })
     await dlq.enqueue({ type: 'bad' }, rateLimit())

@@ -25,7 +25,7 @@ import {
   linear,
   never,
 } from '../../src/policy/backoff.ts'
-import { aQueue, deferred, refused, type QueueBench } from '../a-queue.ts'
+import { aQueue, deferred, refused, timedOut, type QueueBench } from '../a-queue.ts'
 import { clause, row } from './rows.ts'
 import { onStore, storeKinds } from './stores.ts'
 
@@ -240,7 +240,7 @@ describe(row('W5'), () => {
     await clock.advance(30_000)
     expect(heard('started')).toHaveLength(3)
     const unspent = (await dlq.find({ limit: 100 })).items.filter((letter) => letter.retries === 0)
-    expect(unspent).toHaveLength(7)
+    expect(unspent).toHaveLength(10)
     await dlq.close()
   })
 })
@@ -490,7 +490,9 @@ describe(row('W4'), () => {
 
   it(clause('W4', 'a returned failed/partial status is a failure'), async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxRetries: 2 })
-    const workflow = dlq.workflow({ handler: async () => ({ status: 'failed', error: refused() }) })
+    const workflow = dlq.workflow({
+      handler: async () => ({ status: 'failed', error: timedOut() }),
+    })
     expect(await workflow.run({ id: 'wf_2', task: 1 })).toMatchObject({
       status: 'failed',
       enqueued: true,
@@ -646,7 +648,7 @@ describe(row('W10'), () => {
       backoff: immediate(),
       breaker: false,
     })
-    dlq.handle('a', () => Promise.reject(refused()))
+    dlq.handle('a', () => Promise.reject(timedOut()))
     for (let n = 0; n < 101; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(120_000)
@@ -662,7 +664,7 @@ describe(row('W10'), () => {
       breaker: false,
     })
     dlq.handle('a', ({ input }) => {
-      if (Number(input) % 3 > 0) throw refused()
+      if (Number(input) % 3 > 0) throw timedOut()
     })
     for (let n = 0; n < 30; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
@@ -753,7 +755,7 @@ describe(row('W12'), () => {
         { name: 'any-exhausted', when: { metric: 'exhausted', above: 0 }, severity: 'warning' },
       ],
     })
-    dlq.handle('a', () => Promise.reject(refused()))
+    dlq.handle('a', () => Promise.reject(timedOut()))
     await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
     await clock.advance(61_000)
@@ -782,7 +784,7 @@ describe(row('W12'), () => {
       ],
       observers: [incidents],
     })
-    dlq.handle('a', () => Promise.reject(refused()))
+    dlq.handle('a', () => Promise.reject(timedOut()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
     await clock.advance(61_000)

@@ -47,6 +47,7 @@ function aVeteran(overrides: Partial<DeadLetter> = {}): DeadLetter {
     maxRetries: 15,
     maxRetriesChosen: true,
     budgetSince: at,
+    deferredSince: at,
     replays: 2,
     updatedAt: at,
     tags: ['red', 'blue'],
