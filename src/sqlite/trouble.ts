@@ -1,4 +1,5 @@
 import { RedriveError, type ErrorCode } from '../errors.ts'
+import { nodeAdvice } from '../node-version.ts'
 
 /** Who keeps the file: what its failures are called, and the words they are told in. */
 export interface Tenant {
@@ -93,6 +94,29 @@ export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble
   }
 }
 
+/** What stays until somebody corrects the path or the rights. */
+const mistakes: readonly unknown[] = [
+  codes.perm,
+  codes.readOnly,
+  codes.cannotOpen,
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'ENAMETOOLONG',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+]
+
+/** The same for an open that failed: a path that cannot be is a wrong configuration, and no outage. */
+export function openingTroubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
+  const trouble = troubleOf(error, path, tenant)
+  const found = codeOf(error) ?? (error as { code?: unknown }).code
+  return trouble.code === tenant.unavailable && mistakes.includes(found)
+    ? { ...trouble, code: 'INVALID_CONFIG' }
+    : trouble
+}
+
 function meaningOf(error: unknown, { noun, whenBusy }: Tenant): string {
   if (isBusy(error)) return whenBusy
   if (error instanceof FlushFailed)
@@ -112,7 +136,7 @@ export function whyNotStarted(cause: unknown): string | undefined {
   if (!(cause instanceof Error)) return undefined
   const { code, message } = cause as NodeJS.ErrnoException
   if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
-    return `sqlite: Node ${process.versions.node} has no SQLite: use Node 22.18 or newer`
+    return `sqlite: Node ${process.versions.node} has no SQLite: ${nodeAdvice}`
   if (code === 'MODULE_NOT_FOUND' || code === 'ERR_MODULE_NOT_FOUND')
     return `sqlite: a file of Redrive is missing (${message}): install it anew, and where code is bundled leave Redrive out of the bundle`
   return undefined

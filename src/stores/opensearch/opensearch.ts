@@ -2,6 +2,7 @@ import type { ClientOptions } from '@opensearch-project/opensearch'
 import { systemClock, type Clock } from '../../clock.ts'
 import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
 import { checkLease } from '../../kept/lease.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { searchOf } from '../../kept/search.ts'
@@ -41,6 +42,7 @@ import { rewriteOld } from './migrate.ts'
 import { remove } from './remove.ts'
 import { Shelf, type Stamped } from './shelf.ts'
 import { Totals } from './totals.ts'
+import { isUnwelcome } from './trouble.ts'
 import { recover } from './waits.ts'
 import { Wire } from './wire.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
@@ -65,6 +67,15 @@ export interface OpenSearchStoreOptions {
   client?: ClientOptions
 }
 
+const knownOptions = keysOf<OpenSearchStoreOptions>({
+  url: true,
+  prefix: true,
+  replicas: true,
+  alias: true,
+  clock: true,
+  client: true,
+})
+
 export interface OpenSearchStore extends Store {
   /** Full text over what is known of failures and, if allowed, over payloads that are JSON or text. Best first. */
   search(text: string, options?: SearchOptions): Promise<LetterSummary[]>
@@ -75,6 +86,7 @@ const recoverMs = 30_000
 
 /** Letters as documents of an OpenSearch cluster, for any number of processes. */
 export function openSearchStore(options: OpenSearchStoreOptions): OpenSearchStore {
+  checkKeys('options of openSearchStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new DocumentStore(options)
 }
 
@@ -96,7 +108,10 @@ class DocumentStore implements OpenSearchStore {
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('opensearch')
+  readonly #life: Lifetime = lifetime('opensearch', {
+    release: () => this.#wire.disconnect(),
+    isRefusal: isUnwelcome,
+  })
   #recoveredAt = -Infinity
 
   constructor(options: OpenSearchStoreOptions) {

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -13,6 +14,7 @@ import { searchOf } from '../../kept/search.ts'
 import { packStored } from '../../kept/stored.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import { inspect } from '../../postgres/inspect.ts'
+import { isRefusal } from '../../postgres/trouble.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -69,6 +71,15 @@ export interface PostgresStoreOptions {
   clock?: Clock
 }
 
+const knownOptions = keysOf<PostgresStoreOptions>({
+  url: true,
+  schema: true,
+  poolSize: true,
+  allowUnsafe: true,
+  partitions: true,
+  clock: true,
+})
+
 /** A store on Postgres can also write within a transaction of its caller, and drop whole months. */
 export interface PostgresStore extends Store {
   /**
@@ -90,6 +101,7 @@ const bytesPerItem = 64 * 1024
 
 /** Letters in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  checkKeys('options of postgresStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new SharedStore(options)
 }
 
@@ -110,7 +122,10 @@ class SharedStore implements PostgresStore {
   readonly #adds: Gatherer<Wanted[], AddResult[]>
   readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
   readonly #renewals: Gatherer<Renewal[], boolean[]>
-  readonly #life: Lifetime = lifetime('postgres')
+  readonly #life: Lifetime = lifetime('postgres', {
+    release: () => this.#link.disconnect(),
+    isRefusal,
+  })
   #keepMonths: (() => Promise<void>) | undefined
 
   constructor(options: PostgresStoreOptions) {

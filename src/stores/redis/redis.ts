@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
@@ -8,6 +9,7 @@ import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { addressOf, settingsIn } from '../../redis/address.ts'
 import { inspect, refuseDangers } from '../../redis/safety.ts'
+import { isUnwelcome } from '../../redis/trouble.ts'
 import { textOf, wireTo } from '../../redis/wire.ts'
 import type {
   AddResult,
@@ -59,6 +61,15 @@ export interface RedisStoreOptions {
   timeoutMs?: number
 }
 
+const knownOptions = keysOf<RedisStoreOptions>({
+  url: true,
+  prefix: true,
+  clock: true,
+  allowVolatile: true,
+  waitReplicas: true,
+  timeoutMs: true,
+})
+
 export interface RedisStore extends Store {
   /** Looks for letters, indexes and counts that have come apart, and puts them right when told to. */
   fsck(options?: { repair?: boolean }): Promise<DriftReport>
@@ -69,9 +80,11 @@ export interface RedisStore extends Store {
  * All keys have one hash tag: in a cluster a store lives on one node.
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
+  checkKeys('options of redisStore', options, knownOptions, { code: 'INVALID_CONFIG' })
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
   return new ScriptedStore({
     ...settingsIn(options.url, ['waitReplicas', 'timeoutMs']),
-    ...options,
+    ...(Object.fromEntries(given) as unknown as RedisStoreOptions),
   })
 }
 
@@ -83,7 +96,10 @@ class ScriptedStore implements RedisStore {
   readonly #apply: Apply
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('redis')
+  readonly #life: Lifetime = lifetime('redis', {
+    release: () => this.#desk.wire.disconnect(),
+    isRefusal: isUnwelcome,
+  })
   #stopListening: (() => void) | undefined
   #durable: boolean | undefined
 
