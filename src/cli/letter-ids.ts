@@ -52,10 +52,7 @@ function listed(ids: readonly string[]): string {
 }
 
 function unknown(given: string): RedriveError {
-  return new RedriveError(
-    'LETTER_NOT_FOUND',
-    `no letter has the id or source id ${quoted(given)}: redrive list shows the letters`,
-  )
+  return new RedriveError('LETTER_NOT_FOUND', `no letter has the id or source id ${quoted(given)}`)
 }
 
 function invalid(message: string): RedriveError {

@@ -19,8 +19,8 @@ import { stateStyle, whenOf } from '../standing.ts'
 const examples = `
 Examples:
   redrive show 01995c3a        the beginning of an id, at least 4 characters
-  redrive show wf_abc123       the id that the source knows it by: of a workflow,
-                               a message, a pipeline stream or a task
+  redrive show wf_abc123       the id that its source knows it by: of a
+                               workflow, a message, a stream or a task
   redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
 
 With --json each line is one letter, the bytes of its payload in base64.`

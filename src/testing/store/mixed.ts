@@ -53,12 +53,7 @@ const messages = [
 ]
 
 /** Source ids that are hard to look up: the last two differ only beyond what an index may hold. */
-export const hostileSourceIds = [
-  ...hostileNames,
-  'a\0b',
-  `${'🦊'.repeat(3000)}1`,
-  `${'🦊'.repeat(3000)}2`,
-]
+const hostileSourceIds = [...hostileNames, 'a\0b', `${'🦊'.repeat(3000)}1`, `${'🦊'.repeat(3000)}2`]
 
 /** The source of the nth letter, and the task that gives an operation its id. */
 function sourceOf(n: number): Pick<DeadLetter, 'source' | 'task'> {

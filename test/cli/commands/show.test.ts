@@ -30,6 +30,7 @@ const rich = aLetter({
     causes: [cause],
     at,
   },
+  app: { name: 'shop', version: '1.4.0', host: 'web-1', pid: 4711 },
   tags: ['eu'],
   metadata: { shop: 'berlin' },
   history: [
@@ -38,7 +39,10 @@ const rich = aLetter({
   ],
   historyOmitted: 7,
 })
-const other = aLetter({ payload: encodePayload(new Uint8Array([0, 255, 65])) })
+const other = aLetter({
+  payload: encodePayload(new Uint8Array([0, 255, 65])),
+  source: { kind: 'workflow', name: 'nightly', taskId: 'wf_abc123', targets: [] },
+})
 const url = await aStoreFile(folder, [rich, other])
 const show = (...args: string[]) => redrive(['show', '--store', url, ...args])
 
@@ -52,6 +56,7 @@ describe('show', () => {
       'queue      charge-card',
       '(llm_server_error), severity',
       'hint       ask the provider',
+      'app        shop 1.4.0 on web-1, process 4711',
       'tags       eu',
       'metadata   {"shop":"berlin"}',
       'review     needed since 2026-01-01T00:00:00.000Z: ask finance',
@@ -63,6 +68,10 @@ describe('show', () => {
       '      ask finance',
     ])
       expect(out).toContain(part)
+  })
+
+  it('takes the id that the source knows a letter by', async () => {
+    expect((await show('wf_abc123')).out).toContain(other.id)
   })
 
   it('shows bytes as hex', async () => {
@@ -83,10 +92,10 @@ describe('show', () => {
 
   it.each([
     ['0', 'INVALID_INPUT: "0" is too short', 2],
-    ['not an id', 'INVALID_INPUT: "not an id" is no id', 2],
+    ['wf_nowhere', 'LETTER_NOT_FOUND: no letter has the id or source id "wf_nowhere"', 4],
     [
       '01995c3a-0000-7000-8000-000000000000',
-      'LETTER_NOT_FOUND: there is no letter 01995c3a-0000',
+      'LETTER_NOT_FOUND: no letter has the id or source id "01995c3a-0000',
       4,
     ],
   ])('refuses %s', async (given, message, exit) => {
