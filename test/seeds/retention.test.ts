@@ -29,10 +29,7 @@ const day = 86_400
 /** How many messages a mailbox reports as expired, from now on. */
 function countExpired(mailbox: Mailbox): () => number {
   let count = 0
-  const { on } = mailbox as Mailbox & {
-    on: (event: 'expired', listener: (expired: { count: number }) => void) => () => void
-  }
-  on.call(mailbox, 'expired', (expired) => void (count += expired.count))
+  mailbox.on('expired', (expired) => void (count += expired.count))
   return () => count
 }
 
