@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { systemClock, type Clock } from './clock.ts'
 import { RedriveError } from './errors.ts'
+import { nodeAdvice } from './node-version.ts'
 import type { Store } from './store.ts'
 import type { FollowedStore } from './stores/opensearch/opensearch.ts'
 import type { Sight } from './stores/spool/folder.ts'
@@ -58,7 +59,7 @@ export async function needing<T>(name: string, load: () => Promise<T>, what = 's
     if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
       throw new RedriveError(
         'INVALID_CONFIG',
-        `this ${what} needs Node 22.18 or newer, and runs on ${process.versions.node} (${message}): use a newer one`,
+        `this ${what} does not run on Node ${process.versions.node} (${message}): ${nodeAdvice}`,
         { cause },
       )
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause

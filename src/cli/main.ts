@@ -19,6 +19,7 @@ import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../keys.ts'
+import { isSupportedNode, nodeAdvice } from '../node-version.ts'
 import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `
@@ -32,23 +33,17 @@ Examples:
 The store is sqlite:redrive.db in this folder, unless --store, REDRIVE_STORE or
 redrive.yaml names another one.`
 
-interface Manifest {
-  version: string
-  engines: { node: string }
-}
-
 const manifest = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as Manifest
+) as { version: string }
 
 /** An older Node lacks what stores are made with, and fails later in words that tell nobody why. */
 function mustBeNewEnough(): void {
   const { node } = process.versions
-  const needed = manifest.engines.node.replace('>=', '')
-  if (node.localeCompare(needed, 'en', { numeric: true }) >= 0) return
+  if (isSupportedNode(node)) return
   throw new RedriveError(
     'INVALID_CONFIG',
-    `redrive needs Node ${needed} or newer, and runs on ${node}: install a newer one, and put it first in PATH`,
+    `redrive does not run on Node ${node}: ${nodeAdvice}, and put it first in PATH`,
   )
 }
 

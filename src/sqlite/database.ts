@@ -2,6 +2,7 @@ import { closeSync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { systemClock } from '../clock.ts'
 import { RedriveError } from '../errors.ts'
+import { nodeAdvice } from '../node-version.ts'
 import { placeOf, type FilePlace } from './place.ts'
 import { FlushFailed, isBusy } from './trouble.ts'
 
@@ -67,6 +68,7 @@ export interface Database {
  */
 export function openDatabase(form: DatabaseForm): Database {
   const { path, busyTimeoutMs, schema } = form
+  checkVersion(path)
   // SQLite would make the file readable for all; the WAL takes its mode from it.
   closeSync(openSync(path, 'a', 0o600))
   const connection = new DatabaseSync(path, {
@@ -75,7 +77,6 @@ export function openDatabase(form: DatabaseForm): Database {
   })
   try {
     const database = new SqliteDatabase(connection, path)
-    checkVersion(database)
     checkOwner(database, path, schema)
     configure(database, form)
     migrate(database, schema)
@@ -86,16 +87,27 @@ export function openDatabase(form: DatabaseForm): Database {
   }
 }
 
-function checkVersion(database: Database): void {
-  const version = String(database.get('SELECT sqlite_version()')![0])
+/** Refuses a SQLite that is too old. Comes before the file is opened, so that a refusal leaves no file behind. */
+function checkVersion(path: string): void {
+  const version = sqliteVersion()
   const parts = version.split('.').map(Number)
   for (const [at, least] of oldestSqlite.entries()) {
     if (parts[at]! > least) return
     if (parts[at]! < least)
       throw new RedriveError(
         'STORE_UNSAFE',
-        `SQLite ${version} can lose writes: ${oldestSqlite.join('.')} or newer is needed, use a newer Node`,
+        `sqlite ${path}: Node ${process.versions.node} has SQLite ${version}, which can lose writes; ${oldestSqlite.join('.')} or newer is needed: ${nodeAdvice}`,
       )
+  }
+}
+
+/** The version of the library that runs. A Node built with the system's SQLite reports another one in `process.versions`. */
+function sqliteVersion(): string {
+  const connection = new DatabaseSync(':memory:')
+  try {
+    return String(connection.prepare('SELECT sqlite_version() AS version').get()!['version'])
+  } finally {
+    connection.close()
   }
 }
 

@@ -185,9 +185,10 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   }
 
   #lossOf(cause: unknown): RedriveError {
-    const error = this.#options.lost(cause)
     const why = whyNotStarted(cause)
-    return why === undefined ? error : new RedriveError(error.code, why, { cause })
+    return why === undefined
+      ? this.#options.lost(cause)
+      : new RedriveError('INVALID_CONFIG', why, { cause })
   }
 
   /** Reports may overtake each other, so the last answer need not be the last report. */

@@ -1,4 +1,5 @@
 import { RedriveError, type ErrorCode } from '../errors.ts'
+import { nodeAdvice } from '../node-version.ts'
 
 /** Who keeps the file: what its failures are called, and the words they are told in. */
 export interface Tenant {
@@ -112,7 +113,7 @@ export function whyNotStarted(cause: unknown): string | undefined {
   if (!(cause instanceof Error)) return undefined
   const { code, message } = cause as NodeJS.ErrnoException
   if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
-    return `sqlite: Node ${process.versions.node} has no SQLite: use Node 22.18 or newer`
+    return `sqlite: Node ${process.versions.node} has no SQLite: ${nodeAdvice}`
   if (code === 'MODULE_NOT_FOUND' || code === 'ERR_MODULE_NOT_FOUND')
     return `sqlite: a file of Redrive is missing (${message}): install it anew, and where code is bundled leave Redrive out of the bundle`
   return undefined

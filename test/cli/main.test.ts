@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { nodeAdvice } from '../../src/node-version.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { aFolder, aStoreFile, expectToFit, plainEnv, redrive, type Ran } from './run-cli.ts'
@@ -88,8 +89,10 @@ describe('redrive', () => {
 
   it.each([
     ['20.20.2', 2],
-    ['22.9.0', 2],
-    ['22.18.0', 0],
+    ['22.22.2', 2],
+    ['22.22.3', 0],
+    ['24.14.1', 2],
+    ['24.15.0', 0],
     ['100.0.0', 0],
   ])('says whether Node %s will do', async (node, exit) => {
     const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${node}' } })`
@@ -98,7 +101,7 @@ describe('redrive', () => {
     expect(ran.exit).toBe(exit)
     if (exit === 2)
       expect(ran.err).toBe(
-        `INVALID_CONFIG: redrive needs Node 22.18 or newer, and runs on ${node}: install a newer one, and put it first in PATH\n`,
+        `INVALID_CONFIG: redrive does not run on Node ${node}: ${nodeAdvice}, and put it first in PATH\n`,
       )
   })
 

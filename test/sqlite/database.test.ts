@@ -1,11 +1,52 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, readdirSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openDatabase, type Database } from '../../src/sqlite/database.ts'
 import { FlushFailed } from '../../src/sqlite/trouble.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
+
+/** The version that SQLite reports, in place of its own. */
+const reported = vi.hoisted(() => ({ version: '' }))
+
+vi.mock(import('node:sqlite'), async (original) => {
+  const real = await original()
+  class DatedDatabase extends real.DatabaseSync {
+    override prepare(sql: string) {
+      const { version } = reported
+      return super.prepare(version ? sql.replace('sqlite_version()', `'${version}'`) : sql)
+    }
+  }
+  return { ...real, DatabaseSync: DatedDatabase }
+})
+
+const form = {
+  busyTimeoutMs: 50,
+  synchronous: 1,
+  pageBytes: 4096,
+  cacheKib: 100,
+  schema: { meta: 'meta', version: 1, migrations: ['CREATE TABLE numbers (n)'] },
+} as const
+
+describe('a SQLite that is too old', () => {
+  afterEach(() => {
+    reported.version = ''
+  })
+
+  it.each(['3.51.2', '3.50.9', '2.99.0'])(
+    'is refused (%s), says which Node to use, and leaves no file behind',
+    async (version) => {
+      const directory = await temporaryDirectory()
+      reported.version = version
+      const open = (): Database => openDatabase({ ...form, path: join(directory.path, 'one.db') })
+      expect(open).toThrow(`has SQLite ${version}, which can lose writes`)
+      expect(open).toThrow('use Node 24.15 or newer')
+      expect(readdirSync(directory.path)).toEqual([])
+      await directory.clear()
+    },
+  )
+})
 
 describe('a database that is flushed when it is told to', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -15,15 +56,7 @@ describe('a database that is flushed when it is told to', () => {
   beforeEach(async () => {
     directory = await temporaryDirectory()
     path = join(directory.path, 'one.db')
-    const schema = { meta: 'meta', version: 1, migrations: ['CREATE TABLE numbers (n)'] }
-    database = openDatabase({
-      path,
-      busyTimeoutMs: 50,
-      synchronous: 1,
-      pageBytes: 4096,
-      cacheKib: 100,
-      schema,
-    })
+    database = openDatabase({ ...form, path })
   })
   afterEach(async () => {
     database.close()

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { openThread, type Thread } from '../../src/sqlite/thread.ts'
-import manifest from '../../package.json' with { type: 'json' }
+import { nodeAdvice } from '../../src/node-version.ts'
 
 interface Verbs {
   size: { ask: null; answer: number }
@@ -79,12 +79,12 @@ describe('openThread', () => {
   })
 
   it.each([
-    ['old-node-worker.ts', `has no SQLite: use Node ${manifest.engines.node.replace('>=', '')}`],
+    ['old-node-worker.ts', `has no SQLite: ${nodeAdvice}`],
     ['no-worker.ts', 'a file of Redrive is missing'],
   ])('says what is needed when it cannot start: %s', async (file, why) => {
     thread = opened(0, { file: new URL(file, import.meta.url), name: file })
     const error: unknown = await thread.call('size', null).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
     expect((error as Error).message).toContain(why)
   })
 })
