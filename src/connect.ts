@@ -7,17 +7,31 @@ import type { Store } from './store.ts'
 import type { FollowedStore } from './stores/opensearch/opensearch.ts'
 import type { Sight } from './stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from './stores/spool/spool.ts'
-import { sqliteFileOf } from './url.ts'
+import { queryOf, sqliteFileOf, urlSettings } from './url.ts'
 
 /** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
 const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = {
-  memory: async (_rest, clock) =>
-    (await import('./stores/memory/memory.ts')).memoryStore({ clock }),
+  memory: async (rest, clock) => {
+    if (queryOf(rest).size > 0)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'a memory: store has no settings: remove what stands behind ? of its URL',
+      )
+    return (await import('./stores/memory/memory.ts')).memoryStore({ clock })
+  },
   sqlite: async (rest, clock) => {
     const path = sqliteFileOf(`sqlite:${rest}`)
     if (!path)
       throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, as in sqlite:redrive.db')
-    return (await import('./stores/sqlite/sqlite.ts')).sqliteStore({ path, clock })
+    const settings = urlSettings('SQLite URL', queryOf(rest), ['synchronous', 'busyTimeoutMs'])
+    const { sqliteStore } = await import('./stores/sqlite/sqlite.ts')
+    const { synchronous, busyTimeoutMs } = settings
+    return sqliteStore({
+      path,
+      clock,
+      ...(synchronous === undefined ? {} : { synchronous: synchronous as 'full' | 'relaxed' }),
+      ...(busyTimeoutMs === undefined ? {} : { busyTimeoutMs: Number(busyTimeoutMs) }),
+    })
   },
   postgres: (rest, clock) => onPostgres(`postgres:${rest}`, clock),
   postgresql: (rest, clock) => onPostgres(`postgresql:${rest}`, clock),

@@ -24,6 +24,7 @@ import {
   type LetterQuery,
   type Page,
 } from '../../letter/query.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { checkLease } from '../../kept/lease.ts'
 import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { searchOf } from '../../kept/search.ts'
@@ -56,11 +57,18 @@ import { Totals } from './totals.ts'
 import { Turns } from './turns.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
 
+export interface MemoryStoreOptions {
+  clock?: Clock
+}
+
+const knownOptions = keysOf<MemoryStoreOptions>({ clock: true })
+
 /**
  * Letters in the memory of this process, gone with it. For tests, for trying things out, and the reference for what
  * every other store does. Costs stay flat as letters grow in number: everything that is asked often has an index.
  */
-export function memoryStore(options: { clock?: Clock } = {}): Store {
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  checkKeys('options of memoryStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new MemoryStore(options.clock ?? systemClock)
 }
 

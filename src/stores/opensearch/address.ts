@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import { checkKeys } from '../../keys.ts'
+import { urlSettings } from '../../url.ts'
 
 /** Where the server is and what our indices are called there. */
 export interface Address {
@@ -61,14 +61,12 @@ export function addressOf(url: string, options: AddressOptions = {}): Address {
 }
 
 function settingsIn(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
-  checkKeys('the OpenSearch URL', Object.fromEntries(query), ['replicas', 'alias'])
-  const text = query.get('replicas')
-  if (text !== null && !/^\d{1,2}$/.test(text))
-    throw invalid(`replicas must be a whole number from 0 on, not ${quoted(text)}`)
-  const alias = query.get('alias')
+  const { replicas, alias } = urlSettings('OpenSearch URL', query, ['replicas', 'alias'])
+  if (replicas !== undefined && !/^\d{1,2}$/.test(replicas))
+    throw invalid(`replicas must be a whole number from 0 on, not ${quoted(replicas)}`)
   return {
-    ...(text === null ? {} : { replicas: Number(text) }),
-    ...(alias === null ? {} : { alias: alias === 'off' ? false : alias }),
+    ...(replicas === undefined ? {} : { replicas: Number(replicas) }),
+    ...(alias === undefined ? {} : { alias: alias === 'off' ? false : alias }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { passThrough } from '../../kept/pass-through.ts'
 import type { LetterSummary } from '../../letter/letter.ts'
 import { matches, maxLimit } from '../../letter/query.ts'
@@ -11,6 +12,8 @@ export interface FollowOptions {
   /** How often everything is compared. 10 minutes unless said. */
   passMs?: number
 }
+
+const knownOptions = keysOf<FollowOptions>({ clock: true, passMs: true })
 
 /** A store whose letters are also in an index for full text. */
 export interface FollowedStore extends Store {
@@ -30,6 +33,7 @@ export function follow(
   index: SearchIndex,
   options: FollowOptions = {},
 ): FollowedStore {
+  checkKeys('options of follow', options, knownOptions, { code: 'INVALID_CONFIG' })
   const { clock = systemClock, passMs = 600_000 } = options
   const feeder = new Feeder(truth, index, clock, passMs)
   return passThrough(truth, {

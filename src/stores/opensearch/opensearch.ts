@@ -2,6 +2,7 @@ import type { ClientOptions } from '@opensearch-project/opensearch'
 import { systemClock, type Clock } from '../../clock.ts'
 import { gatherer, shareOut, type Gatherer } from '../../kept/gather.ts'
 import { checkLease } from '../../kept/lease.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { searchOf } from '../../kept/search.ts'
@@ -65,6 +66,15 @@ export interface OpenSearchStoreOptions {
   client?: ClientOptions
 }
 
+const knownOptions = keysOf<OpenSearchStoreOptions>({
+  url: true,
+  prefix: true,
+  replicas: true,
+  alias: true,
+  clock: true,
+  client: true,
+})
+
 export interface OpenSearchStore extends Store {
   /** Full text over what is known of failures and, if allowed, over payloads that are JSON or text. Best first. */
   search(text: string, options?: SearchOptions): Promise<LetterSummary[]>
@@ -75,6 +85,7 @@ const recoverMs = 30_000
 
 /** Letters as documents of an OpenSearch cluster, for any number of processes. */
 export function openSearchStore(options: OpenSearchStoreOptions): OpenSearchStore {
+  checkKeys('options of openSearchStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new DocumentStore(options)
 }
 

@@ -1,5 +1,6 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
 import { systemClock, type Clock } from '../../clock.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { SearchOptions } from '../../store.ts'
 import { addressOf, type Address } from './address.ts'
@@ -25,6 +26,15 @@ export interface SearchIndexOptions {
   client?: ClientOptions
 }
 
+const knownOptions = keysOf<SearchIndexOptions>({
+  url: true,
+  prefix: true,
+  replicas: true,
+  alias: true,
+  clock: true,
+  client: true,
+})
+
 /** An index of letters that another store keeps: it only finds them. All of it can be made anew from that store. */
 export interface SearchIndex {
   /** What it is called, for the note of how far it was fed. */
@@ -49,6 +59,7 @@ const maxChars = 8 * 2 ** 20
 const pageSize = 1000
 
 export function openSearchIndex(options: SearchIndexOptions): SearchIndex {
+  checkKeys('options of openSearchIndex', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new LetterIndex(options)
 }
 

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -69,6 +70,15 @@ export interface PostgresStoreOptions {
   clock?: Clock
 }
 
+const knownOptions = keysOf<PostgresStoreOptions>({
+  url: true,
+  schema: true,
+  poolSize: true,
+  allowUnsafe: true,
+  partitions: true,
+  clock: true,
+})
+
 /** A store on Postgres can also write within a transaction of its caller, and drop whole months. */
 export interface PostgresStore extends Store {
   /**
@@ -90,6 +100,7 @@ const bytesPerItem = 64 * 1024
 
 /** Letters in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  checkKeys('options of postgresStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new SharedStore(options)
 }
 

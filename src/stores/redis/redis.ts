@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { checkKeys, keysOf } from '../../keys.ts'
 import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
 import { checkRemoval, checkTally } from '../../check-filter.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
@@ -59,6 +60,15 @@ export interface RedisStoreOptions {
   timeoutMs?: number
 }
 
+const knownOptions = keysOf<RedisStoreOptions>({
+  url: true,
+  prefix: true,
+  clock: true,
+  allowVolatile: true,
+  waitReplicas: true,
+  timeoutMs: true,
+})
+
 export interface RedisStore extends Store {
   /** Looks for letters, indexes and counts that have come apart, and puts them right when told to. */
   fsck(options?: { repair?: boolean }): Promise<DriftReport>
@@ -69,9 +79,11 @@ export interface RedisStore extends Store {
  * All keys have one hash tag: in a cluster a store lives on one node.
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
+  checkKeys('options of redisStore', options, knownOptions, { code: 'INVALID_CONFIG' })
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
   return new ScriptedStore({
     ...settingsIn(options.url, ['waitReplicas', 'timeoutMs']),
-    ...options,
+    ...(Object.fromEntries(given) as unknown as RedisStoreOptions),
   })
 }
 

@@ -1,4 +1,6 @@
 import { systemClock, type Clock } from '../../clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { checkKeys, checkOneOf, keysOf } from '../../keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -41,6 +43,26 @@ export interface SqliteStoreOptions {
   busyTimeoutMs?: number
 }
 
+const knownOptions = keysOf<SqliteStoreOptions>({
+  path: true,
+  clock: true,
+  synchronous: true,
+  busyTimeoutMs: true,
+})
+
+function checkOptions(options: SqliteStoreOptions): void {
+  checkKeys('options of sqliteStore', options, knownOptions, { code: 'INVALID_CONFIG' })
+  const { path, synchronous = 'full', busyTimeoutMs = 0 } = options
+  if (typeof path !== 'string' || path === '')
+    throw new RedriveError('INVALID_CONFIG', '"path" must be the path of a file, as in redrive.db')
+  checkOneOf('synchronous', synchronous, ['full', 'relaxed'], { code: 'INVALID_CONFIG' })
+  if (!(busyTimeoutMs >= 0 && busyTimeoutMs < 2 ** 31))
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `busyTimeoutMs must be a number of milliseconds from 0 to 2147483647, got ${String(busyTimeoutMs).slice(0, 40)}`,
+    )
+}
+
 /** Letters, changes or ids that go to the thread in one call. */
 const maxCallItems = 256
 
@@ -69,6 +91,7 @@ class SqliteStore implements Store {
   readonly #life: Lifetime = lifetime('sqlite')
 
   constructor(options: SqliteStoreOptions) {
+    checkOptions(options)
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
     const wake = (): void => this.#watchers.tell()
     this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)

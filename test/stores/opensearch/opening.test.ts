@@ -17,7 +17,7 @@ describe('an address', () => {
       )
     assert.throws(
       () => openSearchStore({ url: 'opensearch://host/a?shards=3' }),
-      /unknown key "shards" in the OpenSearch URL/,
+      /unknown key "shards" in OpenSearch URL/,
     )
     assert.throws(
       () => openSearchStore({ url: 'opensearch://host/a?alias=UPPER' }),
