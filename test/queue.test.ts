@@ -442,7 +442,7 @@ describe('DeadLetterQueue.groups', () => {
   it.each([
     [{ limit: -1 }, 'limit must be a whole number from 0, got -1'],
     [{ limit: NaN }, 'limit must be a whole number from 0, got NaN'],
-    [{ status: 'parked' }, 'unknown key "status" in the group query: did you mean "state"?'],
+    [{ status: 'parked' }, 'unknown key "status" in group query: did you mean "state"?'],
     [{ state: 'queued' }, 'unknown state "queued": did you mean "pending"?'],
   ])('refuses %j', async (query, message) => {
     const { dlq } = await aQueue()

@@ -341,7 +341,8 @@ describe('an embedding application', () => {
       writeFileSync(file, 'store: "memory:"\nmaxRetries: 7\n')
       const { store, options } = publicLoadConfig({ file, env: { REDRIVE_MAX_ITEMS: '5' } })
       const dlq = await DeadLetterQueue.open(store, options)
-      expect(await dlq.enqueue({ type: 'x' }, new Error('no'))).toMatchObject({ maxRetries: 7 })
+      const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED' })
+      expect(await dlq.enqueue({ type: 'x' }, refused)).toMatchObject({ maxRetries: 7 })
       expect((await dlq.stats()).maxItems).toBe(5)
       await dlq.close()
     } finally {
