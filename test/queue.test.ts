@@ -688,13 +688,13 @@ describe('an object with a key that is not known', () => {
     ],
     [
       'clear',
-      (dlq) => dlq.clear({ state: 'resolved' }, { confirmed: 0 } as never),
-      'unknown key "confirmed" in clear options: did you mean "confirm"?',
+      (dlq) => dlq.clear({ state: 'resolved' }, { confirms: 0 } as never),
+      'unknown key "confirms" in clear options: did you mean "confirm"?',
     ],
     [
       'stop',
-      (dlq) => dlq.stop({ drain: 5 } as never),
-      'unknown key "drain" in stop options: did you mean "drainMs"?',
+      (dlq) => dlq.stop({ drainsMs: 5 } as never),
+      'unknown key "drainsMs" in stop options: did you mean "drainMs"?',
     ],
     [
       'groups',
@@ -713,13 +713,13 @@ describe('an object with a key that is not known', () => {
     ],
     [
       'foreignLetters',
-      async (dlq) => dlq.foreignLetters({ que: 'a' } as never),
-      'unknown key "que" in foreignLetters options: did you mean "queue"?',
+      async (dlq) => dlq.foreignLetters({ queues: 'a' } as never),
+      'unknown key "queues" in foreignLetters options: did you mean "queue"?',
     ],
     [
       'deadLetters',
-      async (dlq) => dlq.deadLetters({ que: 'a' } as never),
-      'unknown key "que" in deadLetters options: did you mean "queue"?',
+      async (dlq) => dlq.deadLetters({ queues: 'a' } as never),
+      'unknown key "queues" in deadLetters options: did you mean "queue"?',
     ],
     [
       'on, as a type of event',

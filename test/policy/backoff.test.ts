@@ -254,10 +254,10 @@ describe('constructors', () => {
   })
 
   it('refuse an option that is not known by its name', () => {
-    expect(() => exponential({ base: 5 } as never)).toThrow(
-      'unknown key "base" in exponential backoff: did you mean "baseMs"?',
+    expect(() => exponential({ basMs: 5 } as never)).toThrow(
+      'unknown key "basMs" in exponential backoff: did you mean "baseMs"?',
     )
-    expect(() => linear({ step: 5 } as never)).toThrow('did you mean "stepMs"?')
+    expect(() => linear({ stepsMs: 5 } as never)).toThrow('did you mean "stepMs"?')
     expect(parsePolicy({ kind: 'exponential', base: 5 })).toBeUndefined()
   })
 
