@@ -14,7 +14,7 @@ export const errorTable = {
     exit: 2,
     retry: false,
     means:
-      'An option or setting is unknown or out of bounds. The message names it and what is allowed.',
+      'An option or setting is unknown or out of bounds, or a server refuses the user, password or database that the URL names. The message says what to correct.',
   },
   LETTER_NOT_FOUND: {
     status: 404,

@@ -25,8 +25,14 @@ export async function openStore(
   const kept = typeof store === 'string' ? await connect(store, clock) : store
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
   const opened = await standBy(searched, url, settings, clock, hub)
-  await opened.open()
-  return opened
+  try {
+    await opened.open()
+    return opened
+  } catch (error) {
+    // Nobody else can close what was made here.
+    if (url !== undefined) await opened.close().catch(() => {})
+    throw error
+  }
 }
 
 export function capacityOf({ maxItems, overflow }: Settings): Capacity | undefined {

@@ -19,7 +19,10 @@ import type { Timestamp } from './letter/time.ts'
 export interface Store {
   readonly powers: Powers
 
-  /** Creates or migrates what is needed. Safe twice and from several processes at once. */
+  /**
+   * Creates or migrates what is needed. Safe twice and from several processes at once. STORE_UNAVAILABLE: the store is away and may come
+   * back by itself. Any other error must be corrected by a person. An open that fails keeps no connection, thread or timer, and may be repeated.
+   */
   open(): Promise<void>
   /** Waits for what is in flight, then lets go. Safe twice. Every other verb rejects with `CLOSED` afterwards. */
   close(): Promise<void>

@@ -108,6 +108,7 @@ describe('tests', () => {
       'test/examples',
       'test/bad-input/',
       'test/docs/',
+      'test/exit/',
       'test/faults/',
       'test/package/',
       'test/servers/',

@@ -92,8 +92,8 @@ export async function withStore<T>(
   { create = false } = {},
 ): Promise<T> {
   const found = await findStore(options, create)
-  await found.store.open()
   try {
+    await found.store.open()
     return await use(found)
   } finally {
     await found.store.close()

@@ -33,7 +33,12 @@ export class Sender {
 
   /** Connects. */
   async open(topic: string): Promise<void> {
-    await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+    try {
+      await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
+    } catch (error) {
+      this.#drop()
+      throw error
+    }
   }
 
   /** How many partitions a topic has, as far as the client knows; 0 when there is no such topic. */
@@ -49,6 +54,12 @@ export class Sender {
   async close(): Promise<void> {
     await this.#out.idle()
     await this.#producer?.close().catch(() => {})
+  }
+
+  /** Lets go of the connection. The next send makes another. */
+  #drop(): void {
+    this.#producer?.close().catch(() => {})
+    this.#producer = undefined
   }
 
   #client(): Producer {
@@ -71,8 +82,7 @@ export class Sender {
     } catch (error) {
       if (lot.length > 1 && isTooLarge(error)) return this.#oneByOne(lot)
       // Nobody knows how far that came. What is sent next must not depend on it.
-      this.#producer?.close().catch(() => {})
-      this.#producer = undefined
+      this.#drop()
       return lot.map(() => ({ error }))
     }
   }

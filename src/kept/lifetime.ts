@@ -1,10 +1,13 @@
-import { RedriveError } from '../errors.ts'
+import { hasCode, RedriveError } from '../errors.ts'
 import type { StoreHealth } from '../store.ts'
 
 /** The life of a store: not open yet, open, closed. Closing waits for what the store was asked before. */
 export interface Lifetime {
   readonly state: 'new' | 'open' | 'closed'
-  /** Refuses to open again what is closed; what opening takes is done by `prepare`. */
+  /**
+   * Does what opening takes, by `prepare`. A store that is closed is not opened again. When `prepare` fails and the store was never
+   * open, what it took is released, so that it keeps no process alive; it can be opened again.
+   */
   open(prepare: () => Promise<unknown>): Promise<void>
   /** Refuses everything from now on, waits for what is under way, and then lets go. Once, however often it is called. */
   close(letGo: () => Promise<void>): Promise<void>
@@ -18,18 +21,31 @@ export interface Lifetime {
   health(look: () => Promise<StoreHealth>): Promise<StoreHealth>
 }
 
-export function lifetime(kind: string): Lifetime {
-  return new StoreLifetime(kind)
+/** What a driver does about an open that failed. */
+export interface FailedOpen {
+  /** Lets go of connections, threads and timers. The next open takes them again. */
+  release?: () => Promise<void>
+  /**
+   * True for the cause of a STORE_UNAVAILABLE that stays until somebody corrects the URL, the rights or the server: a wrong
+   * password, an unknown database. At open it is a wrong configuration; later, with letters on their way, an outage like any other.
+   */
+  isRefusal?: (cause: unknown) => boolean
+}
+
+export function lifetime(kind: string, failed: FailedOpen = {}): Lifetime {
+  return new StoreLifetime(kind, failed)
 }
 
 class StoreLifetime implements Lifetime {
   readonly #kind: string
+  readonly #failed: FailedOpen
   readonly #ongoing = new Set<Promise<unknown>>()
   #state: Lifetime['state'] = 'new'
   #closing: Promise<void> | undefined
 
-  constructor(kind: string) {
+  constructor(kind: string, failed: FailedOpen) {
     this.#kind = kind
+    this.#failed = failed
   }
 
   get state(): Lifetime['state'] {
@@ -38,8 +54,26 @@ class StoreLifetime implements Lifetime {
 
   async open(prepare: () => Promise<unknown>): Promise<void> {
     if (this.#state === 'closed') this.check()
-    await this.track(prepare())
+    try {
+      await this.track(prepare())
+    } catch (error) {
+      // While another open is under way, it uses the same connections.
+      if (this.#state === 'new' && this.#ongoing.size === 0) await this.#release()
+      throw this.#refusalOf(error)
+    }
     if (this.#state === 'new') this.#state = 'open'
+  }
+
+  /** That what was taken cannot be let go in order must not hide why the store did not open. */
+  async #release(): Promise<void> {
+    const { release } = this.#failed
+    if (release) await this.track(release()).catch(() => {})
+  }
+
+  #refusalOf(error: unknown): unknown {
+    const { isRefusal } = this.#failed
+    if (!hasCode(error, 'STORE_UNAVAILABLE') || !isRefusal?.(error.cause)) return error
+    return new RedriveError('INVALID_CONFIG', error.message, { cause: error.cause })
   }
 
   close(letGo: () => Promise<void>): Promise<void> {

@@ -34,9 +34,13 @@ export async function inspect(read: Read): Promise<Server> {
   const problems: string[] = []
   if (number < oldestVersion) problems.push(`Postgres ${version} is too old: 12 or newer is needed`)
   if (fsync !== 'on')
-    problems.push('fsync is off: a crash of the server can lose or damage everything')
+    problems.push(
+      'fsync is off, so that a crash of the server can lose or damage everything: set "fsync = on"',
+    )
   if (fullPages !== 'on')
-    problems.push('full_page_writes is off: a loss of power can damage what is kept')
+    problems.push(
+      'full_page_writes is off, so that a loss of power can damage what is kept: set "full_page_writes = on"',
+    )
   if (standby) problems.push('the server is a standby: connect to the primary')
   else if (readOnly === 'on') problems.push('the server is read-only: connect to the primary')
   if (encoding !== 'UTF8')
@@ -57,6 +61,6 @@ export function refuseProblems({ problems }: Server, place: string, allowUnsafe:
   if (problems.length === 0 || allowUnsafe) return
   throw new RedriveError(
     'STORE_UNSAFE',
-    `${place}: ${problems.join('; ')} (allowUnsafe=true opens it all the same)`,
+    `${place} is not safe: ${problems.join('; ')}. To use it all the same and accept that, put ?allowUnsafe=true behind the URL`,
   )
 }

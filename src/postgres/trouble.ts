@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { unreachable } from '../unreachable.ts'
+import { isTlsRefusal, unreachable } from '../unreachable.ts'
 import type { Tenant } from './tenant.ts'
 
 /** The five characters by which Postgres names an error, undefined for errors of the connection. */
@@ -13,11 +13,11 @@ export function stateOf(error: unknown): string | undefined {
 const adviceTo = ({ noun }: Tenant): Record<string, string> => ({
   '08': 'the connection failed',
   '25006': 'the server is read-only: it may be a standby, or in the middle of a failover',
-  '28': 'the server refused the user or the password',
+  '28': 'the server refused the user or the password: correct the URL',
   '3D000': 'the database is not there: create it',
   '3F000': `the schema is gone: open the ${noun} again to make it`,
   '42P01': `a table is gone: open the ${noun} again to make it`,
-  '42501': 'this user may not do that: grant it the schema',
+  '42501': 'this user may not do that: grant it CREATE on the database, or a schema of its own',
   '40': 'other writers were always first: try again',
   '53': 'the server has no connection, memory or disk space left',
   '55P03': 'a lock was not free in time: try again',
@@ -26,6 +26,19 @@ const adviceTo = ({ noun }: Tenant): Record<string, string> => ({
   '58': 'the server had a failure of its disk or system: look at its log',
   XX: 'the server found its data damaged: look at its log',
 })
+
+/** Classes of errors by which a server refuses what it will refuse again: user, database, rights, and what it does not know at all. */
+const refusals = ['28', '3D', '3F', '42', '0A']
+
+/** The server or the URL must be corrected: trying again does not help. */
+export function isRefusal(error: unknown): boolean {
+  if (isTlsRefusal(error)) return true
+  const state = stateOf(error)
+  if (state !== undefined) return refusals.includes(state.slice(0, 2))
+  const { syscall } = error as { syscall?: unknown }
+  // A certificate or key that the URL names cannot be read, or the server speaks no TLS.
+  return syscall === 'open' || /does not support SSL/.test(messageOf(error))
+}
 
 /** Turns whatever was thrown into an error of ours. The one place that knows what the codes of Postgres mean. */
 export function troubleOf(error: unknown, place: string, tenant: Tenant): RedriveError {

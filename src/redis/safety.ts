@@ -62,9 +62,12 @@ function told(appendfsync: string): string {
 const isHopeless = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
 
 export function refuseDangers({ dangers }: Findings, wire: Wire, allowVolatile: boolean): void {
+  const { tenant } = wire
   const serious = allowVolatile ? dangers.filter(isHopeless) : dangers
   if (serious.length === 0) return
-  const hint = serious.every(isHopeless) ? '' : '. To use it all the same, set allowVolatile'
+  const hint = serious.every(isHopeless)
+    ? ''
+    : `. To use it all the same and accept that ${tenant.keeps} may be lost, put ?allowVolatile=true behind the URL`
   throw new RedriveError(
     'STORE_UNSAFE',
     `redis ${wire.place()} is not safe: ${serious.join('; ')}${hint}`,

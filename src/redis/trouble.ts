@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { unreachable } from '../unreachable.ts'
+import { isTlsRefusal, unreachable } from '../unreachable.ts'
 import type { Tenant } from './tenant.ts'
 
 /** What the first word of a server's refusal means for whoever reads it. */
@@ -16,7 +16,11 @@ const adviceTo = ({ noun, page }: Tenant): Record<string, string> => ({
   MOVED: `the ${noun}'s slot has moved to another node: try again`,
   NOREPLICAS: 'the server has too few replicas to accept writes (min-replicas-to-write)',
   NOAUTH: 'the server wants a password: put it into the URL',
-  WRONGPASS: 'the server does not accept this user and password',
+  WRONGPASS: 'the server does not accept this user and password: correct the URL',
+  AUTH: 'the server has no password: remove it from the URL',
+  DB: 'the server has no database of this number: correct the URL',
+  SELECT: 'a cluster has one database only: remove its number from the URL',
+  DENIED: 'the server lets in only its own machine (protected-mode): set a password there',
   NOPERM: `this user may not do what a ${noun} must: see ${page} for what it needs`,
 })
 
@@ -48,8 +52,19 @@ const begins = (error: unknown, word: string): boolean =>
 export const isNoScript = (error: unknown): boolean => begins(error, 'NOSCRIPT')
 export const isLoading = (error: unknown): boolean => begins(error, 'LOADING')
 export const isMoved = (error: unknown): boolean => begins(error, 'MOVED ')
-/** The server does not let us in, and will not if asked again. */
+const unwelcome = [
+  'WRONGPASS',
+  'NOAUTH',
+  'NOPERM',
+  'DENIED',
+  'ERR AUTH',
+  'ERR DB index',
+  'ERR SELECT',
+]
+
+/** The server refuses this user, password or database, or is not the one of its certificate, and trying again does not help. */
 export const isUnwelcome = (error: unknown): boolean =>
-  ['WRONGPASS', 'NOAUTH', 'NOPERM'].some((word) => begins(error, word))
+  unwelcome.some((words) => begins(error, words)) || isTlsRefusal(error)
+
 export const isForbidden = (error: unknown): boolean =>
   begins(error, 'NOPERM') || begins(error, 'ERR unknown command')

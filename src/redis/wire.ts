@@ -38,6 +38,8 @@ export interface Wire {
   subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void>
   /** The server in use, as people write it. */
   place(): string
+  /** Ends the connection for calls. The next call makes another. */
+  disconnect(): Promise<void>
   close(): Promise<void>
 }
 
@@ -257,9 +259,13 @@ class RedisWire implements Wire {
     if (this.#closed) throw new RedriveError('CLOSED', `the redis ${this.tenant.noun} is closed`)
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
+  async disconnect(): Promise<void> {
     await this.#connecting?.catch(() => {})
     if (this.#client) this.#drop(this.#client)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.disconnect()
   }
 }

@@ -94,6 +94,29 @@ export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble
   }
 }
 
+/** What stays until somebody corrects the path or the rights. */
+const mistakes: readonly unknown[] = [
+  codes.perm,
+  codes.readOnly,
+  codes.cannotOpen,
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'ENAMETOOLONG',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+]
+
+/** The same for an open that failed: a path that cannot be is a wrong configuration, and no outage. */
+export function openingTroubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
+  const trouble = troubleOf(error, path, tenant)
+  const found = codeOf(error) ?? (error as { code?: unknown }).code
+  return trouble.code === tenant.unavailable && mistakes.includes(found)
+    ? { ...trouble, code: 'INVALID_CONFIG' }
+    : trouble
+}
+
 function meaningOf(error: unknown, { noun, whenBusy }: Tenant): string {
   if (isBusy(error)) return whenBusy
   if (error instanceof FlushFailed)

@@ -85,7 +85,7 @@ describe.each([postgres, redis])('a password of $name', ({ lacks, begin, setPass
     it('is refused at open, and no message tells it', async () => {
       const store = await connected(urlWith('wrong-secret'))
       const { error } = await outcomeOf(store.open())
-      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
       expect(error!.message).toMatch(/password/)
       const told = [error!.message, ...(await store.health()).problems].join('\n')
       expect(told).not.toContain('secret')

@@ -70,7 +70,7 @@ describe('a SQLite file that others lay hands on', () => {
     if (process.getuid?.() !== 0) chmodSync(path, 0o400)
     const env = { ...process.env, NODE_COMPILE_CACHE: '' }
     const run = promisify(execFile)(process.execPath, [script, path], { ...somebody, env })
-    expect((await run).stdout).toMatch(/^refused open 1 STORE_UNAVAILABLE\nrefused open 2/)
+    expect((await run).stdout).toMatch(/^refused open 1 INVALID_CONFIG\nrefused open 2/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 })

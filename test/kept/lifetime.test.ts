@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
 import { lifetime } from '../../src/kept/lifetime.ts'
 
 const well = { ok: true, checks: {}, problems: [] }
@@ -26,6 +27,44 @@ describe('lifetime', () => {
     expect(life.state).toBe('new')
     await life.open(nothing)
     expect(life.state).toBe('open')
+  })
+
+  it('releases what a failed open took, and tells why it failed even when that fails too', async () => {
+    const events: string[] = []
+    const release = async (): Promise<void> => {
+      events.push('released')
+      throw new Error('the line is dead')
+    }
+    const life = lifetime('paper', { release })
+    await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(events).toEqual(['released'])
+    await life.open(nothing)
+    await expect(life.open(() => Promise.reject(new Error('again')))).rejects.toThrow('again')
+    expect(events).toEqual(['released'])
+  })
+
+  it('releases nothing that another open still uses', async () => {
+    let released = 0
+    const life = lifetime('paper', { release: async () => void (released += 1) })
+    const other = Promise.withResolvers<void>()
+    const opening = life.open(() => other.promise)
+    await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(released).toBe(0)
+    other.reject(new Error('neither'))
+    await expect(opening).rejects.toThrow('neither')
+    expect(released).toBe(1)
+  })
+
+  it('makes a wrong configuration of a refusal at open, and leaves an outage as it is', async () => {
+    const life = lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
+    const failing = (cause: string): Promise<void> =>
+      life.open(() => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'no', { cause })))
+    await expect(failing('wrong password')).rejects.toMatchObject({
+      code: 'INVALID_CONFIG',
+      message: 'no',
+      cause: 'wrong password',
+    })
+    await expect(failing('no answer')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
   it('lets go once, when all that was asked before has ended, also what fails or begins meanwhile', async () => {

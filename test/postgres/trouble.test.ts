@@ -10,7 +10,7 @@ describe('troubleOf', () => {
   it.each([
     ['42P01', 'a table is gone: open the mailbox again to make it'],
     ['57P01', 'the server is shutting down or starting up'],
-    ['28P01', 'the server refused the user or the password'],
+    ['28P01', 'the server refused the user or the password: correct the URL'],
     ['42601', 'the mailbox failed'],
     ['EPIPE', 'the server cannot be reached, or did not answer in time'],
     ['ECONNRESET', 'the server cannot be reached, or did not answer in time'],

@@ -100,7 +100,7 @@ class KafkaMailbox implements MailboxDriver {
   readonly #intake: Intake
   /** For what is asked beside receiving. */
   readonly #reader: Fetcher
-  readonly #admin: Admin
+  #admin: Admin
   readonly #trimmed = new Map<string, { atMs: number; offset: number }>()
   #places: Place[] = []
 
@@ -137,6 +137,17 @@ class KafkaMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
+    try {
+      await this.#prepare()
+    } catch (error) {
+      // Its connections would keep the process alive, and a client that was closed cannot be used again.
+      await this.#admin.close().catch(() => {})
+      this.#admin = this.#cluster.admin()
+      throw error
+    }
+  }
+
+  async #prepare(): Promise<void> {
     await this.#create()
     const count = await partitionsOf(this.#cluster, this.#admin, this.#topic)
     this.#places = Array.from({ length: count }, (_, partition) => ({

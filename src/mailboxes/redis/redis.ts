@@ -149,11 +149,16 @@ class RedisMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
-    const findings = await inspect(this.#wire)
-    refuseDangers(findings, this.#wire, this.#options.allowVolatile === true)
-    await checkSchema(this.#wire)
-    this.#durable = findings.durable
-    this.#opened = true
+    try {
+      const findings = await inspect(this.#wire)
+      refuseDangers(findings, this.#wire, this.#options.allowVolatile === true)
+      await checkSchema(this.#wire)
+      this.#durable = findings.durable
+      this.#opened = true
+    } catch (error) {
+      await this.#wire.disconnect()
+      throw error
+    }
   }
 
   /** What was received for nobody is on its way back by now, and gets there. */

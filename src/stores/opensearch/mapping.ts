@@ -190,11 +190,14 @@ async function openDoor(wire: Wire, index: string, { aliases }: IndexFacts): Pro
 }
 
 async function checkServer(wire: Wire, { node }: Address): Promise<void> {
-  const { body } = await wire.ask<{ version: { number: string; distribution?: string } }>({
+  const { body } = await wire.ask<{ version?: { number?: string; distribution?: string } }>({
     method: 'GET',
     path: '/',
+    expect: [404, 405],
   })
-  const { number, distribution } = body.version
+  const { number, distribution } = body.version ?? {}
+  if (number === undefined)
+    throw unsafe(`${node} does not answer like OpenSearch: OpenSearch 2 or later is needed`)
   if (distribution !== 'opensearch' || Number.parseInt(number, 10) < 2)
     throw unsafe(
       `${node} is ${distribution ?? 'Elasticsearch'} ${number}: OpenSearch 2 or later is needed`,

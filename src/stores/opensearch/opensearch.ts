@@ -42,6 +42,7 @@ import { rewriteOld } from './migrate.ts'
 import { remove } from './remove.ts'
 import { Shelf, type Stamped } from './shelf.ts'
 import { Totals } from './totals.ts'
+import { isUnwelcome } from './trouble.ts'
 import { recover } from './waits.ts'
 import { Wire } from './wire.ts'
 import { watchers, type Watchers } from '../../kept/watchers.ts'
@@ -107,7 +108,10 @@ class DocumentStore implements OpenSearchStore {
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('opensearch')
+  readonly #life: Lifetime = lifetime('opensearch', {
+    release: () => this.#wire.disconnect(),
+    isRefusal: isUnwelcome,
+  })
   #recoveredAt = -Infinity
 
   constructor(options: OpenSearchStoreOptions) {

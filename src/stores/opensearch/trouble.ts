@@ -36,7 +36,7 @@ export function isConnection(error: unknown): boolean {
 
 const advice: Record<number, [code: ErrorCode, advice: string]> = {
   400: ['INVALID_INPUT', 'the server refused the request as it stands'],
-  401: ['STORE_UNAVAILABLE', 'the user or the password is wrong'],
+  401: ['STORE_UNAVAILABLE', 'the user or the password is wrong: correct the URL'],
   403: ['STORE_UNAVAILABLE', 'this is not allowed: check the rights of the user'],
   404: [
     'STORE_UNAVAILABLE',
@@ -65,7 +65,10 @@ export function troubleOf(error: unknown, { node }: Address): RedriveError {
     name === 'TimeoutError'
       ? 'the server did not answer in time'
       : 'the server cannot be reached: start it, or correct the URL'
-  return unavailable(`opensearch ${node}: ${what} (${clean(message ?? String(error))})`)
+  const told = clean(message ?? String(error))
+  const cause: Refusal | undefined = tlsRefusal.test(told) ? { tls: true } : undefined
+  const text = `opensearch ${node}: ${what} (${told})`
+  return new RedriveError('STORE_UNAVAILABLE', text, cause && { cause })
 }
 
 /** What a status and the words that came with it mean. */
@@ -87,7 +90,27 @@ export function faultOf(
     return unavailable(`opensearch ${node}: an index is closed: open it again (${told})`)
   const found = type === 'index_not_found_exception' ? 404 : status
   const [code, what] = advice[found] ?? ['STORE_UNAVAILABLE', 'the server failed']
-  return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`)
+  return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`, {
+    cause: { status } satisfies Refusal,
+  })
+}
+
+/** What led to an error of ours. The client's own error would show passwords. */
+interface Refusal {
+  /** What the server answered with. */
+  status?: number
+  /** The certificate is not one for this URL, is not trusted here, or there is no TLS at all. */
+  tls?: boolean
+}
+
+/** What a socket says when TLS is refused. The client loses its code. */
+const tlsRefusal =
+  /self-signed certificate|unable to verify the first certificate|unable to get (local )?issuer|altnames|wrong version number/i
+
+/** The server lets this user do nothing, or is not the one that the URL means, and trying again does not help. */
+export function isUnwelcome(cause: unknown): boolean {
+  const { status, tls } = (cause ?? {}) as Refusal
+  return status === 401 || status === 403 || tls === true
 }
 
 function deepest(fault: Fault): Fault {

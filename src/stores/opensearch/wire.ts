@@ -45,6 +45,11 @@ export class Wire {
   }
 
   async ask<T>(ask: Ask): Promise<Answer<T>> {
+    if (this.#closing)
+      throw new RedriveError(
+        'CLOSED',
+        `the connection to opensearch ${this.#address.node} is closed`,
+      )
     const client = await (this.#client ??= load(this.#address, this.#options))
     for (let tries = 1; ; tries++) {
       try {
@@ -78,14 +83,17 @@ export class Wire {
     await sleep(this.#clock, most * (0.5 + this.#clock.random() / 2))
   }
 
-  /** Safe twice. */
-  close(): Promise<void> {
-    return (this.#closing ??= this.#end())
+  /** Ends all connections. The next request makes others. */
+  async disconnect(): Promise<void> {
+    const loading = this.#client
+    this.#client = undefined
+    const client = await loading?.catch(() => undefined)
+    await client?.close()
   }
 
-  async #end(): Promise<void> {
-    const client = await this.#client?.catch(() => undefined)
-    await client?.close()
+  /** Safe twice. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.disconnect())
   }
 }
 

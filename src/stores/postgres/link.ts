@@ -51,6 +51,8 @@ export interface Link {
   /** From now on commits wait for the disk, although the server's default is not to. */
   commitDurably(): void
   qualified(sql: string): string
+  /** Ends all connections. The next statement makes others. */
+  disconnect(): Promise<void>
   close(): Promise<void>
 }
 
@@ -103,7 +105,8 @@ class PostgresLink implements Link {
   readonly schema: string
   readonly #config: ClientConfig
   readonly #clock: Clock
-  readonly #pools: Record<Side, Pool>
+  readonly #poolSize: number
+  #pools: Record<Side, Pool>
   #begin = begin
 
   constructor(address: Address, clock: Clock) {
@@ -111,9 +114,14 @@ class PostgresLink implements Link {
     this.schema = address.schema
     this.#clock = clock
     this.#config = configOf(address.url)
-    const hot = Math.ceil(address.poolSize / 2)
-    const cold = address.poolSize - hot
-    this.#pools = { hot: poolOf(this.#config, hot), cold: poolOf(this.#config, cold) }
+    this.#poolSize = address.poolSize
+    this.#pools = this.#newPools()
+  }
+
+  #newPools(): Record<Side, Pool> {
+    const hot = Math.ceil(this.#poolSize / 2)
+    const cold = this.#poolSize - hot
+    return { hot: poolOf(this.#config, hot), cold: poolOf(this.#config, cold) }
   }
 
   client(): Client {
@@ -212,6 +220,12 @@ class PostgresLink implements Link {
       `${this.place}: ${message}; what was sent may or may not be kept, and repeating it is harmless`,
       { cause },
     )
+  }
+
+  async disconnect(): Promise<void> {
+    const { hot, cold } = this.#pools
+    this.#pools = this.#newPools()
+    await Promise.all([hot.end(), cold.end()])
   }
 
   async close(): Promise<void> {

@@ -14,6 +14,7 @@ import { searchOf } from '../../kept/search.ts'
 import { packStored } from '../../kept/stored.ts'
 import { unpack, unpackOriginal } from '../../kept/unpack.ts'
 import { inspect } from '../../postgres/inspect.ts'
+import { isRefusal } from '../../postgres/trouble.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -121,7 +122,10 @@ class SharedStore implements PostgresStore {
   readonly #adds: Gatherer<Wanted[], AddResult[]>
   readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
   readonly #renewals: Gatherer<Renewal[], boolean[]>
-  readonly #life: Lifetime = lifetime('postgres')
+  readonly #life: Lifetime = lifetime('postgres', {
+    release: () => this.#link.disconnect(),
+    isRefusal,
+  })
   #keepMonths: (() => Promise<void>) | undefined
 
   constructor(options: PostgresStoreOptions) {

@@ -9,6 +9,7 @@ import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { addressOf, settingsIn } from '../../redis/address.ts'
 import { inspect, refuseDangers } from '../../redis/safety.ts'
+import { isUnwelcome } from '../../redis/trouble.ts'
 import { textOf, wireTo } from '../../redis/wire.ts'
 import type {
   AddResult,
@@ -95,7 +96,10 @@ class ScriptedStore implements RedisStore {
   readonly #apply: Apply
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('redis')
+  readonly #life: Lifetime = lifetime('redis', {
+    release: () => this.#desk.wire.disconnect(),
+    isRefusal: isUnwelcome,
+  })
   #stopListening: (() => void) | undefined
   #durable: boolean | undefined
 

@@ -3,6 +3,7 @@ import {
   breaksConnection,
   concernsAll,
   isFull,
+  openingTroubleOf,
   troubleOf,
   type Tenant,
 } from '../../sqlite/trouble.ts'
@@ -149,9 +150,10 @@ export class Clerk {
     for (const [at, call] of calls.entries()) {
       const result = results[at]!
       if ('steps' in result) this.#jobs.push({ call, steps: result.steps })
-      else if ('error' in result)
-        troubles.push([call[0], troubleOf(result.error, this.#options.path, tenant)])
-      else answers.push(call[0], result.value)
+      else if ('error' in result) {
+        const describe = call[1] === 'open' ? openingTroubleOf : troubleOf
+        troubles.push([call[0], describe(result.error, this.#options.path, tenant)])
+      } else answers.push(call[0], result.value)
     }
     if (!done && answers.length + troubles.length === 0) return
     const report: Report = { answers }

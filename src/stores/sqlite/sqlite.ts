@@ -88,7 +88,7 @@ class SqliteStore implements Store {
   readonly records: Records
   readonly #thread: Thread
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('sqlite')
+  readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.end() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)

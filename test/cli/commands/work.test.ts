@@ -222,6 +222,12 @@ describe('work', () => {
     [
       'a store cannot be opened',
       'store: sqlite:/nowhere/at/all.db\nhandlers: { a: { command: [x] } }',
+      2,
+      'INVALID_CONFIG',
+    ],
+    [
+      'its store is away',
+      'store: postgres://127.0.0.1:1/db\nhandlers: { a: { command: [x] } }',
       8,
       'STORE_UNAVAILABLE',
     ],

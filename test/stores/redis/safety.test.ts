@@ -135,7 +135,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
       .open()
       .catch((error: unknown) => error)
     assert.ok(failure instanceof Error)
-    assert.equal((failure as { code?: string }).code, 'STORE_UNAVAILABLE')
+    assert.equal((failure as { code?: string }).code, 'INVALID_CONFIG')
     assert.ok(!failure.message.includes('hush'))
   })
 

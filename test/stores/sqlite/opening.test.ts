@@ -111,7 +111,7 @@ describe('sqliteStore at open', () => {
   it('says what is wrong with the path, and opens once that is mended', async () => {
     path = join(directory.path, 'not', 'there', 'letters.db')
     const store = sqliteStore({ path })
-    await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'INVALID_CONFIG' })
     await mkdir(join(directory.path, 'not', 'there'), { recursive: true })
     await store.open()
     expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])

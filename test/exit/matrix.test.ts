@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { errorTable } from '../../src/errors.ts'
+import { cells, noCells, type Cell } from './cells.ts'
+import type { Report, Request } from './program.ts'
+import { missing, prepareGrounds, type Grounds } from './servers.ts'
+
+/** How long a process may go on after its last refusal. An idle one ends in milliseconds, so that a busy machine does not come near it. */
+const boundMs = 5000
+/** A process that has said nothing for so long hangs, and is killed. Most of it is for the start of a process on a busy machine. */
+const silentMs = 60_000
+/** Processes at once. Most of what they do is to start. */
+const atOnce = 3
+const timeout = 300_000
+
+const env = {
+  ...process.env,
+  NO_COLOR: '1',
+  REDRIVE_STORE: undefined,
+  // The emulator of SQS takes any, and the SDK wants some.
+  AWS_ACCESS_KEY_ID: 'test',
+  AWS_SECRET_ACCESS_KEY: 'test',
+}
+
+interface Ended {
+  out: string
+  err: string
+  exit: number | null
+  /** Null: it ended by itself. */
+  signal: NodeJS.Signals | null
+}
+
+let grounds: Grounds
+/** Ends of processes that others wait for. */
+const running: Promise<unknown>[] = []
+
+/** Runs a program, and kills it only if it hangs. */
+async function run(args: readonly string[]): Promise<Ended> {
+  const turn = Promise.withResolvers<void>()
+  const before = running[running.push(turn.promise) - 1 - atOnce]
+  await before
+  const child = spawn(process.execPath, args, {
+    cwd: grounds.folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const hang = setTimeout(() => child.kill('SIGKILL'), silentMs)
+  child.stdout.on('data', () => hang.refresh())
+  try {
+    const ended = new Promise<Pick<Ended, 'exit' | 'signal'>>((end) =>
+      child.once('close', (exit, signal) => end({ exit, signal })),
+    )
+    const [out, err, end] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+    return { out, err, ...end }
+  } finally {
+    clearTimeout(hang)
+    turn.resolve()
+  }
+}
+
+const script = join(import.meta.dirname, 'program.ts')
+
+function requestOf(cell: Cell): Request {
+  const { open, url, away = false, options } = cell
+  const request: Request = { cell: cells.indexOf(cell), open, url: url(grounds), away }
+  return options ? { ...request, options: options(grounds) } : request
+}
+
+const isHere = ({ needs }: Cell): boolean => needs === undefined || missing[needs] === undefined
+
+/**
+ * All refusals of one driver go through one process: it ends by itself only if each of them has let go of everything. Should
+ * it hang, each gets a process of its own, which names those that do.
+ */
+const groups = new Map<string, Promise<Ended>>()
+async function endOf(cell: Cell): Promise<Ended> {
+  const together = groups.get(`${cell.driver} ${cell.open}`)
+  const ended = await together!
+  return ended.signal === null ? ended : run([script, JSON.stringify([requestOf(cell)])])
+}
+
+beforeAll(async () => {
+  grounds = await prepareGrounds()
+  for (const [name, all] of Map.groupBy(cells.filter(isHere), (one) => `${one.driver} ${one.open}`))
+    groups.set(name, run([script, JSON.stringify(all.map(requestOf))]))
+}, timeout)
+afterAll(() => grounds?.clear(), timeout)
+
+function expectRefusal(message: string, says: RegExp): void {
+  expect(message).toMatch(says)
+  expect(message).not.toContain('hunter2')
+  expect(message).not.toContain('\n')
+}
+
+const title = '$driver $open, $refusal'
+
+describe('a program whose open is refused ends by itself', { concurrent: true, timeout }, () => {
+  it.for(cells)(title, async (cell, { skip }) => {
+    if (!isHere(cell)) skip(missing[cell.needs!])
+    const { out, err, exit, signal } = await endOf(cell)
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    const reports = lines.filter((line): line is Report => 'way' in line)
+    const ours = reports.filter((report) => report.cell === cells.indexOf(cell))
+    for (const { way, code, message } of ours) {
+      expect(code, `${way}: ${message}`).toBe(cell.code)
+      expectRefusal(message, cell.says)
+    }
+    expect(ours.length).toBeGreaterThan(0)
+    expect({ signal, exit, err }).toEqual({ signal: null, exit: 0, err: '' })
+    const { wentOnMs } = lines.at(-1) as { wentOnMs: number }
+    expect(wentOnMs).toBeLessThan(boundMs)
+  })
+})
+
+describe('the CLI on a store that is refused ends by itself', { concurrent: true, timeout }, () => {
+  const main = join(import.meta.dirname, '../../src/cli/main.ts')
+
+  it.for(cells.filter(({ open }) => open === 'store'))(title, async (cell, { skip }) => {
+    if (!isHere(cell)) skip(missing[cell.needs!])
+    const { code, says } = cell.cli ?? cell
+    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(grounds)])
+    expect({ signal, exit }, err).toEqual({ signal: null, exit: errorTable[code].exit })
+    expect(out).toBe('')
+    expect(err).toMatch(/^[^\n]+\n$/)
+    expect(err.startsWith(`${code}: `), err).toBe(true)
+    expectRefusal(err.trimEnd(), says)
+  })
+})
+
+describe('what is not in the matrix', () => {
+  it.for(noCells)('$driver, $refusal: $why', ({ driver, refusal }) => {
+    const titles = cells.map((cell) => `${cell.driver} ${cell.open}, ${cell.refusal}`)
+    expect(titles).not.toContain(`${driver}, ${refusal}`)
+  })
+})
