@@ -53,7 +53,8 @@ export interface QueueOptions extends QueuePolicy {
   /**
    * What becomes of new letters while the store cannot be reached. `spool`: they wait on the local disk. `fail`: they
    * are refused, so that their source is not acknowledged. `memory`: they wait in memory and are lost with the
-   * process. For a durable store given by URL it is `spool` unless said, for others `fail`.
+   * process. With `spool` and `memory` the queue also opens while the store is away, and opens the store when it is back.
+   * Default: `spool` for a durable store given by URL, `fail` for others.
    */
   onStoreDown?: 'spool' | 'fail' | 'memory'
   /** The folder for them, on a local disk. Beside the file of a SQLite store, else in `.redrive`, unless said. */

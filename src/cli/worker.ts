@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { systemClock } from '../clock.ts'
+import { connect } from '../connect.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
 import { handlerOf } from '../handlers/handlers.ts'
@@ -44,7 +45,18 @@ function mustHaveWork(config: Config): Config {
   return config
 }
 
+/** A worker that cannot reach its store ends with the reason, rather than wait with nothing to do. */
+async function mustOpen(url: string): Promise<void> {
+  const store = await connect(url, systemClock)
+  try {
+    await store.open()
+  } finally {
+    await store.close()
+  }
+}
+
 async function work({ store, options, handlers, notify }: Config): Promise<void> {
+  await mustOpen(store)
   const logger = pino(
     { base: { pid: process.pid }, messageKey: 'message' },
     pino.destination({ fd: 1, sync: true }),

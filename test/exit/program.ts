@@ -2,6 +2,7 @@
 // as a line of JSON, and at its end how long the process went on after the last one. It never ends the process itself.
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
+import { RedriveError } from '../../src/errors.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { openMailbox } from '../../src/post-office.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
@@ -34,7 +35,7 @@ function waysOf({ open, url, away, options }: Request): Record<string, () => Pro
       return {
         'by the driver': async () => (await connect(url, systemClock)).open(),
         'by a queue': () => DeadLetterQueue.open(url, { onStoreDown: 'fail' }),
-        ...(away ? {} : { 'by a queue with a spool': () => DeadLetterQueue.open(url) }),
+        'by a queue with a spool': () => (away ? openWhileAway(url) : DeadLetterQueue.open(url)),
       }
     case 'queue':
       return { 'by a queue': () => DeadLetterQueue.open(url, options) }
@@ -46,6 +47,14 @@ function waysOf({ open, url, away, options }: Request): Record<string, () => Pro
     case 'tap':
       return { 'by the tap': async () => (await tapAt(url)).start() }
   }
+}
+
+/** A queue with a spool opens although its store is away, and reports why it is not well. It is closed, since it would wait for the store. */
+async function openWhileAway(url: string): Promise<never> {
+  const dlq = await DeadLetterQueue.open(url)
+  const { ok, problems } = await dlq.health()
+  await dlq.close()
+  throw new RedriveError('STORE_UNAVAILABLE', ok ? 'it is well' : problems.join())
 }
 
 async function mailboxAt(address: string): Promise<Mailbox> {

@@ -4,6 +4,7 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import type { AddResult, Capacity, SpoolStatus, Store, StoreHealth } from '../../store.ts'
 import type { Backlog, Tell } from './backlog.ts'
 import { deliver } from './deliver.ts'
+import { gated } from './gate.ts'
 import { inMemory } from './in-memory.ts'
 import { journal } from './journal.ts'
 import { healthWith } from './health.ts'
@@ -28,12 +29,13 @@ export interface SpooledStore extends Store {
 
 /**
  * A store that keeps new letters in a spool while the store behind it is away, and gives them to it afterwards, in
- * their order. Everything but `add` goes straight through. It stands before a store rather than in `capture`, so
+ * their order. It opens also while the store is away, and opens the store when it is back; until then all verbs but `add`
+ * reject with STORE_UNAVAILABLE. Afterwards they go straight through. It stands before a store rather than in `capture`, so
  * that every door has it, and none knows of it.
  */
 export function spooled(store: Store, options: SpoolOptions = {}): SpooledStore {
   const spool = new Spool(store, options)
-  return passThrough(store, {
+  return passThrough(gated(store, spool.notConnected), {
     open: () => spool.open(),
     close: () => spool.close(),
     add: (letters: readonly DeadLetter[], capacity?: Capacity) => spool.add(letters, capacity),
@@ -73,6 +75,10 @@ class Spool {
   #stopTimer: (() => void) | undefined
   #opening: Promise<void> | undefined
   #closing: Promise<void> | undefined
+  /** The open of the store that is under way. */
+  #connecting: Promise<void> | undefined
+  /** `away`: the spool is open, and the store could not be opened yet. */
+  #state: 'new' | 'away' | 'connected' = 'new'
 
   constructor(store: Store, options: SpoolOptions) {
     const { path, maxBytes = 2 ** 30, clock = systemClock, tell = () => {} } = options
@@ -84,9 +90,16 @@ class Spool {
       path === undefined ? inMemory(maxBytes, tell) : journal({ path, maxBytes, clock, tell })
   }
 
-  /** Fails when the store is not there: a worker that can only collect is not ready. */
+  /** A store that is away is opened later. One that refuses, because of its settings or ours, fails the open. */
   async open(): Promise<void> {
-    await this.#store.open()
+    if (this.#closing) throw closed()
+    const away = await this.#connect().then(
+      () => undefined,
+      (error: unknown) => {
+        if (!hasCode(error, 'STORE_UNAVAILABLE')) throw error
+        return error
+      },
+    )
     // Whoever closed it meanwhile would not come back to let go of the journals.
     if (this.#closing) throw closed()
     this.#opening ??= this.#backlog.open()
@@ -96,7 +109,32 @@ class Spool {
       await this.#store.close()
       throw error
     }
-    this.#drain()
+    if (!away) return this.#drain()
+    this.#away = true
+    this.#trouble = away
+    if (this.#state === 'new') this.#state = 'away'
+    this.#tell({ type: 'trouble', during: 'opening the store', error: away })
+    if (!this.#draining && !this.#stopTimer) this.#putOff()
+  }
+
+  /** Opens the store. It has as long as it takes, since it may have to migrate; drivers themselves give up on a server that is silent. */
+  async #connect(): Promise<void> {
+    const connecting = (this.#connecting ??= this.#store
+      .open()
+      .then(() => void (this.#state = 'connected'))
+      .finally(() => (this.#connecting = undefined)))
+    await Promise.race([connecting, this.#orClosed().promise])
+  }
+
+  /** Why all verbs but `add` are refused; undefined once the store was opened, and before the spool is. */
+  readonly notConnected = (): RedriveError | undefined => {
+    if (this.#state !== 'away') return undefined
+    if (this.#closing) return closed()
+    return new RedriveError(
+      'STORE_UNAVAILABLE',
+      `the store could not be opened yet, and is tried again: ${textOf(this.#trouble)}`,
+      { cause: this.#trouble },
+    )
   }
 
   /** What waits stays where it is, for the next one to open it. */
@@ -138,6 +176,7 @@ class Spool {
    * has taken something again. So a long drain holds up nobody who does not need it.
    */
   #mayGoAhead(letters: readonly DeadLetter[]): boolean {
+    if (this.#state === 'away') return false
     return this.#backlog.empty || (!this.#away && !letters.some(hasOrder))
   }
 
@@ -161,7 +200,7 @@ class Spool {
       .catch((error: unknown) => this.#report(error))
       .finally(() => {
         this.#draining = undefined
-        if (!this.#backlog.empty) this.#putOff()
+        if (!this.#backlog.empty || this.#state === 'away') this.#putOff()
       })
   }
 
@@ -178,16 +217,22 @@ class Spool {
 
   /** Until nothing waits, or the store will not have it. */
   async #drainAll(): Promise<void> {
+    if (this.#state === 'away')
+      try {
+        await this.#connect()
+        this.#away = false
+        this.#failures = 0
+      } catch (error) {
+        return this.#report(error, 'opening the store')
+      }
     for (;;) {
       const entries = await this.#backlog.head()
       if (!entries || this.#closing) break
       const batch = entries.slice(0, this.#batch)
       const { capacity } = this.#options
-      const delivery = await deliver(this.#store, batch, capacity, (call) => {
-        this.#patience = Promise.withResolvers()
-        if (this.#closing) this.#patience.reject(closed())
-        return this.#within(call, this.#patience)
-      })
+      const delivery = await deliver(this.#store, batch, capacity, (call) =>
+        this.#within(call, this.#orClosed()),
+      )
       for (const { entry, why } of delivery.refused) await this.#backlog.refuse(entry, why)
       await this.#backlog.settle(delivery.settled)
       const count = delivery.settled - delivery.refused.length
@@ -215,13 +260,20 @@ class Spool {
   }
 
   /** That the store is away is known; anything else is told, once. */
-  #report(error: unknown): void {
+  #report(error: unknown, during = 'draining the spool'): void {
     if (this.#closing) return
     const isNew = textOf(error) !== textOf(this.#trouble)
     this.#batch = 1
     this.#trouble = error
     if (isNew && !hasCode(error, 'STORE_UNAVAILABLE'))
-      this.#tell({ type: 'trouble', during: 'draining the spool', error })
+      this.#tell({ type: 'trouble', during, error })
+  }
+
+  /** What closing rejects, so that it does not wait for a store that does not answer. */
+  #orClosed(): PromiseWithResolvers<never> {
+    this.#patience = Promise.withResolvers()
+    if (this.#closing) this.#patience.reject(closed())
+    return this.#patience
   }
 
   /** A call that is too late may still have been carried out. The spool gives it the same letters again. */
@@ -245,18 +297,24 @@ class Spool {
     return { letters, bytes, oldestAt, drained: this.#drained, ...(await this.#backlog.aside()) }
   }
 
+  async #healthOfStore(): Promise<StoreHealth> {
+    try {
+      const problem = this.notConnected()
+      if (problem) throw problem
+      return await this.#within(this.#store.health())
+    } catch (error) {
+      return { ok: false, checks: {}, problems: [textOf(error)] }
+    }
+  }
+
   async health(): Promise<StoreHealth> {
-    const inner = await this.#within(this.#store.health()).catch((error: unknown) => ({
-      ok: false,
-      checks: {},
-      problems: [textOf(error)],
-    }))
+    const inner = await this.#healthOfStore()
     const { place } = this.#backlog
     const durable = this.#options.path !== undefined
     return healthWith(inner, await this.status(), {
       place,
       durable,
-      trouble: textOf(this.#trouble),
+      trouble: this.#state === 'away' ? '' : textOf(this.#trouble),
     })
   }
 }

@@ -6,7 +6,8 @@ import { RedriveError } from '../../../src/errors.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { passThrough } from '../../../src/kept/pass-through.ts'
-import { spooled } from '../../../src/stores/spool/spool.ts'
+import type { SpoolEvent } from '../../../src/stores/spool/backlog.ts'
+import { spooled, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { runStoreContract } from '../../contract/run-store-contract.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
@@ -120,14 +121,177 @@ describe('while the store is away', () => {
     await bench.spooled.add([letter!])
     expect(await bench.spooled.get([letter!.id])).toEqual([])
   })
+})
 
-  it('a queue that cannot open its store does not open', async () => {
+/** A spool before a store whose open does as `opens` says; without it, it is away. */
+async function aLateStore(options: SpoolOptions = {}, seed = 1) {
+  const clock = fakeClock(0, seed)
+  const inner = memoryStore({ clock })
+  const its: { open?: () => Promise<void>; opens: number } = { opens: 0 }
+  const away = new RedriveError('STORE_UNAVAILABLE', 'nothing listens there')
+  const open = (): Promise<void> => {
+    its.opens += 1
+    return its.open ? its.open() : Promise.reject(away)
+  }
+  const events: SpoolEvent[] = []
+  const late = spooled(passThrough(inner, { open }), {
+    clock,
+    tell: (event) => void events.push(event),
+    ...options,
+  })
+  const until = async (happened: () => boolean): Promise<void> => {
+    while (!happened()) await clock.advance(1000)
+  }
+  return { late, inner, its, clock, events, until, comeBack: () => (its.open = () => inner.open()) }
+}
+
+describe('a store that is away when it is opened', () => {
+  it.each(['on disk', 'in memory'])('is opened later, and gets what waited %s', async (where) => {
     await using folder = await aFolder()
-    const error = new RedriveError('STORE_UNAVAILABLE', 'refused')
-    const store = passThrough(memoryStore(), { open: () => Promise.reject(error) })
-    const path = join(folder.path, 'spool')
-    await expect(spooled(store, { path }).open()).rejects.toBe(error)
-    expect(readdirSync(folder.path)).toEqual([])
+    const options = where === 'on disk' ? { path: folder.path } : {}
+    const { late, inner, clock, events, until, comeBack } = await aLateStore(options)
+    await late.open()
+    expect(events).toMatchObject([{ type: 'trouble', during: 'opening the store' }])
+    const letters = some(300, { lane: 'a' })
+    for (const letter of letters) expect(await late.add([letter])).toEqual([added])
+    await clock.advance(120_000)
+    expect(await late.spool()).toMatchObject({ letters: 300, drained: 0 })
+    comeBack()
+    await until(() => events.some(({ type }) => type === 'drained'))
+    expect(events.at(-1)).toEqual({ type: 'drained', count: 300, duplicates: 0 })
+    expect(await inner.get(idsOf(letters))).toEqual(letters)
+    expect(
+      idsOf((await inner.find({ order: 'oldest', payload: true, limit: 1000 })).items),
+    ).toEqual(idsOf(letters))
+    expect(await late.health()).toMatchObject({ ok: true, problems: [] })
+    expect(await late.add([aLetter()])).toEqual([added])
+    expect(clock.pending()).toBe(0)
+    await late.close()
+  })
+
+  it('is opened also when no letter waits', async () => {
+    const { late, clock, until, comeBack } = await aLateStore()
+    await late.open()
+    comeBack()
+    const isOpen = async (): Promise<boolean> => (await late.health()).ok
+    while (!(await isOpen())) await clock.advance(1000)
+    await until(() => clock.pending() === 0)
+    expect(await late.tally('state')).toEqual(new Map())
+    await late.close()
+  })
+
+  it('is asked less and less often', async () => {
+    const { late, its, clock } = await aLateStore()
+    await late.open()
+    for (let minute = 0; minute < 10; minute++) await clock.advance(60_000)
+    expect(its.opens).toBeGreaterThan(15)
+    expect(its.opens).toBeLessThan(60)
+    await late.close()
+  })
+
+  it('is not well and says why, and all verbs but add are refused until it is open', async () => {
+    const { late } = await aLateStore()
+    await late.open()
+    const words = 'the store could not be opened yet, and is tried again: nothing listens there'
+    expect(await late.health()).toMatchObject({ ok: false, problems: [words] })
+    const refusal = { code: 'STORE_UNAVAILABLE', message: words }
+    const verbs: (() => Promise<unknown>)[] = [
+      () => late.get([]),
+      () => late.find({}),
+      () => late.tally('state'),
+      () => late.totals(),
+      () => late.claim({ worker: 'w', limit: 1, leaseMs: 1000 }),
+      () => late.apply([]),
+      () => late.remove({ ids: [] }),
+      () => late.records.get('kind', 'id'),
+      () => late.records.put('kind', 'id', 1),
+    ]
+    for (const verb of verbs) await expect(verb()).rejects.toMatchObject(refusal)
+    expect(late.watch(() => {})).toBeTypeOf('function')
+    await late.close()
+    for (const verb of [...verbs, () => late.add([aLetter()])])
+      await expect(verb()).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  it('joins no transaction until it is open', async () => {
+    const add = vi.fn(async () => [])
+    const store = passThrough(memoryStore(), {
+      open: () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'away')),
+      within: () => ({ add }),
+    })
+    const late = spooled(store, { clock: fakeClock() })
+    await late.open()
+    await expect(late.within!({}).add([])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(add).not.toHaveBeenCalled()
+    await late.close()
+  })
+
+  it.each(['INVALID_CONFIG', 'INVALID_INPUT', 'STORE_UNSAFE'] as const)(
+    'for a reason of %s is a failure, and leaves nothing behind',
+    async (code) => {
+      await using folder = await aFolder()
+      const { late, its, clock } = await aLateStore({ path: join(folder.path, 'spool') })
+      its.open = () => Promise.reject(new RedriveError(code, 'refused'))
+      await expect(late.open()).rejects.toMatchObject({ code })
+      expect(readdirSync(folder.path)).toEqual([])
+      expect(clock.pending()).toBe(0)
+    },
+  )
+
+  it('and refuses when it is back is reported once, and tried again', async () => {
+    const { late, its, clock, events, until, comeBack } = await aLateStore()
+    await late.open()
+    its.open = () => Promise.reject(new RedriveError('INVALID_CONFIG', 'wrong password'))
+    for (let minute = 0; minute < 5; minute++) await clock.advance(60_000)
+    expect(events.slice(1)).toMatchObject([
+      { type: 'trouble', during: 'opening the store', error: { code: 'INVALID_CONFIG' } },
+    ])
+    expect((await late.health()).problems).toEqual([expect.stringContaining('wrong password')])
+    const letter = aLetter()
+    await late.add([letter])
+    comeBack()
+    await until(() => events.some(({ type }) => type === 'drained'))
+    await late.close()
+  })
+
+  it('has as long as it takes to migrate', async () => {
+    const { late, inner, its, clock } = await aLateStore({ timeoutMs: 2000 })
+    const migrated = Promise.withResolvers<void>()
+    its.open = () => migrated.promise.then(() => inner.open())
+    const opening = late.open()
+    await clock.advance(60_000)
+    migrated.resolve()
+    await opening
+    expect(await late.health()).toMatchObject({ ok: true })
+    await late.close()
+  })
+
+  it('can be closed while it does not answer', async () => {
+    const { late, its, clock } = await aLateStore()
+    its.open = () => new Promise(() => {})
+    const opening = late.open()
+    await Promise.resolve()
+    await late.close()
+    await expect(opening).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('can be closed while it is away, and what waits is there for the next one', async () => {
+    await using folder = await aFolder()
+    const first = await aLateStore({ path: folder.path })
+    await first.late.open()
+    const letters = some(3)
+    await first.late.add(letters)
+    await first.late.close()
+    expect(first.clock.pending()).toBe(0)
+    const next = await aLateStore({ path: folder.path }, 2)
+    await next.late.open()
+    const later = some(2)
+    await next.late.add(later)
+    next.comeBack()
+    await next.until(() => next.events.some(({ type }) => type === 'drained'))
+    expect(await next.inner.get(idsOf([...letters, ...later]))).toHaveLength(5)
+    await next.late.close()
   })
 })
 
