@@ -127,7 +127,7 @@ export async function prepareGrounds(): Promise<Grounds> {
     natsWithoutStreams: bareNats?.url ?? '',
     sqs: `sqs://127.0.0.1:${sqs.port}`,
     clear: async () => {
-      for (const close of closing.reverse()) await close()
+      for (const close of closing.toReversed()) await close()
     },
   }
 }
