@@ -8,7 +8,7 @@ import type { DeadLetter, Json } from '../../src/letter/letter.ts'
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
-import { refused } from '../a-queue.ts'
+import { refused, timedOut } from '../a-queue.ts'
 import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts'
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -267,7 +267,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     dlq.handle('mutates', ({ input, attempt }) => {
       seen.push(structuredClone(input))
       ;(input as { list: number[] }).list.push(attempt)
-      if (attempt < 3) throw refused()
+      if (attempt < 3) throw timedOut()
     })
     const done = new Promise((tell) =>
       dlq.on('resolved', ({ letter }) => letter.queue === 'mutates' && tell(letter)),

@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { DeadLetter } from '../../src/letter/letter.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import { mailboxDestination } from '../../src/loops/destination.ts'
@@ -151,10 +150,9 @@ describe(row('M14'), () => {
     () => {
       /** A loop whose dead messages are letters, and how to replay one of them. */
       const lettersOf = async (process: (request: Request) => unknown) => {
-        const { dlq, clock, events } = await aQueue({ maxReplays: 2 } as object)
+        const { dlq, clock, events } = await aQueue({ maxReplays: 2 })
         const bench = aLoop()
         running(bench, { clock, process, dlq: { to: dlq.deadLetters(), policy: after(1) } })
-        const { replay } = dlq as unknown as { replay: (id: string) => Promise<DeadLetter> }
         return {
           bench,
           dlq,
@@ -162,7 +160,7 @@ describe(row('M14'), () => {
           settle: () => clock.advance(0),
           unsettled: async () =>
             (await dlq.find({ state: ['pending', 'exhausted', 'parked'] })).items[0]!,
-          replay: (id: string) => replay.call(dlq, id),
+          replay: (id: string) => dlq.replay(id),
         }
       }
 

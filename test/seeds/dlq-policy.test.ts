@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { ErrorBudgetPolicy } from '../../examples/error-budget.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
-import type { Mailbox } from '../../src/mailbox.ts'
 import { aLoop } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
 
@@ -41,7 +40,7 @@ describe(row('M3'), () => {
     expect(make({ exclude: [RateLimit] })).toThrow(refusal('exclude'))
     const bench = aLoop()
     const looping = (dlq: object) => (): unknown =>
-      new MainLoop({ ...bench.parts, process: () => 1, dlq: dlq as { to: Mailbox } })
+      new MainLoop({ ...bench.parts, process: () => 1, dlq })
     expect(looping({ to: bench.dlq, polcy: new DLQPolicy() })).toThrow(refusal('polcy'))
     expect(looping(new DLQPolicy())).toThrow(refusal('mailbox'))
   })
@@ -54,8 +53,7 @@ describe(row('M3'), () => {
     () => {
       it('a loop dead-letters to the mailbox of its policy', async () => {
         const bench = aLoop()
-        const options: object = { mailbox: bench.dlq, maxDeliveryCount: 2 }
-        const dlq = new DLQPolicy(options) as never
+        const dlq = new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 2 })
         void new MainLoop({
           ...bench.parts,
           process: () => Promise.reject(new Error('x')),
@@ -78,8 +76,7 @@ describe(row('M3'), () => {
           }
         }
         const bench = aLoop()
-        const options: object = { mailbox: bench.dlq }
-        const dlq = new AtOnce(options) as never
+        const dlq = new AtOnce({ mailbox: bench.dlq })
         void new MainLoop({
           ...bench.parts,
           process: () => Promise.reject(new Error('x')),

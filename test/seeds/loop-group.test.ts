@@ -224,7 +224,7 @@ describe(row('M11'), () => {
     events.splice(0)
     await dlq.resolve(first!.id)
     await dlq.remove(second!.id)
-    const metrics = events.flatMap((event) => metricsOf(event as never))
+    const metrics = events.flatMap(metricsOf)
     const names = metrics.map(({ name, tags }) => [name, tags['source']])
     expect(names).toEqual(
       expect.arrayContaining([

@@ -570,12 +570,11 @@ describe(row('O7'), () => {
     ])
     const failing = (): Promise<never> => Promise.reject(refused())
     await dlq.workflow().run({ id: 'wf_1', task: { type: 'sweep' } }, failing)
-    const [third] = (await dlq.find({ sourceId: 'wf_1' } as object)).items
-    const stats = dlq.stats.bind(dlq) as (options: object) => Promise<object>
+    const [third] = (await dlq.find({ sourceId: 'wf_1' })).items
     const severities = new Map<string, number>()
     for (const { severity } of [...letters, third!])
       severities.set(severity, (severities.get(severity) ?? 0) + 1)
-    expect(await stats({ by: ['severity', 'source'] })).toMatchObject({
+    expect(await dlq.stats({ by: ['severity', 'source'] })).toMatchObject({
       severities: Object.fromEntries(severities),
       sources: { operation: 2, workflow: 1, mailbox: 0, pipeline: 0 },
     })

@@ -586,6 +586,8 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         'P8',
         'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
       ),
+      // Longer than the limit of the run itself, which ends its processes.
+      { timeout: 240_000 },
       async () => {
         const verdict = await soak({
           records: 3000,

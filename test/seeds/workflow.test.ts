@@ -9,12 +9,8 @@ import { decodePayload } from '../../src/letter/payload.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import {
-  states,
-  type DeadLetter,
-  type ErrorCategory,
-  type RetryPolicy,
-} from '../../src/letter/letter.ts'
+import { states, type ErrorCategory, type RetryPolicy } from '../../src/letter/letter.ts'
+import type { LetterQuery } from '../../src/letter/query.ts'
 import { pagerduty } from '../../src/observers/notify/pagerduty.ts'
 import {
   backoffMs,
@@ -135,10 +131,11 @@ describe(row('W2'), () => {
   )
 
   it(clause('W2', 'retry limits per category (5/3/2/0 in the seed) as an option'), async () => {
-    const limits: object = {
+    const { dlq } = await aQueue({
       maxRetriesByCategory: { transient: 5, network: 3, resource: 2, permission: 0 },
-    }
-    const { dlq } = await aQueue({ ...limits, maxRetries: 9, backoff: immediate() })
+      maxRetries: 9,
+      backoff: immediate(),
+    })
     const cases: [Error, number][] = [
       [new Error('Service temporarily unavailable'), 5],
       [new Error('Connection reset by peer'), 3],
@@ -285,11 +282,8 @@ describe(row('W6'), () => {
   })
 
   describe(clause('W6', 'retry can wait for and report its outcome'), () => {
-    type Retry = (id: string, by: string, options: object) => Promise<DeadLetter>
-
     it('resolves with the letter as the run left it', async () => {
       const { dlq, clock } = await aQueue({ maxRetries: 1 })
-      const retry = dlq.retry.bind(dlq) as Retry
       let broken = false
       dlq.handle('a', () => (broken ? Promise.reject(new Error('still broken')) : undefined))
       dlq.start()
@@ -297,11 +291,11 @@ describe(row('W6'), () => {
         await dlq.enqueue({ type: 'a', payload: 1 }, refused()),
         await dlq.enqueue({ type: 'a', payload: 2 }, refused()),
       ]
-      const first = retry(good.id, 'mia', { wait: true })
+      const first = dlq.retry(good.id, 'mia', { wait: true })
       await clock.advance(0)
       expect(await first).toMatchObject({ id: good.id, state: 'resolved' })
       broken = true
-      const second = retry(bad.id, 'mia', { wait: true })
+      const second = dlq.retry(bad.id, 'mia', { wait: true })
       await clock.advance(0)
       expect(await second).toMatchObject({
         id: bad.id,
@@ -478,7 +472,7 @@ describe(row('W4'), () => {
           ['wf_2', 'data'],
         ] as const)
           await workflow.run({ id, task: { type: 'code_sweep' }, metadata: { team } }, failing)
-        const find = async (query: object): Promise<unknown[]> =>
+        const find = async (query: LetterQuery): Promise<unknown[]> =>
           (await dlq.find(query)).items.map(({ source }) => 'taskId' in source && source.taskId)
         await expect.poll(() => find({ sourceId: 'wf_1' })).toEqual(['wf_1'])
         await expect.poll(() => find({ metadata: { team: 'data' } })).toEqual(['wf_2'])

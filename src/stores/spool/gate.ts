@@ -6,20 +6,11 @@ export type Problem = () => RedriveError | undefined
 
 /** A store whose verbs reject while there is a problem. Watching stays possible: the store wakes its watchers once it is open. */
 export function gated(store: Store, problem: Problem): Store {
-<<<<<<< HEAD
-  const { within } = store
-  return rejecting(store, problem, {
-    records: rejecting(store.records, problem, {}),
-    watch: store.watch.bind(store),
-    ...(within && {
-      within: (client: unknown) => rejecting(within.call(store, client), problem, {}),
-=======
   return rejecting(store, problem, {
     records: rejecting(store.records, problem, {}),
     watch: store.watch.bind(store),
     ...(store.within && {
       within: (client: unknown) => rejecting(store.within!(client), problem, {}),
->>>>>>> opening
     }),
   })
 }
