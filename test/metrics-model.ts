@@ -206,11 +206,11 @@ export async function compareMetrics(
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       const clock = fakeClock()
-      const { store, close } = await open(clock)
+      const bench = await open(clock)
       try {
-        await new Driver(store, clock).drive(all)
+        await new Driver(bench.store, clock).drive(all)
       } finally {
-        await close()
+        await bench.close()
       }
     }),
     { numRuns },
@@ -450,9 +450,9 @@ class Driver {
 
   /** Fires what is due now until it is done. Time stands still, however long a server takes. */
   async #until(promise: Promise<unknown>): Promise<void> {
-    let done = false
-    const end = promise.finally(() => (done = true))
-    while (!done) await this.#clock.advance(0)
+    const run = { done: false }
+    const end = promise.finally(() => (run.done = true))
+    while (!run.done) await this.#clock.advance(0)
     await end
   }
 
