@@ -63,13 +63,13 @@ describe.skipIf(missing)('postgresStore at open', () => {
     const store = postgresStore({ url, schema: place.name })
     await store.open()
     await store.close()
-    await ask(`UPDATE "${place.name}".meta SET value = $1`, [String(schemaVersion + 1)])
+    const meta = `"${place.name}".meta`
+    const newer = String(schemaVersion + 1)
+    await ask(`UPDATE ${meta} SET value = $1 WHERE key = 'schema'`, [newer])
     const { code, message } = await refusal()
     expect(code).toBe('STORE_UNSAFE')
     expect(message).toContain('upgrade')
-    expect(await ask(`SELECT value FROM "${place.name}".meta`)).toEqual([
-      [String(schemaVersion + 1)],
-    ])
+    expect(await ask(`SELECT value FROM ${meta} WHERE key = 'schema'`)).toEqual([[newer]])
   })
 
   it('refuses a schema that holds something else', async () => {
