@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
-import type { DeadLetter } from '../../src/letter/letter.ts'
+import type { CountedAction, DeadLetter } from '../../src/letter/letter.ts'
 import { countsOf, countsOfCapture } from '../../src/letter/moves.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
@@ -42,19 +42,31 @@ export async function dumpApi(url: string): Promise<Dump> {
   const store = await connect(url, systemClock)
   const dlq = await DeadLetterQueue.open(store)
   try {
-    const { letters, omitted } = await listed(dlq)
+    const { letters, counts, omitted } = await listed(dlq)
     const byState = Object.fromEntries(await store.tally('state')) as Dump['byState']
     const byQueue = Object.fromEntries(await store.tally('queue'))
     const health = await store.health()
-    const problems = [...health.problems, ...(omitted > 0 ? [] : await totalsDrift(store, letters))]
+    const problems = [
+      ...health.problems,
+      ...(omitted > 0 ? [] : await totalsDrift(store, letters, counts)),
+    ]
     return { letters, byState, byQueue, problems }
   } finally {
     await dlq.close()
   }
 }
 
-async function listed(dlq: DeadLetterQueue): Promise<{ letters: Stored[]; omitted: number }> {
+interface Listing {
+  letters: Stored[]
+  /** What the histories count as in the lifetime totals. */
+  counts: CountedAction[]
+  /** Entries that the histories no longer have. */
+  omitted: number
+}
+
+async function listed(dlq: DeadLetterQueue): Promise<Listing> {
   const letters: Stored[] = []
+  const counts: CountedAction[] = []
   let omitted = 0
   for (let cursor: string | undefined, more = true; more;) {
     const page = await dlq.find({
@@ -65,12 +77,13 @@ async function listed(dlq: DeadLetterQueue): Promise<{ letters: Stored[]; omitte
     })
     for (const letter of page.items) {
       letters.push(toldOf(letter))
+      counts.push(...countsIn(letter))
       omitted += letter.historyOmitted
     }
     cursor = page.cursor
     more = cursor !== undefined
   }
-  return { letters, omitted }
+  return { letters, counts, omitted }
 }
 
 function toldOf(letter: DeadLetter): Stored {
@@ -84,25 +97,31 @@ function toldOf(letter: DeadLetter): Stored {
     maxRetries,
     sha: corrupt ?? shaOf(payload.bytes),
     actions: history.map(({ action }) => action),
-    counts: history.flatMap((entry) =>
-      entry.action === 'capture'
-        ? countsOfCapture(entry.to!)
-        : countsOf({ action: entry.action, entry }),
-    ),
   }
 }
 
+function countsIn({ history }: DeadLetter): CountedAction[] {
+  return history.flatMap((entry) =>
+    entry.action === 'capture'
+      ? countsOfCapture(entry.to!)
+      : countsOf({ action: entry.action, entry }),
+  )
+}
+
 /** The lifetime totals must be what the letters' own histories add up to, as long as these are whole. */
-async function totalsDrift(store: Store, letters: readonly Stored[]): Promise<string[]> {
+async function totalsDrift(
+  store: Store,
+  letters: readonly Stored[],
+  counts: readonly CountedAction[],
+): Promise<string[]> {
   const totals = new Map<string, number>()
   for (const { action, count } of await store.totals())
     totals.set(action, (totals.get(action) ?? 0) + count)
   const expected = new Map<string, number>([
     ['claim', letters.reduce((sum, { epoch }) => sum + epoch, 0)],
   ])
-  for (const { counts = [] } of letters)
-    for (const action of counts)
-      if (action !== 'claim') expected.set(action, (expected.get(action) ?? 0) + 1)
+  for (const action of counts)
+    if (action !== 'claim') expected.set(action, (expected.get(action) ?? 0) + 1)
   return [...expected]
     .filter(([action, count]) => (totals.get(action) ?? 0) !== count)
     .map(

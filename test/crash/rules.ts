@@ -1,4 +1,4 @@
-import type { Action, CountedAction, Reason, State } from '../../src/letter/letter.ts'
+import type { Action, Reason, State } from '../../src/letter/letter.ts'
 import { terminalActions, type Claimed, type Life, type Settle } from './life.ts'
 import { mayEnd } from './plan.ts'
 
@@ -14,8 +14,6 @@ export interface Stored {
   sha: string
   /** What was done to it, oldest first. */
   actions: Action[]
-  /** What that counts as in the lifetime totals. */
-  counts?: CountedAction[]
 }
 
 export interface RuleContext {
