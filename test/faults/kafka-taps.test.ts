@@ -59,7 +59,8 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     const headers = new Map(
       Object.entries(springHeaders(orders, 2)).map(([name, value]) => [Buffer.from(name), value]),
     )
-    const message = { topic: dead, key: Buffer.from('key'), value: Buffer.from(body), headers }
+    // Without a key, so that it returns to the partition that it came from.
+    const message = { topic: dead, value: Buffer.from(body), headers }
     await producer.send({ messages: [message] })
   }
 
