@@ -86,7 +86,7 @@ async function delivered(
     dlq.handle('orders', mailboxHandler({ url: target }, systemClock))
     const { id } = await dlq.enqueue({ type: 'orders', payload: 'one' }, new Error('ETIMEDOUT'))
     const failed = new Promise((resolve) => {
-      for (const event of ['rescheduled', 'parked'] as const) dlq.on(event, resolve)
+      for (const event of ['rescheduled', 'released', 'parked'] as const) dlq.on(event, resolve)
     })
     const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
     dlq.start()
