@@ -69,7 +69,7 @@ describe('testMailbox', () => {
   })
 
   it('refuses to fail what it does not know, and unknown options', () => {
-    expect(() => testMailbox().failNext('ack' as 'nack')).toThrow('did you mean "nack"?')
+    expect(() => testMailbox().failNext('ack' as 'nack')).toThrow('did you mean "acknowledge"?')
     expect(() => testMailbox({ names: 'a' } as object)).toThrow('did you mean "name"?')
   })
 
