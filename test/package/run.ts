@@ -33,8 +33,9 @@ try {
   for (const version of nodeVersions) {
     const project = join(folder, `node-${version}`)
     mkdirSync(project)
-    writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }')
-    npm(project, 'install', `node@${version}`, '--allow-scripts=node')
+    const manifest = { type: 'module', private: true, allowScripts: { node: true } }
+    writeFileSync(join(project, 'package.json'), JSON.stringify(manifest))
+    npm(project, 'install', `node@${version}`)
     npm(project, 'install', tarball)
     const node = join(project, 'node_modules/node/bin/node')
     const is = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
