@@ -587,7 +587,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
       ),
       // Longer than the limit of the run itself, which ends its processes.
-      { timeout: 240_000 },
+      { timeout: 600_000 },
       async () => {
         const verdict = await soak({
           records: 3000,

@@ -13,7 +13,7 @@ export const usage = `npm run crash -- --pipeline [options]
   --restarts N           of the broker, which is its own (2)
   --transactional        what came of records and their offsets in one transaction
   --seed N               decides the choices of the killer (1)
-  --limit N              seconds after which it is stuck (300)
+  --limit N              seconds without progress after which the run is stuck (120)
   --bug NAME             plants a bug, which must be caught: ${bugNames.join(', ')}
   --bugs                 each of them in turn
   --json FILE            writes the verdict
@@ -31,7 +31,7 @@ export async function runPipeline(args: string[]): Promise<number> {
       restarts: { type: 'string', default: '2' },
       transactional: { type: 'boolean', default: false },
       seed: { type: 'string', default: '1' },
-      limit: { type: 'string', default: '300' },
+      limit: { type: 'string', default: '120' },
       bug: { type: 'string' },
       bugs: { type: 'boolean', default: false },
       json: { type: 'string' },

@@ -27,7 +27,7 @@ export interface SoakSettings extends Planned {
   transactional: boolean
   /** The broker is killed and started again so often. */
   restarts: number
-  /** When not all is done by then, something is stuck. */
+  /** The run is stuck when the group has committed nothing new for this many seconds. */
   limitSeconds: number
   bug?: BugName
   say?: (line: string) => void
@@ -35,7 +35,7 @@ export interface SoakSettings extends Planned {
 
 /** What became of all records. The first ones must be 0. */
 export interface Verdict {
-  /** Neither routed nor dead. */
+  /** Committed by the group, and neither routed nor dead. */
   lost: number
   /** Routed or dead, and never sent. */
   ghost: number
@@ -47,8 +47,10 @@ export interface Verdict {
   changed: number
   /** Poison that ran more often than it may. */
   overrun: number
-  /** Not all was done in time. */
+  /** The group made no progress before all records were done. */
   stuck: number
+  /** Not committed when the run ended, so not lost: only where the run is stuck. */
+  unfinished: number
   /** Good records that are dead because their process was ended from outside as often as a record may end one: at most one for so many ends. */
   unlucky: number
   /** Routed or dead more than once: only where a process died between sending and saying so. With transactions, 0. */
@@ -72,6 +74,10 @@ export const faults = ['lost', 'ghost', 'both', 'wrong', 'changed', 'overrun', '
 
 const sessionMs = 1000
 
+/** Of the topic that the records are sent to, in turn. */
+const partitions = 8
+const offsetOf = (n: number): number => Math.floor(n / partitions)
+
 /** Nodes of one group on a broker of their own, killed, frozen, joined and left, until every record has come to an end. */
 export async function soak(settings: SoakSettings): Promise<Verdict> {
   const server = await privateKafka()
@@ -79,7 +85,7 @@ export async function soak(settings: SoakSettings): Promise<Verdict> {
   const bench = pipelineBench(server.url)
   let crew: Crew | undefined
   try {
-    await bench.topic('in', 8)
+    await bench.topic('in', partitions)
     await bench.topic('out', 4)
     await bench.topic('dead', 4)
     await send(bench, settings)
@@ -106,7 +112,7 @@ async function send(bench: PipelineBench, planned: Planned): Promise<void> {
       `${bench.name}.in`,
       lot.map((one) => ({
         key: `key-${one % 997}`,
-        partition: one % 8,
+        partition: one % partitions,
         value: valueOf(one, planned),
       })),
     )
@@ -126,9 +132,10 @@ async function trouble(
   server: PrivateServer,
 ): Promise<boolean> {
   const dice = chance(settings.seed)
-  const endMs = performance.now() + settings.limitSeconds * 1000
+  const limitMs = settings.limitSeconds * 1000
   const { records, restarts, say = () => {} } = settings
   let done = 0
+  let progressMs = performance.now()
   const quiet = new AbortController()
   const faulting = (async () => {
     for (;;) {
@@ -144,13 +151,14 @@ async function trouble(
       }
     }
   })()
-  while (performance.now() < endMs && done < records) {
+  while (performance.now() < progressMs + limitMs && done < records) {
     await setTimeout(1000)
     const committed = await bench.committed(`${bench.name}.group`).catch(() => [])
-    done = Math.max(
-      done,
-      committed.reduce((sum, offset) => sum + Math.max(0, offset), 0),
-    )
+    const sum = committed.reduce((total, offset) => total + Math.max(0, offset), 0)
+    if (sum > done) {
+      done = sum
+      progressMs = performance.now()
+    }
     say(`${done} of ${records}, ${JSON.stringify(crew.counts)}`)
     // The last few get some peace, or those that end their process would never have an end themselves.
     if (done >= records * 0.97) quiet.abort()
@@ -260,6 +268,7 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
     if (examples.length < 20) examples.push(`${kind}: ${id}`)
     return 1
   }
+  const committed = await bench.committed(`${bench.name}.group`)
   const outRecords = await bench.read(`${bench.name}.out`)
   const outIds = outRecords.map(({ value }) => readStream(value)?.streamId ?? '?')
   const routed = tally(outIds)
@@ -276,14 +285,26 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
   })
   const dead = tally(deadIds)
   const sent = new Set<string>()
-  const found = { lost: 0, ghost: 0, both: 0, wrong: 0, changed: 0, overrun: 0, unlucky: 0 }
+  const found = {
+    lost: 0,
+    unfinished: 0,
+    ghost: 0,
+    both: 0,
+    wrong: 0,
+    changed: 0,
+    overrun: 0,
+    unlucky: 0,
+  }
   for (let n = 0; n < records; n++) {
     const id = idOf(n, settings)
     const plan = planOf(n, settings)
     sent.add(id)
     const isRouted = routed.has(id)
     const isDead = dead.has(id)
-    if (!isRouted && !isDead) found.lost += note('lost', id)
+    if (!isRouted && !isDead) {
+      const kind = offsetOf(n) < (committed[n % partitions] ?? 0) ? 'lost' : 'unfinished'
+      found[kind] += note(kind, id)
+    }
     if (isRouted && isDead) found.both += note('both', id)
     const goesOn = plan === 'good' || plan === 'flaky'
     if (goesOn && crashed.has(id)) found.unlucky += note('unlucky', id)
