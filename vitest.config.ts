@@ -25,7 +25,7 @@ function hasRoom(folder: string): boolean {
 const heavy = [
   'test/crash/pipeline.test.ts',
   'test/stores/opensearch/opensearch.test.ts',
-  'test/copy/servers.test.ts',
+  'test/transfer/copy/servers.test.ts',
   'test/crash/crash.test.ts',
   'test/stores/postgres/postgres.test.ts',
   'test/crash/mailbox.test.ts',

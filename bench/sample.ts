@@ -1,6 +1,6 @@
 import { DeadLetterQueue, type OperationInput } from '../src/index.ts'
-import type { PackedLetter } from '../src/kept/form.ts'
-import { pack } from '../src/kept/pack.ts'
+import type { PackedLetter } from '../src/stores/rows/form.ts'
+import { pack } from '../src/stores/rows/pack.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
 
 /** How many different causes the letters have. */

@@ -1,46 +1,41 @@
 export { DeadLetterQueue, type ClearOptions, type GuardSettings } from './queue.ts'
-export type { AppOptions, QueueOptions, QueuePolicy } from './options.ts'
-export type { Retention } from './redelivery/sweep.ts'
+export type { AppOptions, QueueOptions, QueuePolicy } from './options/options.ts'
+export type { Retention } from './policy/retention.ts'
 export type { CaptureContext } from './capture/context.ts'
-export type { ForeignLetterOptions } from './capture/foreign.ts'
+export type { ForeignLetterOptions } from './taps/capture.ts'
 export type { Enqueued, GuardedRun, OperationInput } from './capture/operation.ts'
-export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor.ts'
+export type { ExecuteContext, ExecutorRun, ResilientExecutor } from './capture/executor/executor.ts'
 export {
   resiliencePolicies,
   type BreakerLimits,
   type ExecutorOptions,
   type ResiliencePolicy,
   type RetryOn,
-} from './capture/resilience.ts'
-export { BulkheadFullError, CircuitBreakerOpenError } from './capture/resilience-errors.ts'
+} from './capture/executor/resilience.ts'
+export { BulkheadFullError, CircuitBreakerOpenError } from './capture/executor/errors.ts'
 export type {
   Enqueuing,
   SkipReason,
   WorkflowCounts,
   WorkflowGuard,
   WorkflowResult,
-} from './capture/workflow.ts'
-export type { Strategy, WorkflowOptions } from './capture/workflow-options.ts'
-export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow-task.ts'
+} from './capture/workflow/workflow.ts'
+export type { Strategy, WorkflowOptions } from './capture/workflow/options.ts'
+export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow/task.ts'
 export type { FailedResult } from './letter/result.ts'
 export type { GateStatus } from './redelivery/gate.ts'
-export type {
-  Handler,
-  ReplayingHandler,
-  ReplayOutcome,
-  ReplayRoute,
-  Run,
-} from './redelivery/run.ts'
-export type { EditInput, LetterReplayOptions, RetryOptions, ReviewInput } from './admin.ts'
-export type { ImportReport } from './operation-file/import.ts'
+export type { Handler, ReplayingHandler, ReplayRoute, Run } from './redelivery/run.ts'
+export type { ReplayOutcome } from './letter/result.ts'
+export type { EditInput, LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
+export type { ImportReport } from './transfer/operation-file/import.ts'
 export { logObserver } from './observers/log.ts'
 export { pagerduty, type PagerDutyOptions } from './observers/notify/pagerduty.ts'
 export { slack, type SlackOptions } from './observers/notify/slack.ts'
 export { webhook, type WebhookOptions } from './observers/notify/webhook.ts'
 export type { Notifier } from './observers/notify/notifier.ts'
-export { verifySignature } from './signature.ts'
+export { verifySignature } from './backends/http/signature.ts'
 export { defaultAlertRules, type Alert, type AlertRule } from './policy/alerts.ts'
-export type { Group, GroupQuery } from './groups.ts'
+export type { Group, GroupQuery } from './admin/groups.ts'
 export type {
   Health,
   Metrics,
@@ -48,7 +43,7 @@ export type {
   SpoolStatus,
   Statistics,
   StatisticsOptions,
-} from './statistics.ts'
+} from './admin/statistics.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
 export { sourceIdOf } from './letter/source-id.ts'
@@ -75,9 +70,14 @@ export {
   type ErrorMatch,
   type PolicyMailbox,
 } from './policy/dlq-policy.ts'
-export { copyStore, type CopyOptions, type CopyProgress, type CopyReport } from './copy/copy.ts'
+export {
+  copyStore,
+  type CopyOptions,
+  type CopyProgress,
+  type CopyReport,
+} from './transfer/copy/copy.ts'
 export type * from './store.ts'
-export { systemClock, type Clock } from './clock.ts'
+export { systemClock, type Clock } from './clock/clock.ts'
 export { loadConfig, type Config, type ConfigSources } from './config/load.ts'
 export type * from './mailbox.ts'
 export { MainLoop, type LoopResult, type MainLoopOptions } from './loops/main-loop.ts'
@@ -90,13 +90,10 @@ export {
   type Sample,
   type Score,
 } from './loops/eval-loop.ts'
-export {
-  DLQConsumer,
-  type DeadLetterHandler,
-  type DLQConsumerOptions,
-  type Handled,
-  type HandlerContext,
-} from './loops/dlq-consumer.ts'
+export { DLQConsumer, type DLQConsumerOptions } from './loops/dlq-consumer.ts'
+export { type DeadLetterHandler } from './loops/handlers/handler.ts'
+export { type HandlerContext } from './loops/handlers/handler.ts'
+export { type Handled } from './loops/handlers/handler.ts'
 export { LoopGroup, type LoopGroupOptions, type RestartPolicy } from './loops/loop-group.ts'
 export type { ProcessContext, RequestLoopOptions } from './loops/request-loop.ts'
 export type { Runnable, RunOptions, ShutdownOptions } from './loops/runnable.ts'
@@ -129,6 +126,6 @@ export {
 } from './loops/handlers/selective-replay.ts'
 export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'
 export { deadLetterName } from './mailboxes/dead-letter-name.ts'
-export { openMailbox, resolverOf, type OpenMailboxOptions } from './post-office.ts'
+export { openMailbox, resolverOf, type OpenMailboxOptions } from './connect/mailbox.ts'
 export { sendBack, type SendBackOptions } from './taps/send-back.ts'
 export type { ForeignLetter, Keep, SentBack, Tap } from './taps/tap.ts'

@@ -1,5 +1,5 @@
 import { RedriveError } from './errors.ts'
-import { checkOneOf, keysOf } from './keys.ts'
+import { checkOneOf, keysOf } from './check/keys.ts'
 import type { DeadLetter } from './letter/letter.ts'
 import type { Change } from './letter/moves.ts'
 import type { Alert } from './policy/alerts.ts'

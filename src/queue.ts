@@ -5,14 +5,14 @@ import {
   type LetterReplayOptions,
   type RetryOptions,
   type ReviewInput,
-} from './admin.ts'
-import { readMeasures } from './alerts/measures.ts'
-import { AlertMonitor } from './alerts/monitor.ts'
+} from './admin/admin.ts'
+import { readMeasures } from './observers/alerts/measures.ts'
+import { AlertMonitor } from './observers/alerts/monitor.ts'
 import { Door } from './capture/capture.ts'
 import type { CaptureContext } from './capture/context.ts'
-import { ResilientExecutor } from './capture/executor.ts'
-import { keepForeign, type ForeignLetterOptions } from './capture/foreign.ts'
-import { pipelineKeeper, type PipelineKeeper } from './capture/pipeline.ts'
+import { ResilientExecutor } from './capture/executor/executor.ts'
+import { keepForeign, type ForeignLetterOptions } from './taps/capture.ts'
+import { pipelineKeeper, type PipelineKeeper } from './pipeline/dead/capture.ts'
 import {
   enqueuedCapture,
   guarded,
@@ -21,41 +21,41 @@ import {
   type GuardedRun,
   type OperationInput,
 } from './capture/operation.ts'
-import type { ExecutorOptions } from './capture/resilience.ts'
-import { WorkflowGuard } from './capture/workflow.ts'
-import type { WorkflowOptions } from './capture/workflow-options.ts'
-import { checkQuery, checkSearch } from './check-filter.ts'
-import { systemClock, type Clock } from './clock.ts'
+import type { ExecutorOptions } from './capture/executor/resilience.ts'
+import { WorkflowGuard } from './capture/workflow/workflow.ts'
+import type { WorkflowOptions } from './capture/workflow/options.ts'
+import { checkQuery, checkSearch } from './check/filter.ts'
+import { systemClock, type Clock } from './clock/clock.ts'
 import { RedriveError } from './errors.ts'
-import { groupsOf, type Group, type GroupQuery } from './groups.ts'
-import { checkKeys, keysOf } from './keys.ts'
+import { groupsOf, type Group, type GroupQuery } from './admin/groups.ts'
+import { checkKeys, keysOf } from './check/keys.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import { toMs } from './letter/time.ts'
-import { importOperationFile, type ImportReport } from './operation-file/import.ts'
-import { exportOperationFile } from './operation-file/export.ts'
+import { importOperationFile, type ImportReport } from './transfer/operation-file/import.ts'
+import { exportOperationFile } from './transfer/operation-file/export.ts'
 import {
   letterDestination,
   type Destination,
   type LetterDestinationOptions,
 } from './loops/destination.ts'
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
-import { capacityOf, openStore, type OpenedStore } from './opening.ts'
+import { capacityOf, openStore, type OpenedStore } from './connect/open.ts'
 import {
   ownOf,
   readOptions,
   type QueueOptions,
   type QueuePolicy,
   type Settings,
-} from './options.ts'
-import { Policies } from './policies.ts'
+} from './options/options.ts'
+import { Policies } from './options/per-queue.ts'
 import type { Rule } from './policy/classify.ts'
 import type { GateStatus } from './redelivery/gate.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
 import { announce } from './redelivery/settle.ts'
 import { Sweeper } from './redelivery/sweep.ts'
-import { ReplayRoutes } from './replay-routes.ts'
+import { ReplayRoutes } from './targets/replay-routes.ts'
 import {
   checkStatistics,
   metricsOf,
@@ -68,7 +68,7 @@ import {
   type SpoolStatus,
   type Statistics,
   type StatisticsOptions,
-} from './statistics.ts'
+} from './admin/statistics.ts'
 import type { Capacity, SearchOptions, Store } from './store.ts'
 import type { Keep } from './taps/tap.ts'
 

@@ -16,8 +16,8 @@ function filesBelow(folder: string, ending = '.ts'): string[] {
 
 const sources = filesBelow('src')
 
-/** A room is a folder of src, or a file that stands there by itself. */
-function roomOf(path: string): string {
+/** A module is a folder or a file of src. */
+function moduleOf(path: string): string {
   return path.split('/')[1]!.replace(/\.ts$/, '')
 }
 
@@ -31,61 +31,81 @@ function importsOf(path: string): string[] {
 
 /** The table in ARCHITECTURE.md is the rule; this reads it. */
 function importTable(): Map<string, string[]> {
-  const section = read('ARCHITECTURE.md').split('## Who may import whom')[1]!.split('\n## ')[0]!
+  const section = read('ARCHITECTURE.md').split('## Imports')[1]!.split('\n## ')[0]!
   const rows = section.split('\n').filter((line) => line.startsWith('| `'))
   return new Map(
     rows.map((row) => {
-      const [, room, allowed] = row.split('|').map((cell) => cell.trim())
+      const [, name, allowed] = row.split('|').map((cell) => cell.trim())
       return [
-        room!.replaceAll('`', ''),
+        name!.replaceAll('`', ''),
         [...allowed!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!),
       ]
     }),
   )
 }
 
-describe('the rooms', () => {
+describe('modules', () => {
   const table = importTable()
 
-  it('all stand in the import table of ARCHITECTURE.md, and no other does', () => {
-    expect([...table.keys()].sort()).toEqual([...new Set(sources.map(roomOf))].sort())
+  it('are those in the import table of ARCHITECTURE.md', () => {
+    expect([...table.keys()].sort()).toEqual([...new Set(sources.map(moduleOf))].sort())
   })
 
-  it.each(sources)('%s imports only what its room may', (path) => {
-    const allowed = table.get(roomOf(path)) ?? []
-    const strangers = importsOf(path).filter((target) => {
-      const room = roomOf(target)
-      return room !== roomOf(path) && !allowed.includes(room) && !allowed.includes('all')
+  it.each(sources)('%s imports only what its module may', (path) => {
+    const allowed = table.get(moduleOf(path)) ?? []
+    const forbidden = importsOf(path).filter((target) => {
+      const name = moduleOf(target)
+      return name !== moduleOf(path) && !allowed.includes(name) && !allowed.includes('all')
     })
-    expect(strangers).toEqual([])
+    expect(forbidden).toEqual([])
+  })
+
+  it('have no import cycle', () => {
+    const done = new Set<string>()
+    const visit = (path: string, trail: readonly string[]): string | undefined => {
+      if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' -> ')
+      if (done.has(path)) return undefined
+      const cycle = importsOf(path).map((target) => visit(target, [...trail, path]))
+      done.add(path)
+      return cycle.find((found) => found !== undefined)
+    }
+    expect(sources.map((path) => visit(path, [])).filter(Boolean)).toEqual([])
+  })
+
+  it('are few: at most 8 files and 24 folders', () => {
+    const inside = readdirSync(join(root, 'src'), { withFileTypes: true })
+    const folders = inside.filter((entry) => entry.isDirectory())
+    expect(folders.length).toBeLessThanOrEqual(24)
+    expect(inside.length - folders.length).toBeLessThanOrEqual(8)
+    expect(table.size).toBeLessThanOrEqual(30)
   })
 
   it('drivers never import a sibling', () => {
-    const folder = (path: string): string => path.split('/').slice(0, 3).join('/')
-    const crossing = sources
-      .filter((path) => /^src\/(stores|mailboxes)\/.*\//.test(path))
-      .filter((path) =>
-        importsOf(path).some(
-          (target) =>
-            /^src\/(stores|mailboxes)\/.*\//.test(target) && folder(target) !== folder(path),
-        ),
-      )
+    const driverOf = (path: string): string | undefined => {
+      const driver = /^src\/(?:stores|mailboxes)\/[^/]+(?=\/)/.exec(path)?.[0]
+      return driver === 'src/stores/rows' ? undefined : driver
+    }
+    const crossing = sources.filter((path) =>
+      importsOf(path)
+        .map(driverOf)
+        .some((driver) => driverOf(path) && driver && driver !== driverOf(path)),
+    )
     expect(crossing).toEqual([])
   })
 
-  it('are named for what they hold', () => {
+  it('have specific names', () => {
     const banned =
       /\/(utils|helpers|common|lib|types|interfaces|misc|shared|core|manager|service|base|impl)(\.ts|\/)/
     expect(sources.filter((path) => banned.test(path))).toEqual([])
   })
 })
 
-describe('time and chance', () => {
+describe('time and randomness', () => {
   const banned =
     /\b(Date\.now|new Date\(\)|performance\.now|Math\.random|setTimeout|setInterval|setImmediate|randomUUID|randomBytes|randomInt|randomFillSync|getRandomValues|process\.hrtime|timers\/promises)\b/
   /** Where the real ones may stand, and why. */
   const exempt = new Map([
-    ['src/clock.ts', 'it is the clock'],
+    ['src/clock/clock.ts', 'it is the clock'],
     ['src/testing/fake-clock.ts', 'it lets promises settle between timers'],
   ])
 

@@ -6,7 +6,7 @@ import {
   timeout,
   TimeoutStrategy,
 } from 'cockatiel'
-import { resiliencePolicies } from '../../src/capture/resilience.ts'
+import { resiliencePolicies } from '../../src/capture/executor/resilience.ts'
 import { DeadLetterQueue } from '../../src/index.ts'
 import { median, result, type Result, type Sizes } from '../harness.ts'
 

@@ -1,5 +1,5 @@
 import { createClient, RESP_TYPES } from 'redis'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { DeadLetterQueue } from '../../src/index.ts'
 import type { Ground } from '../ground.ts'
 import { rate } from '../harness.ts'

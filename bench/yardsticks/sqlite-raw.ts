@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { PackedLetter } from '../../src/kept/form.ts'
-import { rowColumns, rowWidth } from '../../src/kept/row.ts'
+import type { PackedLetter } from '../../src/stores/rows/form.ts'
+import { rowColumns, rowWidth } from '../../src/stores/rows/row.ts'
 import { toMs } from '../../src/letter/time.ts'
 import { migrations } from '../../src/stores/sqlite/schema.ts'
 

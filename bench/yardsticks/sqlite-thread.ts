@@ -1,5 +1,5 @@
-import type { PackedLetter } from '../../src/kept/form.ts'
-import { serve } from '../../src/sqlite/serve.ts'
+import type { PackedLetter } from '../../src/stores/rows/form.ts'
+import { serve } from '../../src/backends/sqlite/serve.ts'
 import { openRaw } from './sqlite-raw.ts'
 
 /** The thread of a store, with nothing in it but the raw loop. */

@@ -1,4 +1,4 @@
-import { nextTurn, type Clock } from '../clock.ts'
+import { nextTurn, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type {
   App,

@@ -3,7 +3,8 @@ import type { Failure, Payload } from '../letter/letter.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import { never } from '../policy/backoff.ts'
 import type { Captured } from './capture.ts'
-import { checkContext, checkQueueName, type CaptureContext } from './context.ts'
+import { checkContext, type CaptureContext } from './context.ts'
+import { checkQueueName } from '../check/queue-name.ts'
 
 /** As much of a message that failed for good as its letter says about it. */
 export interface FailedMessage {

@@ -1,14 +1,15 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../keys.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
 import { failedResultOf } from '../letter/result.ts'
 import type { ObserverHub } from '../observer.ts'
-import { keepUnlessRetried, redeliveredKey } from '../redelivering.ts'
+import { keepUnlessRetried, redeliveredKey } from '../run-context.ts'
 import type { Captured, Door } from './capture.ts'
-import { checkContext, checkQueueName, jsonOf, type CaptureContext } from './context.ts'
+import { checkContext, jsonOf, type CaptureContext } from './context.ts'
+import { checkQueueName } from '../check/queue-name.ts'
 
 /** A call that failed: what kind it was, and what is needed to make it again. */
 export interface OperationInput {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import { stateNames } from '../check-filter.ts'
+import { stateNames } from '../check/filter.ts'
 import { RedriveError } from '../errors.ts'
 import { categories, priorities, states } from '../letter/letter.ts'
 import { maxLimit, type JsonScalar, type LetterFilter } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { nearest } from '../nearest.ts'
+import { nearest } from '../check/nearest.ts'
 
 export interface FilterOptions {
   queue?: string[]

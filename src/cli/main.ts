@@ -18,8 +18,8 @@ import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
-import { checkOneOf } from '../keys.ts'
-import { isSupportedNode, nodeAdvice } from '../node-version.ts'
+import { checkOneOf } from '../check/keys.ts'
+import { isSupportedNode, nodeAdvice } from '../backends/sqlite/node-version.ts'
 import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `

@@ -1,12 +1,12 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { systemClock, type Clock } from '../clock.ts'
-import { connect } from '../connect.ts'
+import { systemClock, type Clock } from '../clock/clock.ts'
+import { connect } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
-import type { QueueOptions } from '../options.ts'
+import type { QueueOptions } from '../options/options.ts'
 import type { DeadLetterQueue } from '../queue.ts'
 import type { Store } from '../store.ts'
-import { sqliteFileOf } from '../url.ts'
+import { sqliteFileOf } from '../backends/url.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {

@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { cut } from './print.ts'
 
 /** How far a long piece of work is. */

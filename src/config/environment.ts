@@ -1,4 +1,4 @@
-import { nearest } from '../nearest.ts'
+import { nearest } from '../check/nearest.ts'
 import { fromText } from './from-text.ts'
 import { choices, configNode, nodeAt } from './json-schema.ts'
 import { emptyTree, layerOf, over, type Layer, type Problem } from './layer.ts'

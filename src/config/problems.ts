@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { RedriveError } from '../errors.ts'
-import { nearest } from '../nearest.ts'
+import { nearest } from '../check/nearest.ts'
 import { fromSecretFile } from './environment.ts'
 import { configNode, inWords, isSecret, keysAt, nodeAt, type Node } from './json-schema.ts'
 import { originOf, problemAt, valueAt, type Layer, type Problem } from './layer.ts'

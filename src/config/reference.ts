@@ -1,4 +1,4 @@
-import { defaults } from '../options.ts'
+import { defaults } from '../options/options.ts'
 import { variables } from './environment.ts'
 import { choices, configNode, inWords, type Node } from './json-schema.ts'
 import { usualStore } from './settings.ts'

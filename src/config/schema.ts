@@ -1,8 +1,14 @@
 import { z } from 'zod'
 import { categories, recoverabilities, severities } from '../letter/letter.ts'
-import { targetProblem } from '../handlers/http.ts'
+import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
-import { durationMs, mailboxName, optionsShape, policyShape, positiveMs } from '../options-shape.ts'
+import {
+  durationMs,
+  mailboxName,
+  optionsShape,
+  policyShape,
+  positiveMs,
+} from '../options/schema.ts'
 
 /** Options that are code: they are given where a queue is opened, and have no place in a file. */
 const {

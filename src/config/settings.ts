@@ -1,4 +1,4 @@
-import { defaults } from '../options.ts'
+import { defaults } from '../options/options.ts'
 import { fromSecretFile } from './environment.ts'
 import { isSecret } from './json-schema.ts'
 import { dotted, isTree, originOf, type Layer, type Path } from './layer.ts'

@@ -32,3 +32,7 @@ export function failedResultOf(value: unknown): FailedResult | undefined {
     ...(typeof note === 'string' ? { note: note.slice(0, maxNote).toWellFormed() } : {}),
   }
 }
+
+export type ReplayOutcome =
+  | { kind: 'published'; to: string }
+  | { kind: 'limit'; replays: number; maxReplays: number }

@@ -1,8 +1,7 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../keys.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import { isList, isObject, read } from '../letter/reading.ts'
 import type { Mailbox } from '../mailbox.ts'
-import type { Destination } from './destination.ts'
 import type { Listening } from './events.ts'
 
 export const listeningKeys = keysOf<Listening>({ onEvent: true, hub: true })
@@ -59,10 +58,6 @@ export function requireMailbox(thing: string, option: string, value: unknown): v
 
 export function isMailbox(value: unknown): value is Mailbox {
   return hasMethod(value, 'send') && hasMethod(value, 'receive') && isObject(read(value, 'powers'))
-}
-
-export function isDestination(value: unknown): value is Destination {
-  return hasMethod(value, 'keep')
 }
 
 export function hasMethod(value: unknown, name: string): boolean {

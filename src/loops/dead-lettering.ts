@@ -1,15 +1,10 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../keys.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { deadLetterName } from '../mailboxes/dead-letter-name.ts'
 import { decideDeadLetter, DLQPolicy, type Delivered } from '../policy/dlq-policy.ts'
-import {
-  describeValue,
-  isDestination,
-  isMailbox,
-  optionalFunction,
-  wrongOption,
-} from './check-options.ts'
+import { describeValue, isMailbox, optionalFunction, wrongOption } from './check-options.ts'
+import { isDestination } from './destination.ts'
 import { destinationOf, type Destination } from './destination.ts'
 import type { Tell } from './events.ts'
 import { isSameMailbox } from './runnable.ts'

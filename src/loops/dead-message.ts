@@ -5,7 +5,7 @@ import { lineage, originalIdOf, replaysOf } from '../letter/lineage.ts'
 import { decodeText, kindOf } from '../letter/payload.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Message } from '../mailbox.ts'
-import { ascii } from '../mailboxes/ascii.ts'
+import { ascii } from '../backends/ascii.ts'
 import type { DeadFacts } from './events.ts'
 
 /** A message that failed for good, with everything that is known about it. `decodePayload(body)` gives what was sent. */

@@ -1,19 +1,20 @@
 import type { Door } from '../capture/capture.ts'
-import { checkQueueName, type CaptureContext } from '../capture/context.ts'
+import { type CaptureContext } from '../capture/context.ts'
+import { checkQueueName } from '../check/queue-name.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
-import { keysOf } from '../keys.ts'
+import { keysOf } from '../check/keys.ts'
 import type { State } from '../letter/letter.ts'
 import type { Mailbox } from '../mailbox.ts'
-import { bounded, maxVisibilitySeconds } from '../mailboxes/bounds.ts'
+import { bounded, maxVisibilitySeconds } from '../backends/bounds.ts'
 import type { Store } from '../store.ts'
 import {
   checkOptions,
-  isDestination,
   isMailbox,
   optionalFunction,
   requireMailbox,
   wrongOption,
+  hasMethod,
 } from './check-options.ts'
 import {
   besideBodyOf,
@@ -164,4 +165,8 @@ export function destinationOf(given: unknown, thing: string, option: string): De
   if (isDestination(given)) return given
   if (isMailbox(given)) return mailboxDestination(given)
   throw wrongOption(thing, option, 'a mailbox, or a destination such as dlq.deadLetters()', given)
+}
+
+export function isDestination(value: unknown): value is Destination {
+  return hasMethod(value, 'keep')
 }

@@ -1,13 +1,14 @@
+import { doneActions, type DeadLetterHandler, type Handled } from './handlers/handler.ts'
 import { thrownOf } from '../capture/mailbox.ts'
-import { systemClock, type Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import { checkOneOf, keysOf } from '../keys.ts'
+import { checkOneOf, keysOf } from '../check/keys.ts'
 import { toFailure } from '../letter/failure.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
-import { bounded, maxVisibilitySeconds, whole } from '../mailboxes/bounds.ts'
+import { bounded, maxVisibilitySeconds, whole } from '../backends/bounds.ts'
 import {
   checkOptions,
   describeValue,
@@ -30,29 +31,6 @@ import { measureMailbox, reportDepth } from './queue-depth.ts'
 import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 import { settle, stillOurs, type Settling } from './settling.ts'
-
-const doneActions = ['processed', 'alerted', 'replayed', 'discarded'] as const
-
-/** What became of a dead message. `park`: it is to be kept aside, with the reason why. */
-export type Handled = { action: (typeof doneActions)[number] } | { action: 'park'; why: string }
-
-export interface HandlerContext {
-  /** 1 for the first time that a handler sees it. */
-  attempt: number
-  /** Aborts when the lease is lost, and when the consumer stops and this takes too long to end. */
-  signal: AbortSignal
-  /** Beat while there is progress: it extends the lease. */
-  heartbeat: Heartbeat
-}
-
-/**
- * Deals with one dead message. It may see one twice. Returning nothing means processed; throwing, and returning anything that is not
- * a `Handled`, means that it comes again.
- */
-export type DeadLetterHandler = (
-  dead: DeadMessage,
-  context: HandlerContext,
-) => Handled | void | Promise<Handled | void>
 
 export interface DLQConsumerOptions extends Receiving, Listening {
   /** For people. The name of the mailbox unless said. */

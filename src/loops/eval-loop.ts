@@ -1,6 +1,6 @@
-import { systemClock } from '../clock.ts'
+import { systemClock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import { keysOf } from '../keys.ts'
+import { keysOf } from '../check/keys.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { hasMethod, requireFunction, wrongOption } from './check-options.ts'

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock/clock.ts'
 
 /** Shows that work goes on: whoever does some beats, and whoever supervises asks how long ago that was. */
 export class Heartbeat {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import type { Message } from '../mailbox.ts'

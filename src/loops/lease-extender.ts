@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { Message } from '../mailbox.ts'
 import type { Heartbeat } from './heartbeat.ts'

@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { keysOf } from '../keys.ts'
+import { keysOf } from '../check/keys.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { optionalFunction } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'

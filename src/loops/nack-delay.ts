@@ -1,5 +1,5 @@
 import type { Failure, RetryPolicy } from '../letter/letter.ts'
-import { maxVisibilitySeconds } from '../mailboxes/bounds.ts'
+import { maxVisibilitySeconds } from '../backends/bounds.ts'
 import { linear, retryDelay } from '../policy/backoff.ts'
 
 /** One more minute after each failure, 15 at the most. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import type { LoopEvent, Tell } from './events.ts'

@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { maxNameLength, printable } from './bounds.ts'
+import { maxNameLength, printable } from '../backends/bounds.ts'
 
 const suffix = '-dlq'
 

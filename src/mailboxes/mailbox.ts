@@ -1,8 +1,8 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { encodePayload, shared } from '../letter/payload.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { checkKeys, checkOneOf, keysOf } from '../keys.ts'
+import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
 import type {
   Ask,
   BrowseOptions,
@@ -19,10 +19,17 @@ import type {
   ReceiveOptions,
   SendOptions,
 } from '../mailbox.ts'
-import { onAbort } from '../passing/on-abort.ts'
-import { bounded, checkHeaders, maxVisibilitySeconds, printable, whole } from './bounds.ts'
+import { onAbort } from '../clock/on-abort.ts'
+import {
+  bounded,
+  checkHeaders,
+  maxVisibilitySeconds,
+  printable,
+  whole,
+} from '../backends/bounds.ts'
 import { OpenMessage, payloadOf, type MessageParts } from './message.ts'
-import { Expiry, receiveUnexpired, retentionMsOf } from './retention.ts'
+import { Expiry, receiveUnexpired } from './retention.ts'
+import { retentionMsOf } from '../backends/retention.ts'
 
 export interface MailboxOptions {
   clock: Clock

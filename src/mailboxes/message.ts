@@ -1,11 +1,11 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../keys.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Delivery, MailboxDriver, MailboxResolver, Message, NackOptions } from '../mailbox.ts'
-import { bounded, carried, maxVisibilitySeconds } from './bounds.ts'
+import { bounded, carried, maxVisibilitySeconds } from '../backends/bounds.ts'
 
 export interface MessageParts {
   driver: MailboxDriver

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 
 /** Whoever asks for a mailbox sends to it at once, and no send takes this long. */

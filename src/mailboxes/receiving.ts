@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import type { Ask, Delivery } from '../mailbox.ts'
-import { onAbort } from '../passing/on-abort.ts'
+import { onAbort } from '../clock/on-abort.ts'
 
 export interface Taken {
   deliveries: Delivery[]

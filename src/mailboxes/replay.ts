@@ -3,7 +3,7 @@ import type { Payload } from '../letter/letter.ts'
 import { lineage } from '../letter/lineage.ts'
 import type { Timestamp } from '../letter/time.ts'
 import type { Mailbox, SendOptions } from '../mailbox.ts'
-import { carried, carriedType } from './bounds.ts'
+import { carried, carriedType } from '../backends/bounds.ts'
 
 /** As much of a dead message as its replay carries. */
 export interface ReplayableMessage {

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../clock/clock.ts'
 
 const firstPauseMs = 100
 const longestPauseMs = 5000

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import { Alarm } from '../alarm.ts'
-import { sleep, type Clock } from '../clock.ts'
+import { Alarm } from '../clock/alarm.ts'
+import { sleep, type Clock } from '../clock/clock.ts'
 import { errorTypeOf, type ErrorType } from './error-type.ts'
 import type { Module, ModuleCall, ModuleResult } from './modules/module.ts'
 import { DocumentSchema } from './proto/redrive/pipeline/v1/stream_pb.ts'

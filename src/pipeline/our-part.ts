@@ -1,5 +1,5 @@
-import type { Holds, Part } from '../kafka/parts.ts'
-import type { Stored } from '../kafka/record.ts'
+import type { Holds, Part } from '../backends/kafka/parts.ts'
+import type { Stored } from '../backends/kafka/record.ts'
 
 /** A record that is not done. */
 export interface Entry {

@@ -1,5 +1,5 @@
 import type { RedriveError } from '../errors.ts'
-import type { Outgoing } from '../kafka/sender.ts'
+import type { Outgoing } from '../backends/kafka/sender.ts'
 import type { Entry } from './our-part.ts'
 
 /** What comes of a record. */

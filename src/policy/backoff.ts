@@ -1,4 +1,4 @@
-import { checkKeys } from '../keys.ts'
+import { checkKeys } from '../check/keys.ts'
 import type { ErrorCategory, Failure, Jitter, Priority, RetryPolicy } from '../letter/letter.ts'
 import { inWords } from './in-words.ts'
 

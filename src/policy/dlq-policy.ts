@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../keys.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import { read } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
 import { neverAgain } from './backoff.ts'

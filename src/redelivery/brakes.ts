@@ -1,7 +1,8 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../clock/clock.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { ObserverHub } from '../observer.ts'
-import { Gate, type BrakeSettings, type GateOptions, type GateStatus } from './gate.ts'
+import { Gate, type GateOptions, type GateStatus } from './gate.ts'
+import { type BrakeSettings } from '../policy/flow-control.ts'
 import type { Verdict } from './settle.ts'
 
 export interface BrakeOptions {

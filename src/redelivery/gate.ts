@@ -1,4 +1,5 @@
-import type { Clock } from '../clock.ts'
+import type { BrakeSettings } from '../policy/flow-control.ts'
+import type { Clock } from '../clock/clock.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
@@ -8,7 +9,6 @@ import {
   closedBreaker,
   deferMs,
   forgives,
-  type BreakerSettings,
   type BreakerState,
 } from '../policy/breaker.ts'
 import {
@@ -20,24 +20,8 @@ import {
   type BucketState,
   type Budget,
 } from '../policy/budget.ts'
-import {
-  adapted,
-  roomFor,
-  unlimited,
-  type ConcurrencySettings,
-  type ConcurrencyState,
-} from '../policy/concurrency.ts'
+import { adapted, roomFor, unlimited, type ConcurrencyState } from '../policy/concurrency.ts'
 import type { Verdict } from './settle.ts'
-
-/** What holds letters back before a queue, or before something that several queues need. */
-export interface BrakeSettings {
-  /** When letters wait instead of running into a wall. False: never. */
-  breaker?: Partial<BreakerSettings> | false
-  /** How much may be asked of it. No limit unless said. */
-  budget?: Budget
-  /** How many letters run at the same time; fewer while runs fail. False: only `maxConcurrent` counts. */
-  concurrency?: Partial<ConcurrencySettings> | false
-}
 
 export interface GateOptions {
   kind: 'queue' | 'dependency'

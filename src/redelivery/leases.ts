@@ -1,6 +1,6 @@
-import { nextTurn, type Clock } from '../clock.ts'
+import { nextTurn, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import { Roll, type OnRoll } from '../passing/roll.ts'
+import { Roll, type OnRoll } from '../clock/roll.ts'
 import type { LeaseRef, Store } from '../store.ts'
 
 /** Something held under a lease: its signal aborts when the lease is lost or can no longer be trusted. */

@@ -1,7 +1,8 @@
-import type { Clock } from '../clock.ts'
+import type { ReplayOutcome } from '../letter/result.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { insideRedelivery } from '../redelivering.ts'
+import { insideRedelivery } from '../run-context.ts'
 
 /** One redelivery, as its handler sees it. */
 export interface Run<Input = unknown> {
@@ -28,10 +29,6 @@ export interface Run<Input = unknown> {
 export type Handler<Input = unknown> = (run: Run<Input>) => unknown
 
 /** What became of a replay: the broker has the message, or the letter was replayed as often as it may be. */
-export type ReplayOutcome =
-  | { kind: 'published'; to: string }
-  | { kind: 'limit'; replays: number; maxReplays: number }
-
 /**
  * Publishes a letter to its source again, as it is now. Resolves once the broker has the message, durably if it can; done twice it is
  * one message, where the broker deduplicates. `maxReplays` applies unless the route has a limit of its own.

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Failure, Payload } from '../letter/letter.ts'
 import {

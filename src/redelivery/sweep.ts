@@ -1,5 +1,6 @@
-import type { Clock } from '../clock.ts'
-import { forgetOrphanedEdits } from '../edits.ts'
+import type { Retention } from '../policy/retention.ts'
+import type { Clock } from '../clock/clock.ts'
+import { forgetOrphanedEdits } from '../admin/edits.ts'
 import type { LetterSummary, Reason } from '../letter/letter.ts'
 import { archive, park, wake, withChange, type Change, type Mover } from '../letter/moves.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
@@ -8,12 +9,6 @@ import type { Store } from '../store.ts'
 import { isOrphan, waitingForThemselves } from './hopeless.ts'
 import { Roster } from './roster.ts'
 import { announce } from './settle.ts'
-
-/** How long letters stay: the first from resolved or exhausted to the archive, the second from the archive to nowhere. */
-export interface Retention {
-  archiveAfterMs?: number
-  removeAfterMs?: number
-}
 
 export interface SweepOptions {
   store: Store

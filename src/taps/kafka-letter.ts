@@ -1,4 +1,4 @@
-import type { Headers, Stored, Written } from '../kafka/record.ts'
+import type { Headers, Stored, Written } from '../backends/kafka/record.ts'
 import { readJavaTrace, simpleName } from '../letter/java-trace.ts'
 import { lineage } from '../letter/lineage.ts'
 import { latestMs, toTimestamp } from '../letter/time.ts'

@@ -1,8 +1,8 @@
 import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { formatValue, fromJson, lossOf, toJson } from '../mailboxes/rabbitmq/field-values.ts'
-import { fitting, headersOf, msOf } from '../mailboxes/rabbitmq/form.ts'
+import { formatValue, fromJson, lossOf, toJson } from '../backends/rabbitmq/field-values.ts'
+import { fitting, headersOf, msOf } from '../backends/rabbitmq/form.ts'
 import { lineageOf } from './homeward.ts'
 import type { ForeignLetter, SentBack } from './tap.ts'
 

@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../clock.ts'
+import { sleep, type Clock } from '../clock/clock.ts'
 
 /** The pause after the first failure in a row; each one doubles it. */
 const firstPauseMs = 250

@@ -1,6 +1,6 @@
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { checkKeys } from '../keys.ts'
+import { checkKeys } from '../check/keys.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
 import type { Handler, ReplayingHandler, ReplayRoute } from '../redelivery/run.ts'
 import type { SentBack, Tap } from './tap.ts'

@@ -4,11 +4,11 @@ import type {
   SendMessageBatchRequestEntry,
   SQSClientConfig,
 } from '@aws-sdk/client-sqs'
-import { systemClock, type Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
-import { addressOf, type Address } from '../mailboxes/sqs/address.ts'
-import { wireTo, type Wire } from '../mailboxes/sqs/wire.ts'
+import { addressOf, type Address } from '../backends/sqs/address.ts'
+import { wireTo, type Wire } from '../backends/sqs/connection.ts'
 import { lineageOf, onceIdOf, sent } from './homeward.ts'
 import { allCarried, reading, type Reading } from './reading.ts'
 import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'

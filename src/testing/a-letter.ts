@@ -1,4 +1,4 @@
-import { uuidMaker } from '../clock.ts'
+import { uuidMaker } from '../clock/clock.ts'
 import type { DeadLetter, Failure, State } from '../letter/letter.ts'
 
 /** When letters of `aLetter` failed, were captured and became due, unless the test says otherwise. */

@@ -1,4 +1,4 @@
-import { uuidMaker, type Clock } from '../clock.ts'
+import { uuidMaker, type Clock } from '../clock/clock.ts'
 
 /** A clock that a test moves by hand. Two with the same start and seed give the same draws and ids. */
 export interface FakeClock extends Clock {

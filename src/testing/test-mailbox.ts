@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, checkOneOf, keysOf } from '../keys.ts'
+import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, MailboxDriver, MailboxResolver, Parcel } from '../mailbox.ts'

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { RedriveError, type ErrorCode } from '../../src/errors.ts'
-import { openMailbox } from '../../src/post-office.ts'
+import { openMailbox } from '../../src/connect/mailbox.ts'
 import { mailboxKinds, type MailboxGround } from '../faults/mailbox-grounds.ts'
 
 const run = promisify(execFile)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { pipelineCapture } from '../../src/capture/pipeline.ts'
+import { pipelineCapture } from '../../src/pipeline/dead/capture.ts'
 import { examineConfig } from '../../src/config/load.ts'
 import {
   classify,
@@ -17,8 +17,8 @@ import {
   type QueueOptions,
 } from '../../src/index.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
-import { readOperationFile } from '../../src/operation-file/read.ts'
-import { readOptions } from '../../src/options.ts'
+import { readOperationFile } from '../../src/transfer/operation-file/read.ts'
+import { readOptions } from '../../src/options/options.ts'
 import { graphsOf } from '../../src/pipeline/graph/graph.ts'
 import { homewardOf } from '../../src/taps/rabbitmq-letter.ts'
 import { aQueue, refused } from '../a-queue.ts'

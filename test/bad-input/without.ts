@@ -13,7 +13,7 @@ registerHooks({
       : next(specifier, context),
 })
 
-const { openMailbox } = await import('../../src/post-office.ts')
+const { openMailbox } = await import('../../src/connect/mailbox.ts')
 
 const outcomes: unknown[] = []
 for (const url of urls!)

@@ -1,5 +1,5 @@
 import { Door } from '../../src/capture/capture.ts'
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/clock/clock.ts'
 import { ObserverHub } from '../../src/observer.ts'
 import type { Store } from '../../src/store.ts'
 

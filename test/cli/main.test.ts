@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { nodeAdvice } from '../../src/node-version.ts'
+import { nodeAdvice } from '../../src/backends/sqlite/node-version.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { aFolder, aStoreFile, expectToFit, plainEnv, redrive, type Ran } from './run-cli.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 

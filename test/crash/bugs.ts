@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'

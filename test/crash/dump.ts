@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/clock.ts'
-import { connect } from '../../src/connect.ts'
+import { systemClock } from '../../src/clock/clock.ts'
+import { connect } from '../../src/connect/store.ts'
 import type { CountedAction, DeadLetter } from '../../src/letter/letter.ts'
 import { countsOf, countsOfCapture } from '../../src/letter/moves.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'

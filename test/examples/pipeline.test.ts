@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { escaped } from '../../src/kafka/naming.ts'
+import { escaped } from '../../src/backends/kafka/naming.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
 const run = promisify(execFile)

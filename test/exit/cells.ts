@@ -1,6 +1,6 @@
 // The exit matrix as data: every driver, and every refusal that it can have.
 import type { ErrorCode } from '../../src/errors.ts'
-import type { QueueOptions } from '../../src/options.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
 import type { Request } from './program.ts'
 import type { Grounds } from './servers.ts'
 
@@ -611,7 +611,7 @@ export const noCells: readonly NoCell[] = [
   {
     driver: 'sqlite store, sqlite mailbox',
     refusal: 'unsafe settings',
-    why: 'an old SQLite is one of an old Node: test/sqlite/database.test.ts',
+    why: 'an old SQLite is one of an old Node: test/backends/sqlite/database.test.ts',
   },
   {
     driver: 'opensearch store',

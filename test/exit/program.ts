@@ -1,12 +1,12 @@
 // Opens what must be refused, in every way that a program can, and closes nothing: `program.ts REQUESTS`, as JSON. It reports each refusal
 // as a line of JSON, and at its end how long the process went on after the last one. It never ends the process itself.
-import { systemClock } from '../../src/clock.ts'
-import { connect } from '../../src/connect.ts'
+import { systemClock } from '../../src/clock/clock.ts'
+import { connect } from '../../src/connect/store.ts'
 import { RedriveError } from '../../src/errors.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
-import { openMailbox } from '../../src/post-office.ts'
+import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
-import type { QueueOptions } from '../../src/options.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
 import type { Tap } from '../../src/taps/tap.ts'
 
 export interface Request {

@@ -1,6 +1,6 @@
 // The stores on servers, each with a place of its own to break.
-import { connect } from '../../src/connect.ts'
-import { systemClock } from '../../src/clock.ts'
+import { connect } from '../../src/connect/store.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import type { Store } from '../../src/store.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { opensearchPlace } from '../servers/places.ts'

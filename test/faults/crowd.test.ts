@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'

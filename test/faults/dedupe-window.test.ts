@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
-import { openMailbox } from '../../src/post-office.ts'
+import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { mailboxKinds, type MailboxGround } from './mailbox-grounds.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { EventOf, EventType } from '../../src/observer.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'

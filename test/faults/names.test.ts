@@ -1,7 +1,7 @@
 import dns from 'node:dns'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../src/store.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import { backends, connected, type Ground } from './backends.ts'
 import { outcomeOf, persist } from './outcome.ts'

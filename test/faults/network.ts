@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { resolve, type Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'

@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { openMailbox } from '../../src/post-office.ts'
+import { openMailbox } from '../../src/connect/mailbox.ts'
 import { postgresPlace } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 

@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import type { Store } from '../../src/store.ts'
 import { aLetter } from '../../src/testing/index.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { EvalLoop, type EvalLoopOptions } from '../../src/loops/eval-loop.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
-import { sleep } from '../../src/clock.ts'
+import { sleep } from '../../src/clock/clock.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
 
 type Options = EvalLoopOptions<number, number | undefined, number>

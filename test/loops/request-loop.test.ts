@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sleep, type Clock } from '../../src/clock.ts'
+import { sleep, type Clock } from '../../src/clock/clock.ts'
 import { RedriveError } from '../../src/errors.ts'
 import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import type { LoopEvent } from '../../src/loops/events.ts'

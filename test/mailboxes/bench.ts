@@ -1,4 +1,4 @@
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/clock/clock.ts'
 import type { Mailbox, MailboxResolver } from '../../src/mailbox.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import type { ClosableMailboxBench } from '../contract/run-mailbox-contract.ts'

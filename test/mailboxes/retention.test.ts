@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Ask, Delivery } from '../../src/mailbox.ts'
 import { mailbox } from '../../src/mailboxes/mailbox.ts'
-import { retentionMsOf } from '../../src/mailboxes/retention.ts'
+import { retentionMsOf } from '../../src/backends/retention.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { aDelivery, aDriver } from './a-driver.ts'
 

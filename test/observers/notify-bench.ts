@@ -5,7 +5,7 @@ import {
   type Server,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/clock/clock.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { deferred } from '../a-queue.ts'
 

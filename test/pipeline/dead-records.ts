@@ -1,4 +1,4 @@
-import type { Cluster } from '../../src/kafka/cluster.ts'
+import type { Cluster } from '../../src/backends/kafka/cluster.ts'
 import { keyOfDead, seal, type DeadRecord } from '../../src/pipeline/dead/envelope.ts'
 import {
   nodeSettings,

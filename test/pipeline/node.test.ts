@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Stored } from '../../src/kafka/record.ts'
+import type { Stored } from '../../src/backends/kafka/record.ts'
 import { unseal } from '../../src/pipeline/dead/envelope.ts'
 import type { PipelineEvent } from '../../src/pipeline/events.ts'
 import { withLineage } from '../../src/pipeline/dead/lineage.ts'

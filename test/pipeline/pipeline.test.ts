@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { pipelineCapture } from '../../src/capture/pipeline.ts'
-import { systemClock } from '../../src/clock.ts'
+import { pipelineCapture } from '../../src/pipeline/dead/capture.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { deadStreamOf } from '../../src/pipeline/dead/stream.ts'
 import { readGraphs } from '../../src/pipeline/graph/graph.ts'
 import { Pipeline } from '../../src/pipeline/pipeline.ts'

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import { Cluster } from '../../src/kafka/cluster.ts'
-import { Transactor } from '../../src/kafka/transactor.ts'
+import { systemClock } from '../../src/clock/clock.ts'
+import { Cluster } from '../../src/backends/kafka/cluster.ts'
+import { Transactor } from '../../src/backends/kafka/transactor.ts'
 import { Reader, type ReaderOptions } from '../../src/pipeline/reader.ts'
-import { asks, lossyWay } from '../kafka/lossy.ts'
+import { asks, lossyWay } from '../backends/kafka/lossy.ts'
 import { backend } from '../servers/servers.ts'
 import { pipelineBench, type PipelineBench } from './pipeline-bench.ts'
 

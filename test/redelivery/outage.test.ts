@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { QueueOptions } from '../../src/options.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
 import { affordable, freshBucket, spend, type Budget } from '../../src/policy/budget.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'

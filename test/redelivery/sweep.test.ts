@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nextTurn, type Clock } from '../../src/clock.ts'
+import { nextTurn, type Clock } from '../../src/clock/clock.ts'
 import type { LetterQuery } from '../../src/letter/query.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { toTimestamp } from '../../src/letter/time.ts'

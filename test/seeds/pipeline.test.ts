@@ -7,8 +7,8 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findProgram } from '../../scripts/servers/machine.ts'
-import { systemClock } from '../../src/clock.ts'
-import type { Stored } from '../../src/kafka/record.ts'
+import { systemClock } from '../../src/clock/clock.ts'
+import type { Stored } from '../../src/backends/kafka/record.ts'
 import {
   documentFolder,
   dlqSettingsOf,

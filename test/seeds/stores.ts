@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { QueueOptions } from '../../src/options.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'

@@ -4,7 +4,7 @@ import { connect } from '@nats-io/transport-node'
 import { Admin } from '@platformatic/kafka'
 import amqplib from 'amqplib'
 import { expect, vi } from 'vitest'
-import { isRefusal } from '../../src/kafka/trouble.ts'
+import { isRefusal } from '../../src/backends/kafka/errors.ts'
 import type { Place } from './places.ts'
 import { freshName } from './servers.ts'
 

@@ -1,5 +1,5 @@
 import type { GuardedRun } from '../../src/capture/operation.ts'
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/clock/clock.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { isFailedResult } from '../../src/letter/result.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'

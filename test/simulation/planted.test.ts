@@ -6,14 +6,18 @@ import { simulate } from './simulate.ts'
 const maxSeeds = 60
 
 describe('simulate', () => {
-  it.each(Object.entries(planted))('finds out when %s', { timeout: 600_000 }, async (_name, plant) => {
-    for (let seed = 0; seed < maxSeeds; seed++) {
-      const { violation } = await simulate(seed, { plant })
-      if (!violation) continue
-      const { violation: withoutTheBug } = await simulate(seed)
-      expect(withoutTheBug).toBeUndefined()
-      return
-    }
-    expect.unreachable(`${maxSeeds} runs did not find it`)
-  })
+  it.each(Object.entries(planted))(
+    'finds out when %s',
+    { timeout: 600_000 },
+    async (_name, plant) => {
+      for (let seed = 0; seed < maxSeeds; seed++) {
+        const { violation } = await simulate(seed, { plant })
+        if (!violation) continue
+        const { violation: withoutTheBug } = await simulate(seed)
+        expect(withoutTheBug).toBeUndefined()
+        return
+      }
+      expect.unreachable(`${maxSeeds} runs did not find it`)
+    },
+  )
 })

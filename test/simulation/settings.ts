@@ -1,4 +1,4 @@
-import type { QueueOptions } from '../../src/options.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
 import type { RetryPolicy } from '../../src/letter/letter.ts'
 import type { Capacity } from '../../src/store.ts'
 import type { Dice } from './dice.ts'

@@ -1,4 +1,4 @@
-import { uuidMaker, type Clock } from '../../src/clock.ts'
+import { uuidMaker, type Clock } from '../../src/clock/clock.ts'
 import type { DeadLetterQueue } from '../../src/queue.ts'
 import type { Dice } from './dice.ts'
 import type { Caller } from './sim-store.ts'

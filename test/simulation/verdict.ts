@@ -1,4 +1,4 @@
-import type { Statistics } from '../../src/statistics.ts'
+import type { Statistics } from '../../src/admin/statistics.ts'
 import { states, type DeadLetter } from '../../src/letter/letter.ts'
 import { tallyKeys, type TallyKey } from '../../src/store.ts'
 import type { House } from './house.ts'

@@ -1,4 +1,4 @@
-import { sleep, systemClock, type Clock } from '../../src/clock.ts'
+import { sleep, systemClock, type Clock } from '../../src/clock/clock.ts'
 import type { Store } from '../../src/store.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import type { ClosableBench } from '../contract/run-store-contract.ts'

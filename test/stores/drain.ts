@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/clock/clock.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'

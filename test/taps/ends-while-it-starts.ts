@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { nextTurn, systemClock, type Clock } from '../../src/clock.ts'
+import { nextTurn, systemClock, type Clock } from '../../src/clock/clock.ts'
 
 /** The real clock, and the timers that somebody still waits for. */
 function watchedClock(): { clock: Clock; pending: ReadonlySet<object> } {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Stored } from '../../src/kafka/record.ts'
-import { openedOf } from '../../src/mailboxes/kafka/packing.ts'
+import type { Stored } from '../../src/backends/kafka/record.ts'
+import { openedOf } from '../../src/backends/kafka/packing.ts'
 import { foreignLetterOf, homewardOf } from '../../src/taps/kafka-letter.ts'
 import type { ForeignLetter } from '../../src/taps/tap.ts'
 import { connectHeaders, retryableHeaders, springHeaders } from './kafka-headers.ts'

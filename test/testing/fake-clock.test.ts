@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sleep } from '../../src/clock.ts'
+import { sleep } from '../../src/clock/clock.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 describe('fakeClock', () => {

@@ -1,5 +1,5 @@
 import amqplib, { type ChannelModel, type ConsumeMessage } from 'amqplib'
-import { delayQueuesOf, queueOf } from '../../../src/mailboxes/rabbitmq/names.ts'
+import { delayQueuesOf, queueOf } from '../../../src/backends/rabbitmq/names.ts'
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 import { rabbitmqPlace } from '../../../test/servers/broker-places.ts'
 import { backend } from '../../../test/servers/servers.ts'

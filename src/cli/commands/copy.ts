@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { lookAtSpool } from '../../connect.ts'
-import type { CopyProgress, CopyReport } from '../../copy/copy.ts'
+import { lookAtSpool } from '../../connect/store.ts'
+import type { CopyProgress, CopyReport } from '../../transfer/copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
@@ -56,7 +56,7 @@ function mustExist(url: string): void {
 async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
   if (!options.verifyOnly) for (const opened of [source, target]) await mustRest(opened)
   const names = { from: nameOf(source.url), to: nameOf(target.url) }
-  const { copyStore } = await import('../../copy/copy.ts')
+  const { copyStore } = await import('../../transfer/copy/copy.ts')
   const shown = options.json ? undefined : progressLine(process.stderr, source.clock)
   const stopping = stopOnSignal()
   try {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { GlobalOptions } from '../open.ts'
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { lookAtSpool } from '../../connect.ts'
+import { lookAtSpool } from '../../connect/store.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { takeCensus } from '../census.ts'

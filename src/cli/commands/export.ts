@@ -68,7 +68,7 @@ async function writeItems(
   filter: LetterFilter,
   write: (text: string) => void,
 ): Promise<number> {
-  const { toOperationItem } = await import('../../operation-file/write.ts')
+  const { toOperationItem } = await import('../../transfer/operation-file/write.ts')
   const query = { ...filter, order: 'oldest', limit: pageSize, payload: true } as const
   let count = 0
   for await (const letters of pages((from) => store.find({ ...query, ...from })))

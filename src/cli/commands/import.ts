@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { text as readAll } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
-import type { ImportReport } from '../../operation-file/import.ts'
+import type { ImportReport } from '../../transfer/operation-file/import.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
 import { counted, json, line } from '../print.ts'
 
@@ -26,8 +26,8 @@ export function addImport(program: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       const text = file === '-' ? await readAll(process.stdin) : readFile(file)
       const [{ importOperations }, { readOperationFile }] = await Promise.all([
-        import('../../operation-file/import.ts'),
-        import('../../operation-file/read.ts'),
+        import('../../transfer/operation-file/import.ts'),
+        import('../../transfer/operation-file/read.ts'),
       ])
       const operations = readOperationFile(text)
       const { letters, problems } = operations

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { readText } from '../../config/read-text.ts'
-import { systemClock } from '../../clock.ts'
-import { needing } from '../../connect.ts'
+import { systemClock } from '../../clock/clock.ts'
+import { needing } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Cluster } from '../../kafka/cluster.ts'
+import type { Cluster } from '../../backends/kafka/cluster.ts'
 import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
-import { nearest } from '../../nearest.ts'
+import { nearest } from '../../check/nearest.ts'
 import type { Graphs } from '../../pipeline/graph/graph.ts'
 import type { ReplayReport } from '../../pipeline/replay/replay.ts'
 import type { NodeSettings } from '../../pipeline/graph/settings.ts'
@@ -266,7 +266,10 @@ async function opened({ config, kafka }: PipelineOptions): Promise<{
   cluster: Cluster
 }> {
   const [{ readGraphs }, { Cluster: Made }] = await onKafka(() =>
-    Promise.all([import('../../pipeline/graph/graph.ts'), import('../../kafka/cluster.ts')]),
+    Promise.all([
+      import('../../pipeline/graph/graph.ts'),
+      import('../../backends/kafka/cluster.ts'),
+    ]),
   )
   const graphs = readGraphs(textOf(config), config)
   const url = kafka ?? graphs.kafka

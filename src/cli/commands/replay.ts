@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { QueueOptions } from '../../options.ts'
+import type { QueueOptions } from '../../options/options.ts'
 import { addAct } from '../act.ts'
 import type { ConfigOptions } from '../open.ts'
 import { takingConfig } from './config.ts'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import type { RetryOptions } from '../../admin.ts'
-import { systemClock } from '../../clock.ts'
+import type { RetryOptions } from '../../admin/admin.ts'
+import { systemClock } from '../../clock/clock.ts'
 import type { State } from '../../letter/letter.ts'
 import { addAct } from '../act.ts'
 import { readAt } from '../filter.ts'

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { ReviewInput } from '../../admin.ts'
+import type { ReviewInput } from '../../admin/admin.ts'
 import { addAct } from '../act.ts'
 import { unworked } from '../workers.ts'
 

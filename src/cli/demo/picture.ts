@@ -1,5 +1,5 @@
 import { shown } from '../open.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
 import { queueCounts, queueTable } from '../commands/stats.ts'

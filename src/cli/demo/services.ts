@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../../clock.ts'
+import { sleep, type Clock } from '../../clock/clock.ts'
 import type { GuardSettings } from '../../queue.ts'
 import type { GuardedRun } from '../../capture/operation.ts'
 

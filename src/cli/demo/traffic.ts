@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '../../clock.ts'
+import { sleep, type Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue.ts'
 import { refundLimit, services, type Order, type Service } from './services.ts'
 

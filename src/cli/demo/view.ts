@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
 import { openScreen, type Screen } from '../screen.ts'

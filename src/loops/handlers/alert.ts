@@ -1,8 +1,8 @@
 import { RedriveError } from '../../errors.ts'
-import { keysOf } from '../../keys.ts'
+import { keysOf } from '../../check/keys.ts'
 import { checkOptions, hasMethod, optionalFunction, wrongOption } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
-import type { DeadLetterHandler } from '../dlq-consumer.ts'
+import type { DeadLetterHandler } from './handler.ts'
 
 /** At least one of the two. */
 export interface AlertOptions {

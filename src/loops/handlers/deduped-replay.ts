@@ -3,7 +3,7 @@ import { RedriveError } from '../../errors.ts'
 import type { Records } from '../../store.ts'
 import { describeValue, hasMethod, wrongOption } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
-import type { DeadLetterHandler } from '../dlq-consumer.ts'
+import type { DeadLetterHandler } from './handler.ts'
 import { teller } from '../events.ts'
 import { checkReplayOptions, handlerOf, type ReplayOptions } from './replay.ts'
 

@@ -1,8 +1,8 @@
 import { RedriveError } from '../../errors.ts'
-import { checkOneOf, keysOf } from '../../keys.ts'
+import { checkOneOf, keysOf } from '../../check/keys.ts'
 import { decodePayload } from '../../letter/payload.ts'
 import type { Mailbox, MailboxResolver } from '../../mailbox.ts'
-import { bounded } from '../../mailboxes/bounds.ts'
+import { bounded } from '../../backends/bounds.ts'
 import { sendReplay } from '../../mailboxes/replay.ts'
 import {
   checkOptions,
@@ -14,7 +14,7 @@ import {
   wrongOption,
 } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
-import type { DeadLetterHandler } from '../dlq-consumer.ts'
+import type { DeadLetterHandler } from './handler.ts'
 import { teller, type Listening } from '../events.ts'
 
 export interface ReplayOptions extends Listening {

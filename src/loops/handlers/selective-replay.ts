@@ -1,8 +1,8 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { keysOf } from '../../keys.ts'
+import { keysOf } from '../../check/keys.ts'
 import type { Mailbox, Message } from '../../mailbox.ts'
-import { bounded, maxVisibilitySeconds } from '../../mailboxes/bounds.ts'
+import { bounded, maxVisibilitySeconds } from '../../backends/bounds.ts'
 import {
   describeValue,
   optionalBoolean,

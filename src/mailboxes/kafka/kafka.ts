@@ -1,7 +1,7 @@
 import type { Admin, BaseOptions } from '@platformatic/kafka'
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -13,18 +13,24 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { sizeOf } from '../../kafka/record.ts'
-import { settingsIn } from '../../kafka/address.ts'
-import { configsOf, createTopic, partitionsOf } from '../../kafka/topics.ts'
-import { Cluster } from '../../kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../../kafka/fetcher.ts'
-import { keyOf, type Place } from '../../kafka/group.ts'
-import type { Entry, Part } from './holding.ts'
-import { Intake } from './intake.ts'
-import { topicOf } from './naming.ts'
-import { copyOf, deliveryOf, openedOf, writtenOf, type Memory } from './packing.ts'
-import { done, Progress } from '../../kafka/progress.ts'
-import { Sender } from '../../kafka/sender.ts'
+import { sizeOf } from '../../backends/kafka/record.ts'
+import { settingsIn } from '../../backends/kafka/address.ts'
+import { configsOf, createTopic, partitionsOf } from '../../backends/kafka/topics.ts'
+import { Cluster } from '../../backends/kafka/cluster.ts'
+import { readerOf, type Fetcher } from '../../backends/kafka/fetcher.ts'
+import { keyOf, type Place } from '../../backends/kafka/group.ts'
+import type { Entry, Part } from '../../backends/kafka/holding.ts'
+import { Intake } from '../../backends/kafka/intake.ts'
+import { topicOf } from '../../backends/kafka/mailbox-naming.ts'
+import {
+  copyOf,
+  deliveryOf,
+  openedOf,
+  writtenOf,
+  type Memory,
+} from '../../backends/kafka/packing.ts'
+import { done, Progress } from '../../backends/kafka/progress.ts'
+import { Sender } from '../../backends/kafka/sender.ts'
 
 export interface KafkaMailboxOptions {
   name: string

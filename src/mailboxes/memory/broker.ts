@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { MemoryQueue } from './queue.ts'
 
 /** One handle on a queue. It keeps the broker alive. */

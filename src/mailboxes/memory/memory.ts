@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -12,7 +12,7 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { retentionMsOf } from '../retention.ts'
+import { retentionMsOf } from '../../backends/retention.ts'
 import { useQueue, type QueueUse } from './broker.ts'
 import { MemoryQueue, type Rules } from './queue.ts'
 

@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Ask, Delivery, Parcel } from '../../mailbox.ts'
-import { onAbort } from '../../passing/on-abort.ts'
+import { onAbort } from '../../clock/on-abort.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
 /** The rules of the handle that sends or receives. */

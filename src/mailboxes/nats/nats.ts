@@ -1,8 +1,8 @@
 import { StorageType } from '@nats-io/jetstream'
 import type { Msg, NodeConnectionOptions } from '@nats-io/transport-node'
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -13,15 +13,23 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { maxVisibilitySeconds } from '../bounds.ts'
+import { maxVisibilitySeconds } from '../../backends/bounds.ts'
 import { mailbox } from '../mailbox.ts'
-import { connectionTo, placeOf, settingsIn } from './address.ts'
+import { connectionTo, placeOf, settingsIn } from '../../backends/nats/address.ts'
 import { consumer, namingOf, type Naming } from './naming.ts'
-import { bytesOf, deliveryOf, headersIn, headersOf, msgIdOf, parcelOf, toldIn } from './packing.ts'
+import {
+  bytesOf,
+  deliveryOf,
+  headersIn,
+  headersOf,
+  msgIdOf,
+  parcelOf,
+  toldIn,
+} from '../../backends/nats/packing.ts'
 import { Receipts } from './receipts.ts'
 import { ensureConsumer, ensureStream, nanos, problemsOf, usualVisibilityMs } from './setup.ts'
-import { isDeleted } from './trouble.ts'
-import { wireTo, type Wire } from './wire.ts'
+import { isDeleted } from '../../backends/nats/errors.ts'
+import { wireTo, type Wire } from '../../backends/nats/connection.ts'
 
 export interface NatsMailboxOptions {
   name: string

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 
 /** How many may be held before those that have lapsed are looked for. */
 const sweepEvery = 1000

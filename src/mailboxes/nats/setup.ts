@@ -7,8 +7,8 @@ import {
   type StreamConfig,
 } from '@nats-io/jetstream'
 import { consumer, type Naming } from './naming.ts'
-import { isMissing, isTaken } from './trouble.ts'
-import type { Wire } from './wire.ts'
+import { isMissing, isTaken } from '../../backends/nats/errors.ts'
+import type { Wire } from '../../backends/nats/connection.ts'
 
 /** What a stream is created with. One that is there already stays as it is: people may have given it other limits. */
 export interface StreamSettings {

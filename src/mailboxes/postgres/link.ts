@@ -1,7 +1,7 @@
 import { Client, type ClientConfig, type Pool, type PoolClient } from 'pg'
-import { sleep, type Clock } from '../../clock.ts'
+import { sleep, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Address } from '../../postgres/address.ts'
+import type { Address } from '../../backends/postgres/address.ts'
 import {
   begin,
   configOf,
@@ -10,10 +10,10 @@ import {
   poolOf,
   settings,
   types,
-} from '../../postgres/connection.ts'
-import type { Read } from '../../postgres/inspect.ts'
-import type { Tenant } from '../../postgres/tenant.ts'
-import { isBug, isCollision, isLost, troubleOf } from '../../postgres/trouble.ts'
+} from '../../backends/postgres/connection.ts'
+import type { Read } from '../../backends/postgres/inspect.ts'
+import type { Tenant } from '../../backends/postgres/tenant.ts'
+import { isBug, isCollision, isLost, troubleOf } from '../../backends/postgres/errors.ts'
 
 const tenant: Tenant = { noun: 'mailbox', unavailable: 'MAILBOX_UNAVAILABLE' }
 

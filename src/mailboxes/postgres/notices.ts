@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts'
-import { listen, type Listener } from '../../postgres/listener.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { listen, type Listener } from '../../backends/postgres/listener.ts'
 import type { Link } from './link.ts'
 
 /** Tells others that messages may have become visible, and hears it from them. Both are hints, and may get lost. */

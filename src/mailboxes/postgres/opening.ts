@@ -1,6 +1,6 @@
-import type { Address } from '../../postgres/address.ts'
-import { inspect, refuseProblems } from '../../postgres/inspect.ts'
-import { versionOf as postgresVersionOf } from '../../postgres/version.ts'
+import type { Address } from '../../backends/postgres/address.ts'
+import { inspect, refuseProblems } from '../../backends/postgres/inspect.ts'
+import { versionOf as postgresVersionOf } from '../../backends/postgres/version.ts'
 import { readerOf, type Link, type Statement } from './link.ts'
 import { migrations, schemaVersion } from './schema.ts'
 

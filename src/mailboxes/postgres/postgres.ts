@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -11,11 +11,12 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { addressOf, taken, type Address } from '../../postgres/address.ts'
-import { inspect } from '../../postgres/inspect.ts'
+import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
+import { inspect } from '../../backends/postgres/inspect.ts'
 import { mailbox } from '../mailbox.ts'
 import { receiving, type Receiving } from '../receiving.ts'
-import { retentionIn, retentionMsOf } from '../retention.ts'
+import { retentionIn } from '../../backends/retention.ts'
+import { retentionMsOf } from '../../backends/retention.ts'
 import { openLink, readerOf, type Link } from './link.ts'
 import { notices, type Notices } from './notices.ts'
 import { prepare } from './opening.ts'

@@ -1,4 +1,4 @@
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { gatherer, type Gatherer } from '../../backends/batcher.ts'
 import type { Parcel } from '../../mailbox.ts'
 import { aboutOf } from '../kept-parcel.ts'
 import type { Link } from './link.ts'

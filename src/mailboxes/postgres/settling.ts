@@ -1,4 +1,4 @@
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import { gatherer, type Gatherer } from '../../backends/batcher.ts'
 import { isUnknown, type Link } from './link.ts'
 
 /** A delivery, named by the message, how often it was delivered by then, and until when it is hidden if nobody extends it. */

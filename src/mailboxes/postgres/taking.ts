@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
 import { parcelOf } from '../kept-parcel.ts'
 import type { Cells, Link } from './link.ts'

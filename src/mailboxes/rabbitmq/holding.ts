@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
-import { Alarm } from '../../alarm.ts'
-import type { Arrived, Session } from './session.ts'
+import { Alarm } from '../../clock/alarm.ts'
+import type { Arrived, Session } from '../../backends/rabbitmq/session.ts'
 
 /** A message that somebody has. */
 export interface Held extends Arrived {

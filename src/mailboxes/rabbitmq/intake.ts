@@ -1,16 +1,21 @@
 import type { Channel, ChannelModel, GetMessage } from 'amqplib'
-import type { Clock } from '../../clock.ts'
-import { onAbort } from '../../passing/on-abort.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
+import { gatherer, type Gatherer, type Outcome } from '../../backends/batcher.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
-import { Alarm } from '../../alarm.ts'
-import { deliveryOf } from './form.ts'
+import { Alarm } from '../../clock/alarm.ts'
+import { deliveryOf } from '../../backends/rabbitmq/form.ts'
 import { Holding, type Held } from './holding.ts'
-import { ignore, linkTo, within, type Link } from './link.ts'
-import { acknowledge, requeue, type Arrived, type Session } from './session.ts'
-import { Supply } from './supply.ts'
-import { troubleOf } from './trouble.ts'
+import { ignore, linkTo, within, type Link } from '../../backends/rabbitmq/connection.ts'
+import {
+  acknowledge,
+  requeue,
+  type Arrived,
+  type Session,
+} from '../../backends/rabbitmq/session.ts'
+import { Supply } from '../../backends/rabbitmq/supply.ts'
+import { troubleOf } from '../../backends/rabbitmq/errors.ts'
 
 export interface IntakeOptions {
   url: string

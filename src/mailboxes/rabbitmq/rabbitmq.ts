@@ -1,7 +1,7 @@
 import type { Channel, Options } from 'amqplib'
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -12,17 +12,22 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { queryOf, urlSettings } from '../../url.ts'
+import { queryOf, urlSettings } from '../../backends/url.ts'
 import { mailbox } from '../mailbox.ts'
-import { retentionIn } from '../retention.ts'
-import { copyOf, publishingOf, type Ending } from './form.ts'
+import { retentionIn } from '../../backends/retention.ts'
+import { copyOf, publishingOf, type Ending } from '../../backends/rabbitmq/form.ts'
 import type { Held } from './holding.ts'
 import { Intake } from './intake.ts'
-import { closingMs, ignore, within } from './link.ts'
-import { delayQueueOf, delayQueuesOf, queueOf, type DelayQueue } from './names.ts'
-import { publisherTo, type Publisher } from './publisher.ts'
-import { requeue } from './session.ts'
-import { troubleOf } from './trouble.ts'
+import { closingMs, ignore, within } from '../../backends/rabbitmq/connection.ts'
+import {
+  delayQueueOf,
+  delayQueuesOf,
+  queueOf,
+  type DelayQueue,
+} from '../../backends/rabbitmq/names.ts'
+import { publisherTo, type Publisher } from '../../backends/rabbitmq/publisher.ts'
+import { requeue } from '../../backends/rabbitmq/session.ts'
+import { troubleOf } from '../../backends/rabbitmq/errors.ts'
 
 export interface RabbitMQMailboxOptions {
   /** Also that of its queue, if RabbitMQ can take it. */

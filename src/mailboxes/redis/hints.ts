@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
-import { onAbort } from '../../passing/on-abort.ts'
-import type { Wire } from '../../redis/wire.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
+import { onAbort } from '../../clock/on-abort.ts'
+import type { Wire } from '../../backends/redis/connection.ts'
 
 /**
  * Word that there may be something to receive. It is no more than that: one that is lost costs a moment, since whoever waits looks

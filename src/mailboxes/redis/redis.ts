@@ -1,8 +1,8 @@
-import { systemClock, type Clock } from '../../clock.ts'
-import { onAbort } from '../../passing/on-abort.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
+import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
-import type { Gatherer } from '../../kept/gather.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import type { Gatherer } from '../../backends/batcher.ts'
 import type {
   Ask,
   Delivery,
@@ -13,11 +13,11 @@ import type {
   MailboxResolver,
   Parcel,
 } from '../../mailbox.ts'
-import { addressOf, settingsIn } from '../../redis/address.ts'
-import { checkSchema, inspect, refuseDangers } from '../../redis/safety.ts'
-import { wireTo, type Argument, type Wire } from '../../redis/wire.ts'
+import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
+import { wireTo, type Argument, type Wire } from '../../backends/redis/connection.ts'
 import { mailbox } from '../mailbox.ts'
-import { retentionMsOf } from '../retention.ts'
+import { retentionMsOf } from '../../backends/retention.ts'
 import { hintsOn, type Hints } from './hints.ts'
 import { pack, unpack } from './packing.ts'
 import { scripts } from './scripts.ts'

@@ -1,4 +1,4 @@
-import { script } from '../../redis/script.ts'
+import { script } from '../../backends/redis/script.ts'
 import { maxStep, messages, removing } from './messages.ts'
 
 /** Past this many bytes of bodies an answer ends early. */

@@ -1,4 +1,4 @@
-import type { Tenant } from '../../redis/tenant.ts'
+import type { Tenant } from '../../backends/redis/tenant.ts'
 
 export const tenant: Tenant = {
   noun: 'mailbox',

@@ -1,6 +1,6 @@
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { type Crowd, gatherer, type Gatherer } from '../../kept/gather.ts'
+import { type Crowd, gatherer, type Gatherer } from '../../backends/batcher.ts'
 
 /** Batches of one verb that may be on their way at once: the server works on one while the answers to the other are read. */
 const maxBatches = 3

@@ -1,6 +1,6 @@
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { breaksConnection, troubleOf, type Tenant } from '../../sqlite/trouble.ts'
+import { breaksConnection, troubleOf, type Tenant } from '../../backends/sqlite/errors.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import { sweep } from './expiring.ts'
 import type { Call, Report, Verb } from './protocol.ts'

@@ -1,5 +1,6 @@
 import type { Books } from './books.ts'
-import type { Call, Retention } from './protocol.ts'
+import type { Call } from './protocol.ts'
+import type { Retention } from './protocol.ts'
 
 /** Messages that one sweep looks at. */
 const stride = 200

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { watchers, type Watchers } from '../../kept/watchers.ts'
-import { workerBeside } from '../../sqlite/line.ts'
-import { openThread, type Thread } from '../../sqlite/thread.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { workerBeside } from '../../backends/sqlite/channel.ts'
+import { openThread, type Thread } from '../../backends/sqlite/thread.ts'
 import type { Report, Verbs } from './protocol.ts'
 
 /** What the mailboxes of one file share: its thread, and who waits for news. */

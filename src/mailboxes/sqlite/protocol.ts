@@ -1,5 +1,5 @@
 import type { MailboxHealth } from '../../mailbox.ts'
-import type { CallOf, Report as AnyReport } from '../../sqlite/protocol.ts'
+import type { CallOf, Report as AnyReport } from '../../backends/sqlite/protocol.ts'
 
 /** A delivery, named by the message and how often it was delivered by then. */
 export type Held = [mailbox: number, seq: number, deliveries: number]

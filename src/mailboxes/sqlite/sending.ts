@@ -1,4 +1,4 @@
-import type { SqlValue } from '../../sqlite/database.ts'
+import type { SqlValue } from '../../backends/sqlite/database.ts'
 import { lastOf, type Books } from './books.ts'
 import { expireId } from './expiring.ts'
 import type { CallFor } from './protocol.ts'

@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
   Ask,
   Delivery,
@@ -12,10 +12,11 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { retentionMsOf } from '../retention.ts'
+import { retentionMsOf } from '../../backends/retention.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, parcelOf } from '../kept-parcel.ts'
-import type { Held, Kept, Retention } from './protocol.ts'
+import type { Held, Kept } from './protocol.ts'
+import type { Retention } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
 
 export interface SqliteMailboxOptions {

@@ -1,10 +1,11 @@
 import type { MailboxHealth } from '../../mailbox.ts'
-import type { Database } from '../../sqlite/database.ts'
+import type { Database } from '../../backends/sqlite/database.ts'
 import { maxSlots } from '../receiving.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
 import { expiredBefore, hasOverdue } from './expiring.ts'
-import type { Call, CallFor, Kept, Retention, Taken, Verb, Verbs } from './protocol.ts'
+import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
+import type { Retention } from './protocol.ts'
 import { send } from './sending.ts'
 
 type Work<V extends Verb> = (books: Books, ask: Verbs[V]['ask']) => Verbs[V]['answer']

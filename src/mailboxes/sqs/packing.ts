@@ -1,6 +1,6 @@
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs'
 import type { Delivery, Parcel } from '../../mailbox.ts'
-import { ascii } from '../ascii.ts'
+import { ascii } from '../../backends/ascii.ts'
 
 /** The attribute that only our messages have. SQS takes ten of them; all that there is to say stands in this one, as JSON. */
 const ours = 'Redrive'

@@ -1,9 +1,9 @@
 import type { Message, QueueAttributeName, SQSClientConfig } from '@aws-sdk/client-sqs'
 import { createHash } from 'node:crypto'
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
-import { gatherer, type Gatherer, type Outcome } from '../../kept/gather.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import { gatherer, type Gatherer, type Outcome } from '../../backends/batcher.ts'
 import type {
   Ask,
   Delivery,
@@ -15,12 +15,12 @@ import type {
   Parcel,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
-import { addressOf, queueNameOf, type Address } from './address.ts'
+import { addressOf, queueNameOf, type Address } from '../../backends/sqs/address.ts'
 import { pack, unpack, type Packed } from './packing.ts'
-import { Polls } from './polls.ts'
+import { Polls } from '../../backends/sqs/polls.ts'
 import { Receipts } from './receipts.ts'
-import { isMissingQueue, isStale, isTakenQueue } from './trouble.ts'
-import { wireTo, type Wire } from './wire.ts'
+import { isMissingQueue, isStale, isTakenQueue } from '../../backends/sqs/errors.ts'
+import { wireTo, type Wire } from '../../backends/sqs/connection.ts'
 
 export interface SqsMailboxOptions {
   name: string

@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys } from '../../keys.ts'
+import { checkKeys } from '../../check/keys.ts'
 import { escapeHidden } from '../../letter/payload-view.ts'
 import type { EventOf, RedriveEvent } from '../../observer.ts'
 import { Sender, type Message } from './sender.ts'

@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import { sign } from '../../signature.ts'
+import { sign } from '../../backends/http/signature.ts'
 import { notifier, type Compose, type Notifier, type NotifierOptions } from './notifier.ts'
 
 export interface WebhookOptions extends NotifierOptions {

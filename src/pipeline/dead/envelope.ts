@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt'
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { createHash } from 'node:crypto'
-import type { Stored } from '../../kafka/record.ts'
+import type { Stored } from '../../backends/kafka/record.ts'
 import {
   DlqMessageSchema,
   HeaderSchema,

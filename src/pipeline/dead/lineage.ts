@@ -1,4 +1,4 @@
-import type { Headers } from '../../kafka/record.ts'
+import type { Headers } from '../../backends/kafka/record.ts'
 import { isObject } from '../../letter/reading.ts'
 import { toTimestamp } from '../../letter/time.ts'
 

@@ -1,5 +1,5 @@
-import type { DeadStream } from '../../capture/pipeline.ts'
-import type { Stored } from '../../kafka/record.ts'
+import type { DeadStream } from './capture.ts'
+import type { Stored } from '../../backends/kafka/record.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { msOf, unseal, type Envelope } from './envelope.ts'
 import { readStream } from '../stream.ts'

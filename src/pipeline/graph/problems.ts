@@ -1,7 +1,7 @@
 import { dotted, problemAt, type Layer, type Path, type Problem } from '../../config/layer.ts'
 import { inUnits } from '../../config/text.ts'
-import { connectionTo } from '../../kafka/address.ts'
-import { nearest } from '../../nearest.ts'
+import { connectionTo } from '../../backends/kafka/address.ts'
+import { nearest } from '../../check/nearest.ts'
 import type { ValidNode, ValidParts } from './schema.ts'
 import { nodeDefaults } from './settings.ts'
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Node } from '../../config/json-schema.ts'
 import { durationPattern, sizePattern } from '../../config/text.ts'
-import { urlProblem } from '../../handlers/post.ts'
+import { urlProblem } from '../../backends/http/post.ts'
 import { longestMs } from '../../policy/backoff.ts'
 import { isGrpcAddress } from '../modules/address.ts'
 import { checkTopic } from './topics.ts'

@@ -1,7 +1,12 @@
 import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
-import type { Cluster } from '../../kafka/cluster.ts'
-import { configsOf, createTopic, partitionsOf, type TopicPlan } from '../../kafka/topics.ts'
+import type { Cluster } from '../../backends/kafka/cluster.ts'
+import {
+  configsOf,
+  createTopic,
+  partitionsOf,
+  type TopicPlan,
+} from '../../backends/kafka/topics.ts'
 import type { NodeSettings } from './settings.ts'
 
 /** What an envelope has beside the record that lies in it. */

@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import { escaped } from '../../kafka/naming.ts'
+import { escaped } from '../../backends/kafka/naming.ts'
 
 /** Names of topics have 249 characters at the most; the two ids of a name share them with what stands before. */
 const maxIdLength = 110

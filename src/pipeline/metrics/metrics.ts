@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { PipelineEvent } from '../events.ts'
 import type { NodeStanding } from './standing.ts'
 import type { NodePlace } from '../graph/topics.ts'

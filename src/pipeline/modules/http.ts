@@ -7,7 +7,7 @@ import {
   traceparentOf,
   urlProblem,
   type Answer,
-} from '../../handlers/post.ts'
+} from '../../backends/http/post.ts'
 import type { Module, ModuleCall, ModuleResult } from './module.ts'
 
 export interface HttpModuleOptions {

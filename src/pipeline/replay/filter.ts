@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
-import { nearest } from '../../nearest.ts'
+import { nearest } from '../../check/nearest.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import type { Glance } from './glance.ts'
 import { readStream } from '../stream.ts'

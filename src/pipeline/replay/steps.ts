@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../kafka/sender.ts'
+import type { Outgoing } from '../../backends/kafka/sender.ts'
 import type { ReplayProgress } from './replayed.ts'
 
 /** What becomes of one dead record. */

@@ -1,8 +1,8 @@
-import type { Cluster } from '../../kafka/cluster.ts'
-import type { Fetcher } from '../../kafka/fetcher.ts'
-import type { Place } from '../../kafka/group.ts'
-import { readAll } from '../../kafka/read-all.ts'
-import type { Stored } from '../../kafka/record.ts'
+import type { Cluster } from '../../backends/kafka/cluster.ts'
+import type { Fetcher } from '../../backends/kafka/fetcher.ts'
+import type { Place } from '../../backends/kafka/group.ts'
+import { readAll } from '../../backends/kafka/read-all.ts'
+import type { Stored } from '../../backends/kafka/record.ts'
 import { Keys } from './keys.ts'
 
 export interface SurveyOptions {

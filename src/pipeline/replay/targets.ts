@@ -1,5 +1,5 @@
 import type { Admin } from '@platformatic/kafka'
-import type { Cluster } from '../../kafka/cluster.ts'
+import type { Cluster } from '../../backends/kafka/cluster.ts'
 import type { NodeSettings } from '../graph/settings.ts'
 import { createTopics } from '../graph/topic-setup.ts'
 

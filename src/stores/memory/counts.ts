@@ -1,6 +1,6 @@
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
-import { grow, hasCounts, valuesOf } from '../../kept/tally.ts'
+import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
 import type { TallyKey } from '../../store.ts'
 
 /** What letters of one cell have in common, and how many they are. */

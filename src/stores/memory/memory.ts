@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import {
   isOpen,
@@ -24,10 +24,10 @@ import {
   type LetterQuery,
   type Page,
 } from '../../letter/query.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
-import { checkLease } from '../../kept/lease.ts'
-import { checkRemoval, checkTally } from '../../check-filter.ts'
-import { searchOf } from '../../kept/search.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import { checkLease } from '../lease.ts'
+import { checkRemoval, checkTally } from '../../check/filter.ts'
+import { searchOf } from '../search.ts'
 import { toMs, toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
@@ -46,7 +46,7 @@ import type {
   Total,
 } from '../../store.ts'
 import { copyLetter, copyOf, storedOf, summaryOf } from './copy.ts'
-import { grow, valuesOf } from '../../kept/tally.ts'
+import { grow, valuesOf } from '../rows/tally.ts'
 import { Counts } from './counts.ts'
 import { Due } from './due.ts'
 import { Holds, isDone } from './holds.ts'
@@ -55,7 +55,7 @@ import { Lists } from './lists.ts'
 import { memoryRecords } from './records.ts'
 import { Totals } from './totals.ts'
 import { Turns } from './turns.ts'
-import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface MemoryStoreOptions {
   clock?: Clock

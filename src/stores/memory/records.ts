@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts'
-import { checkListLimit } from '../../kept/search.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'

@@ -1,4 +1,4 @@
-import { nextTurn } from '../../clock.ts'
+import { nextTurn } from '../../clock/clock.ts'
 
 /** How many letters are written, at the most, before the event loop gets its turn. */
 const lettersPerTurn = 50

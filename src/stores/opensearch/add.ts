@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import type { Outcome } from '../../kept/gather.ts'
+import type { Outcome } from '../../backends/batcher.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { countsOfCapture, occur } from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
@@ -12,7 +12,7 @@ import { finishDraft, holderOf, keyOf } from './keys.ts'
 import { removeLetters } from './remove.ts'
 import { freeDependents, recheckWaits, unresolved } from './waits.ts'
 import { crowded, maxTries } from './tries.ts'
-import { isRefusal } from './trouble.ts'
+import { isRefusal } from '../../backends/opensearch/errors.ts'
 
 /** One letter on its way in, and what becomes of it. */
 interface Arrival {

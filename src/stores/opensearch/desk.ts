@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import {
   keptOf,

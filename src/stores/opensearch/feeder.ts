@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { states } from '../../letter/letter.ts'
 import { toTimestamp, type Timestamp } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'

@@ -6,7 +6,7 @@ import {
   type Order,
   type Page,
 } from '../../letter/query.ts'
-import type { Search } from '../../kept/search.ts'
+import type { Search } from '../search.ts'
 import type { TallyKey } from '../../store.ts'
 import { keptOf, letterOf, summaryFields, summaryOf, wholeFields } from './document.ts'
 import type { Desk } from './desk.ts'

@@ -1,4 +1,4 @@
-import { checkSearch } from '../../check-filter.ts'
+import { checkSearch } from '../../check/filter.ts'
 import type { SearchOptions } from '../../store.ts'
 import { conditionsOf } from './filter.ts'
 

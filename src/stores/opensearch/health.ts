@@ -1,7 +1,7 @@
 import type { StoreHealth } from '../../store.ts'
-import type { Address } from './address.ts'
+import type { Address } from '../../backends/opensearch/address.ts'
 import { factsOf, indexOf, indicesOf, problemOf, type IndexFacts } from './mapping.ts'
-import type { Wire } from './wire.ts'
+import type { Wire } from '../../backends/opensearch/connection.ts'
 
 interface ClusterHealth {
   status: 'green' | 'yellow' | 'red'

@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
-import type { Address } from './address.ts'
-import type { Wire } from './wire.ts'
+import type { Address } from '../../backends/opensearch/address.ts'
+import type { Wire } from '../../backends/opensearch/connection.ts'
 
 /**
  * The form of our documents. A store of a later version may keep them in a way that we would damage. In form 1 `task_id` was the id of the

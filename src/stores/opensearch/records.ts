@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkListLimit } from '../../kept/search.ts'
+import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'

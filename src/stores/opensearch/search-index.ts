@@ -1,17 +1,17 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
-import { systemClock, type Clock } from '../../clock.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { SearchOptions } from '../../store.ts'
-import { addressOf, type Address } from './address.ts'
+import { addressOf, type Address } from '../../backends/opensearch/address.ts'
 import { searchTexts } from './document.ts'
 import { fieldsOf } from './fields.ts'
 import { fullText } from './full-text.ts'
 import { indexOf, letterFields, openIndices } from './mapping.ts'
 import { oldForm } from './migrate.ts'
 import { Shelf, type Hit, type Stamped } from './shelf.ts'
-import { faultOf, type Fault } from './trouble.ts'
-import { Wire } from './wire.ts'
+import { faultOf, type Fault } from '../../backends/opensearch/errors.ts'
+import { Wire } from '../../backends/opensearch/connection.ts'
 
 export interface SearchIndexOptions {
   url: string

@@ -1,8 +1,8 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { hasCode, type RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
-import { faultOf, isLaterStatus, type Fault } from './trouble.ts'
-import type { Wire } from './wire.ts'
+import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { faultOf, isLaterStatus, type Fault } from '../../backends/opensearch/errors.ts'
+import type { Wire } from '../../backends/opensearch/connection.ts'
 
 /** Where a document stood when it was read: a write that names it succeeds only while it still stands there. */
 export interface Mark {

@@ -1,5 +1,5 @@
-import type { Clock } from '../../clock.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { gatherer, type Gatherer } from '../../backends/batcher.ts'
 import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'

@@ -4,7 +4,7 @@ import {
   taken,
   type Address,
   type AddressOptions,
-} from '../../postgres/address.ts'
+} from '../../backends/postgres/address.ts'
 
 /** Where the letters are, and under which conditions. */
 export interface StoreAddress extends Address {

@@ -1,5 +1,5 @@
 import type { Capacity } from '../../store.ts'
-import { resolved } from '../../kept/codes.ts'
+import { resolved } from '../rows/codes.ts'
 import { readCells, standingOf } from './counters.ts'
 import type { Tx } from './link.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'

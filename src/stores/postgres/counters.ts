@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { Total } from '../../store.ts'
 import {
   actions,
@@ -10,8 +10,8 @@ import {
   priorities,
   priorityCode,
   type Cell,
-} from '../../kept/codes.ts'
-import { addTo, type Delta, type Deltas } from '../../kept/deltas.ts'
+} from '../rows/codes.ts'
+import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
 import type { Link, Tx } from './link.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'

@@ -1,5 +1,5 @@
-import { isActiveCode } from '../../kept/codes.ts'
-import { tagsOf } from '../../kept/rest.ts'
+import { isActiveCode } from '../rows/codes.ts'
+import { tagsOf } from '../rows/rest.ts'
 import type { Tx } from './link.ts'
 import type { Entry } from './rows.ts'
 import { toText } from './text.ts'

@@ -1,7 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Cell } from '../../kept/codes.ts'
-import { among, cellCodes, listed, passes, type CellCodes } from '../../kept/tally.ts'
-import { metadataTexts, sourceKey } from '../../kept/source-key.ts'
+import type { Cell } from '../rows/codes.ts'
+import { among, cellCodes, listed, passes, type CellCodes } from '../rows/tally.ts'
+import { metadataTexts, sourceKey } from '../rows/source-key.ts'
 import type { Books } from './books.ts'
 import { toText } from './text.ts'
 

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig, type CustomTypesConfig, type Pool, type PoolClient } from 'pg'
-import { sleep, type Clock } from '../../clock.ts'
+import { sleep, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Address } from '../../postgres/address.ts'
+import type { Address } from '../../backends/postgres/address.ts'
 import {
   answerTimeoutMs,
   begin,
@@ -10,7 +10,7 @@ import {
   durably,
   poolOf,
   types,
-} from '../../postgres/connection.ts'
+} from '../../backends/postgres/connection.ts'
 import { isCollision, isLost, troubleOf } from './trouble.ts'
 
 export type Value = unknown

@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
-import { inspect, refuseProblems, type Read } from '../../postgres/inspect.ts'
-import { versionOf as postgresVersionOf } from '../../postgres/version.ts'
+import { inspect, refuseProblems, type Read } from '../../backends/postgres/inspect.ts'
+import { versionOf as postgresVersionOf } from '../../backends/postgres/version.ts'
 import type { StoreAddress } from './address.ts'
 import type { Link, Tx } from './link.ts'
 import { lock } from './locks.ts'

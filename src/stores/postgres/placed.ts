@@ -1,4 +1,4 @@
-import type { Row } from '../../kept/row.ts'
+import type { Row } from '../rows/row.ts'
 import type { Tx } from './link.ts'
 import { toText } from './text.ts'
 

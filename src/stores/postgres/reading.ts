@@ -1,4 +1,4 @@
-import type { KeptLetter } from '../../kept/form.ts'
+import type { KeptLetter } from '../rows/form.ts'
 import type { Books } from './books.ts'
 import {
   bodyColumns,

@@ -1,7 +1,7 @@
-import { dueOf } from '../../kept/due.ts'
+import { dueOf } from '../rows/due.ts'
 import { crc32 } from 'node:zlib'
-import { isActiveCode, retrying, states, wait } from '../../kept/codes.ts'
-import type { KeptLetter } from '../../kept/form.ts'
+import { isActiveCode, retrying, states, wait } from '../rows/codes.ts'
+import type { KeptLetter } from '../rows/form.ts'
 import {
   rowColumns,
   rowOf,
@@ -10,7 +10,7 @@ import {
   valuesOf,
   type Row,
   type SqlValue,
-} from '../../kept/row.ts'
+} from '../rows/row.ts'
 import type { Cells } from './link.ts'
 import { fromText, toText } from './text.ts'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { drawSlot, tidyCounters } from './counters.ts'
 import type { Link } from './link.ts'
 

@@ -1,4 +1,4 @@
-import { sourceKeyIn } from '../../kept/source-key.ts'
+import { sourceKeyIn } from '../rows/source-key.ts'
 import type { Link, Tx } from './link.ts'
 import { toText } from './text.ts'
 

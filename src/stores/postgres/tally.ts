@@ -1,7 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
-import type { Place } from '../../kept/search.ts'
-import { needsReading } from '../../kept/source-key.ts'
+import type { Place } from '../search.ts'
+import { needsReading } from '../rows/source-key.ts'
 import {
   grow,
   isCountable,
@@ -10,8 +10,8 @@ import {
   wordOf,
   type CodedKey,
   type UncountedKey,
-} from '../../kept/tally.ts'
-import { unpackSummary } from '../../kept/unpack.ts'
+} from '../rows/tally.ts'
+import { unpackSummary } from '../rows/unpack.ts'
 import { matches } from '../../letter/query.ts'
 import type { Books } from './books.ts'
 import { namedCounts, readCells } from './counters.ts'

@@ -1,4 +1,4 @@
-import type { Outcome } from '../../kept/gather.ts'
+import type { Outcome } from '../../backends/batcher.ts'
 import { hasCode } from '../../errors.ts'
 
 /** Carries out gathered calls in one go. What is wrong with one of them must not take the others along: they are then tried one by one. */

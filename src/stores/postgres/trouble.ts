@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import * as postgres from '../../postgres/trouble.ts'
+import * as postgres from '../../backends/postgres/errors.ts'
 
 /** Thrown inside a transaction when what it has seen does not hold any more: it is begun afresh. */
 export class Again extends Error {}

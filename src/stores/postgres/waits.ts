@@ -1,6 +1,6 @@
-import { archived, resolved } from '../../kept/codes.ts'
-import { restOf } from '../../kept/rest.ts'
-import type { Row } from '../../kept/row.ts'
+import { archived, resolved } from '../rows/codes.ts'
+import { restOf } from '../rows/rest.ts'
+import type { Row } from '../rows/row.ts'
 import type { Cells, Link, Tx } from './link.ts'
 import { laneLock, lock, lockMissing } from './locks.ts'
 

@@ -1,8 +1,8 @@
-import type { Clock } from '../../clock.ts'
-import { gatherer, type Gatherer } from '../../kept/gather.ts'
-import { listen, type Listener } from '../../postgres/listener.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { listen, type Listener } from '../../backends/postgres/listener.ts'
 import type { Link } from './link.ts'
-import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 /** Wakes watchers, here and in other processes. */
 export interface Waking {

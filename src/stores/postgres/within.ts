@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import { stateOf } from '../../postgres/trouble.ts'
+import { stateOf } from '../../backends/postgres/errors.ts'
 import type { AddResult } from '../../store.ts'
 import { addIn, candidatesOf, type Candidate, type Wanted } from './add.ts'
 import type { Books } from './books.ts'

@@ -1,6 +1,6 @@
-import { gatherer } from '../../kept/gather.ts'
+import { gatherer } from '../../backends/batcher.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import type { Argument } from '../../redis/wire.ts'
+import type { Argument } from '../../backends/redis/connection.ts'
 import type { AddResult, Capacity, KeepResult, StoredLetter } from '../../store.ts'
 import { inChunks, maxScriptItems } from './chunks.ts'
 import { maxLooks, weightOf, type Desk } from './desk.ts'

@@ -1,6 +1,6 @@
-import type { Clock } from '../../clock.ts'
-import type { Script } from '../../redis/script.ts'
-import type { Argument, Reply, Wire } from '../../redis/wire.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Script } from '../../backends/redis/script.ts'
+import type { Argument, Reply, Wire } from '../../backends/redis/connection.ts'
 import { searcher, type Searcher } from './search.ts'
 import { witness, type Witness } from './witness.ts'
 

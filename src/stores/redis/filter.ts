@@ -1,5 +1,5 @@
-import { states } from '../../kept/codes.ts'
-import { cellCodes, listed } from '../../kept/tally.ts'
+import { states } from '../rows/codes.ts'
+import { cellCodes, listed } from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 
 /** A filter as the script `scan` takes it: what can be told from the row alone. `matches` has the last word. */

@@ -1,4 +1,4 @@
-import { searchOf, type Place } from '../../kept/search.ts'
+import { searchOf, type Place } from '../search.ts'
 import { states, type DeadLetter, type LetterSummary } from '../../letter/letter.ts'
 import {
   writeCursor,
@@ -7,10 +7,10 @@ import {
   type Order,
   type Page,
 } from '../../letter/query.ts'
-import { textOf } from '../../redis/wire.ts'
+import { textOf } from '../../backends/redis/connection.ts'
 import type { TallyKey } from '../../store.ts'
 import { maxLooks, type Desk } from './desk.ts'
-import { grow, hasCounts, valuesOf } from '../../kept/tally.ts'
+import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
 import { scripts } from './scripts.ts'
 import type { Found } from './search.ts'
 import { countsIn, tallyOf } from './tally.ts'

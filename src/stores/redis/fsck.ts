@@ -1,4 +1,4 @@
-import { textOf, type Reply, type Wire } from '../../redis/wire.ts'
+import { textOf, type Reply, type Wire } from '../../backends/redis/connection.ts'
 import type { DriftReport } from '../../store.ts'
 import { scripts } from './scripts.ts'
 

@@ -1,5 +1,5 @@
-import { systemClock } from '../../clock.ts'
-import type { Wire } from '../../redis/wire.ts'
+import { systemClock } from '../../clock/clock.ts'
+import type { Wire } from '../../backends/redis/connection.ts'
 
 /** How long to wait before listening anew, once the connection for wake-ups broke. */
 const againMs = 1000

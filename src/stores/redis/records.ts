@@ -1,6 +1,6 @@
-import { checkListLimit } from '../../kept/search.ts'
+import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
-import { textOf, type Wire } from '../../redis/wire.ts'
+import { textOf, type Wire } from '../../backends/redis/connection.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Desk } from './desk.ts'
 import { scripts } from './scripts.ts'

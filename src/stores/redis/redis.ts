@@ -1,16 +1,16 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../keys.ts'
-import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { checkRemoval, checkTally } from '../../check-filter.ts'
-import { unpack, unpackOriginal } from '../../kept/unpack.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import { lifetime, type Lifetime } from '../lifetime.ts'
+import { checkRemoval, checkTally } from '../../check/filter.ts'
+import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
-import { addressOf, settingsIn } from '../../redis/address.ts'
-import { inspect, refuseDangers } from '../../redis/safety.ts'
-import { isUnwelcome } from '../../redis/trouble.ts'
-import { textOf, wireTo } from '../../redis/wire.ts'
+import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { inspect, refuseDangers } from '../../backends/redis/safety.ts'
+import { isUnwelcome } from '../../backends/redis/errors.ts'
+import { textOf, wireTo } from '../../backends/redis/connection.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -41,7 +41,7 @@ import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
 import { totalFields, totalsIn } from './tally.ts'
-import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface RedisStoreOptions {
   /**

@@ -1,4 +1,4 @@
-import { script } from '../../redis/script.ts'
+import { script } from '../../backends/redis/script.ts'
 import * as adding from './lua/adding.ts'
 import { rows } from './lua/rows.ts'
 import * as claiming from './lua/claiming.ts'

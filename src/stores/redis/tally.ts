@@ -1,5 +1,5 @@
-import { actions, partsOf, priorities, type Cell } from '../../kept/codes.ts'
-import { among, cellCodes, grow, passes, wordOf, type UncountedKey } from '../../kept/tally.ts'
+import { actions, partsOf, priorities, type Cell } from '../rows/codes.ts'
+import { among, cellCodes, grow, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
 import { rowFilter } from './filter.ts'

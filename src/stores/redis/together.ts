@@ -1,5 +1,5 @@
-import { shareOut, type Outcome } from '../../kept/gather.ts'
-import type { Argument, Reply } from '../../redis/wire.ts'
+import { shareOut, type Outcome } from '../../backends/batcher.ts'
+import type { Argument, Reply } from '../../backends/redis/connection.ts'
 
 /** Batches that may be on their way at once: the server works on one while the answers to the other are read. */
 export const maxBatches = 2

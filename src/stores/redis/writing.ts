@@ -1,9 +1,9 @@
 import { RedriveError } from '../../errors.ts'
-import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '../../kept/codes.ts'
-import { factsOf } from '../../kept/pack.ts'
+import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '../rows/codes.ts'
+import { factsOf } from '../rows/pack.ts'
 import type { DeadLetter, Patch } from '../../letter/letter.ts'
 import { countsOf, inHistory, type Change } from '../../letter/moves.ts'
-import { textOf, type Argument, type Reply } from '../../redis/wire.ts'
+import { textOf, type Argument, type Reply } from '../../backends/redis/connection.ts'
 import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
 import { col } from './columns.ts'
 import {

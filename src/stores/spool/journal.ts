@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { letterToJson } from '../../letter/schema.ts'

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { AddResult, Capacity, SpoolStatus, Store, StoreHealth } from '../../store.ts'
@@ -8,7 +8,7 @@ import { gated } from './gate.ts'
 import { inMemory } from './in-memory.ts'
 import { journal } from './journal.ts'
 import { healthWith } from './health.ts'
-import { passThrough } from '../../kept/pass-through.ts'
+import { passThrough } from '../pass-through.ts'
 
 export interface SpoolOptions {
   /** The folder of the journal, on a local disk. Without one, letters wait in memory only. */

@@ -1,4 +1,4 @@
-import type { Database } from '../../sqlite/database.ts'
+import type { Database } from '../../backends/sqlite/database.ts'
 import { counters, type Counters } from './counters.ts'
 import { openStoreDatabase, type DatabaseOptions } from './database.ts'
 import { diskOf, type Disk } from './disk.ts'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../clock/clock.ts'
 import {
   breaksConnection,
   concernsAll,
@@ -6,7 +6,7 @@ import {
   openingTroubleOf,
   troubleOf,
   type Tenant,
-} from '../../sqlite/trouble.ts'
+} from '../../backends/sqlite/errors.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import type { DatabaseOptions } from './database.ts'
 import type { Call, Report } from './protocol.ts'

@@ -10,11 +10,11 @@ import {
   priorities,
   priorityCode,
   type Cell,
-} from '../../kept/codes.ts'
-import { Deltas, type Delta } from '../../kept/deltas.ts'
-import type { Database } from '../../sqlite/database.ts'
+} from '../rows/codes.ts'
+import { Deltas, type Delta } from '../rows/deltas.ts'
+import type { Database } from '../../backends/sqlite/database.ts'
 import type { QueueNames } from './queue-names.ts'
-import type { Row, SqlValue } from '../../kept/row.ts'
+import type { Row, SqlValue } from '../rows/row.ts'
 
 /**
  * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched

@@ -1,4 +1,4 @@
-import { openDatabase, type Database } from '../../sqlite/database.ts'
+import { openDatabase, type Database } from '../../backends/sqlite/database.ts'
 import { migrations, schemaVersion } from './schema.ts'
 
 export interface DatabaseOptions {

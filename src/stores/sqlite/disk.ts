@@ -1,7 +1,7 @@
 import { statfsSync, statSync } from 'node:fs'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { FilePlace } from '../../sqlite/place.ts'
+import type { FilePlace } from '../../backends/sqlite/place.ts'
 
 /** What is kept free for settling and removing: so much, or on a small disk this share of it. */
 const reserveBytes = 64 * 2 ** 20

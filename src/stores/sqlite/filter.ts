@@ -1,13 +1,13 @@
 import { matches, type LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import type { Cell } from '../../kept/codes.ts'
-import { among, cellCodes, listed, passes } from '../../kept/tally.ts'
-import type { Origin } from '../../kept/pack.ts'
-import { restOf } from '../../kept/rest.ts'
-import { metadataTexts, sourceKey } from '../../kept/source-key.ts'
-import { unpackSummary } from '../../kept/unpack.ts'
+import type { Cell } from '../rows/codes.ts'
+import { among, cellCodes, listed, passes } from '../rows/tally.ts'
+import type { Origin } from '../rows/pack.ts'
+import { restOf } from '../rows/rest.ts'
+import { metadataTexts, sourceKey } from '../rows/source-key.ts'
+import { unpackSummary } from '../rows/unpack.ts'
 import { entryBySeq, findLetter } from './reading.ts'
-import type { SqlValue } from '../../kept/row.ts'
+import type { SqlValue } from '../rows/row.ts'
 
 /** A condition of SQL with its values. */
 export interface Condition {

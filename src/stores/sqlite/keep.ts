@@ -1,5 +1,5 @@
-import { rowOf } from '../../kept/row.ts'
-import { isEdited } from '../../kept/rest.ts'
+import { rowOf } from '../rows/row.ts'
+import { isEdited } from '../rows/rest.ts'
 import type { KeepResult } from '../../store.ts'
 import { dedupeOf, insert, refuseWhenLow } from './add.ts'
 import { keepEdit } from './apply.ts'

@@ -1,8 +1,8 @@
-import type { KeptLetter, PackedLetter } from '../../kept/form.ts'
+import type { KeptLetter, PackedLetter } from '../rows/form.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Place, Search } from '../../kept/search.ts'
-import type { CallOf, Report as AnyReport } from '../../sqlite/protocol.ts'
+import type { Place, Search } from '../search.ts'
+import type { CallOf, Report as AnyReport } from '../../backends/sqlite/protocol.ts'
 import type {
   AddResult,
   ApplyResult,

@@ -1,4 +1,4 @@
-import type { Database } from '../../sqlite/database.ts'
+import type { Database } from '../../backends/sqlite/database.ts'
 
 /** Queues have numbers in the file. Both ways are remembered; neither ever changes. */
 export interface QueueNames {

@@ -1,9 +1,9 @@
-import type { Database } from '../../sqlite/database.ts'
-import { isCorrupt } from '../../sqlite/trouble.ts'
+import type { Database } from '../../backends/sqlite/database.ts'
+import { isCorrupt } from '../../backends/sqlite/errors.ts'
 import type { Books } from './books.ts'
-import type { KeptLetter } from '../../kept/form.ts'
-import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from '../../kept/row.ts'
-import { hasLaterEntries, isEdited } from '../../kept/rest.ts'
+import type { KeptLetter } from '../rows/form.ts'
+import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from '../rows/row.ts'
+import { hasLaterEntries, isEdited } from '../rows/rest.ts'
 
 /** A letter in the file: where it is, and what stands there. */
 export interface Entry {

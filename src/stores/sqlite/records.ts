@@ -1,7 +1,7 @@
 import { toTimestamp } from '../../letter/time.ts'
 import type { Books } from './books.ts'
 import type { Stored, Verbs } from './protocol.ts'
-import type { SqlValue } from '../../kept/row.ts'
+import type { SqlValue } from '../rows/row.ts'
 
 const columns = 'id, version, value, updated_at'
 

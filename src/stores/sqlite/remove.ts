@@ -1,8 +1,8 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import { actionCode, retrying } from '../../kept/codes.ts'
+import { actionCode, retrying } from '../rows/codes.ts'
 import { searchStride } from './find.ts'
-import type { Place } from '../../kept/search.ts'
+import type { Place } from '../search.ts'
 import { entryBySeq } from './reading.ts'
 import { erase } from './writing.ts'
 

@@ -1,6 +1,6 @@
-import type { Database, Migration } from '../../sqlite/database.ts'
-import { isCorrupt } from '../../sqlite/trouble.ts'
-import { sourceKeyIn } from '../../kept/source-key.ts'
+import type { Database, Migration } from '../../backends/sqlite/database.ts'
+import { isCorrupt } from '../../backends/sqlite/errors.ts'
+import { sourceKeyIn } from '../rows/source-key.ts'
 
 /** What stands in `meta` under "schema". A file with a higher number was written by a newer Redrive. */
 export const schemaVersion = 3

@@ -1,4 +1,4 @@
-import { checkListLimit } from '../../kept/search.ts'
+import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Stored } from './protocol.ts'

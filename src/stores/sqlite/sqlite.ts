@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from '../../clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, checkOneOf, keysOf } from '../../keys.ts'
+import { checkKeys, checkOneOf, keysOf } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -21,17 +21,17 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { checkLease } from '../../kept/lease.ts'
-import { lifetime, type Lifetime } from '../../kept/lifetime.ts'
-import { pack, tight } from '../../kept/pack.ts'
-import { checkRemoval, checkTally } from '../../check-filter.ts'
-import { searchOf } from '../../kept/search.ts'
-import { packStored, unpackStored } from '../../kept/stored.ts'
+import { checkLease } from '../lease.ts'
+import { lifetime, type Lifetime } from '../lifetime.ts'
+import { pack, tight } from '../rows/pack.ts'
+import { checkRemoval, checkTally } from '../../check/filter.ts'
+import { searchOf } from '../search.ts'
+import { packStored, unpackStored } from '../rows/stored.ts'
 import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { sqliteThread, type Thread } from './thread.ts'
-import { unpack, unpackOriginal, unpackSummary } from '../../kept/unpack.ts'
-import { watchers, type Watchers } from '../../kept/watchers.ts'
+import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
   /** The file. It is made when it is not there, readable by its owner only. */

@@ -1,11 +1,11 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
 import type { Books } from './books.ts'
-import { pending, retrying, wait, type Cell } from '../../kept/codes.ts'
+import { pending, retrying, wait, type Cell } from '../rows/codes.ts'
 import { cellsWhere } from './counters.ts'
 import { cellTest, conditionOf, type Condition } from './filter.ts'
-import type { Place } from '../../kept/search.ts'
-import { sourceKey } from '../../kept/source-key.ts'
-import type { SqlValue } from '../../kept/row.ts'
+import type { Place } from '../search.ts'
+import { sourceKey } from '../rows/source-key.ts'
+import type { SqlValue } from '../rows/row.ts'
 
 /** A letter's place in the order asked, and whether the filter lets it through. */
 export interface Spot {

@@ -1,7 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
 import type { Books } from './books.ts'
-import type { Cell } from '../../kept/codes.ts'
+import type { Cell } from '../rows/codes.ts'
 import {
   grow,
   hasCounts,
@@ -10,14 +10,14 @@ import {
   wordOf,
   type CodedKey,
   type UncountedKey,
-} from '../../kept/tally.ts'
+} from '../rows/tally.ts'
 import { cellsWhere, namedCounts } from './counters.ts'
 import { cellTest } from './filter.ts'
 import { searchStride } from './find.ts'
-import type { Place } from '../../kept/search.ts'
+import type { Place } from '../search.ts'
 import type { Verbs } from './protocol.ts'
-import { tagsOf } from '../../kept/rest.ts'
-import { unpackSummary } from '../../kept/unpack.ts'
+import { tagsOf } from '../rows/rest.ts'
+import { unpackSummary } from '../rows/unpack.ts'
 import { entryBySeq, findLetter, type Entry } from './reading.ts'
 
 type Counted = Map<string, number>

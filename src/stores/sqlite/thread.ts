@@ -1,7 +1,7 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { workerBeside } from '../../sqlite/line.ts'
-import { openThread, type Thread as AnyThread } from '../../sqlite/thread.ts'
+import { workerBeside } from '../../backends/sqlite/channel.ts'
+import { openThread, type Thread as AnyThread } from '../../backends/sqlite/thread.ts'
 import type { DatabaseOptions } from './database.ts'
 import type { Report, Verbs } from './protocol.ts'
 

@@ -1,9 +1,9 @@
-import { dueOf } from '../../kept/due.ts'
+import { dueOf } from '../rows/due.ts'
 import type { Books } from './books.ts'
-import { archived, isActiveCode, resolved, retrying, wait } from '../../kept/codes.ts'
-import { restOf } from '../../kept/rest.ts'
+import { archived, isActiveCode, resolved, retrying, wait } from '../rows/codes.ts'
+import { restOf } from '../rows/rest.ts'
 import { entryBySeq } from './reading.ts'
-import type { Row } from '../../kept/row.ts'
+import type { Row } from '../rows/row.ts'
 
 /** Where a letter waits, and until when. */
 export interface WaitPlace {

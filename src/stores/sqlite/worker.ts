@@ -1,4 +1,4 @@
-import { serve } from '../../sqlite/serve.ts'
+import { serve } from '../../backends/sqlite/serve.ts'
 import { Clerk } from './clerk.ts'
 import type { DatabaseOptions } from './database.ts'
 

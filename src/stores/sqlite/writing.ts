@@ -1,10 +1,10 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
 import { maxHistory } from '../../letter/moves.ts'
 import type { Books } from './books.ts'
-import { isActiveCode, resolved } from '../../kept/codes.ts'
-import { tagsOf } from '../../kept/rest.ts'
+import { isActiveCode, resolved } from '../rows/codes.ts'
+import { tagsOf } from '../rows/rest.ts'
 import type { Entry } from './reading.ts'
-import { seal, type Row } from '../../kept/row.ts'
+import { seal, type Row } from '../rows/row.ts'
 import { freeDependents, settleLane, waitOf } from './waits.ts'
 
 const moved = `UPDATE letters SET state = ?, reason = ?, version = ?, epoch = ?, retries = ?, backoff_ms = ?, retry_at = ?,

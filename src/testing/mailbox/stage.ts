@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { sleep, systemClock } from '../../clock.ts'
+import { sleep, systemClock } from '../../clock/clock.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { Mailbox, Message, ReceiveOptions } from '../../mailbox.ts'
 import type { MailboxBench } from './check.ts'

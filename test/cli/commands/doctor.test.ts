@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createClient } from 'redis'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
 import { redisStore } from '../../../src/stores/redis/redis.ts'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import type { Message } from '../../../src/mailbox.ts'
 import { pause } from '../child.ts'
 import type { ViolationKind } from './judge.ts'

@@ -1,4 +1,4 @@
-import { openMailbox } from '../../../src/post-office.ts'
+import { openMailbox } from '../../../src/connect/mailbox.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { pause } from '../child.ts'
 import { codeOf } from '../witness.ts'

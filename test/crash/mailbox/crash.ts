@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openMailbox } from '../../../src/post-office.ts'
+import { openMailbox } from '../../../src/connect/mailbox.ts'
 import { chance, seedFor } from '../chance.ts'
 import { pause } from '../child.ts'
 import { stderrFile } from '../crew.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { openMailbox } from '../../../src/post-office.ts'
+import { openMailbox } from '../../../src/connect/mailbox.ts'
 import { createProxy, type Proxy } from '../../faults/proxy.ts'
 import type { PrivateServer } from '../../servers/control.ts'
 import { privatePostgres, privateRabbitmq, privateRedis } from '../../servers/private.ts'

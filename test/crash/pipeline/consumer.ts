@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { Sender } from '../../../src/kafka/sender.ts'
+import { Sender } from '../../../src/backends/kafka/sender.ts'
 import { PipelineNode } from '../../../src/pipeline/node.ts'
 import { maxDeliveries, type ChildSettings } from './plan.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { dedupedReplay, recordedSeen } from '../../../src/loops/handlers/deduped-replay.ts'
-import type { Handled } from '../../../src/loops/dlq-consumer.ts'
+import type { Handled } from '../../../src/loops/handlers/handler.ts'
 import type { DeadMessage } from '../../../src/loops/dead-message.ts'
 import { memoryMailbox } from '../../../src/mailboxes/memory/memory.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'

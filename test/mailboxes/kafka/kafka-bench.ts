@@ -1,7 +1,7 @@
 import { Admin, Producer } from '@platformatic/kafka'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { kafkaMailbox, type KafkaMailboxOptions } from '../../../src/mailboxes/kafka/kafka.ts'
-import { topicOf } from '../../../src/mailboxes/kafka/naming.ts'
+import { topicOf } from '../../../src/backends/kafka/mailbox-naming.ts'
 import { kafkaPlace } from '../../servers/broker-places.ts'
 
 export interface KafkaBench {

@@ -1,6 +1,6 @@
 import { ConfigResourceTypes } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock, type Clock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
 import { backend } from '../../servers/servers.ts'
 import { kafkaBench, type KafkaBench } from './kafka-bench.ts'

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { nextTurn } from '../../../src/clock.ts'
+import { nextTurn } from '../../../src/clock/clock.ts'
 import { useQueue } from '../../../src/mailboxes/memory/broker.ts'
 import { memoryMailbox } from '../../../src/mailboxes/memory/memory.ts'
 import { fakeClock } from '../../../src/testing/index.ts'

@@ -1,7 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, headers, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { consumer, namingOf } from '../../../src/mailboxes/nats/naming.ts'
 import { natsMailbox, type NatsMailboxOptions } from '../../../src/mailboxes/nats/nats.ts'

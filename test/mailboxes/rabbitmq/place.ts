@@ -1,5 +1,5 @@
 import amqplib, { type Channel } from 'amqplib'
-import { delayQueuesOf, queueOf } from '../../../src/mailboxes/rabbitmq/names.ts'
+import { delayQueuesOf, queueOf } from '../../../src/backends/rabbitmq/names.ts'
 
 /** Does something on a channel of its own, as any other client would. */
 export async function onRabbitMQ<T>(

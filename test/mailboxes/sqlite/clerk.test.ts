@@ -2,7 +2,8 @@ import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Clerk } from '../../../src/mailboxes/sqlite/clerk.ts'
-import type { Call, Report, Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
+import type { Call, Report } from '../../../src/mailboxes/sqlite/protocol.ts'
+import type { Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 const mailbox = 1

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Books } from '../../../src/mailboxes/sqlite/books.ts'
 import { expireId, hasOverdue, sweep } from '../../../src/mailboxes/sqlite/expiring.ts'
-import type { CallFor, Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
+import type { CallFor } from '../../../src/mailboxes/sqlite/protocol.ts'
+import type { Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
 import { send } from '../../../src/mailboxes/sqlite/sending.ts'
 import { contentsOf, twoFiles } from './two-files.ts'
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Clock } from '../../../src/clock.ts'
+import type { Clock } from '../../../src/clock/clock.ts'
 import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { openMailboxBench } from '../bench.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { openBooks, type Books } from '../../../src/mailboxes/sqlite/books.ts'
-import type { SqlValue } from '../../../src/sqlite/database.ts'
+import type { SqlValue } from '../../../src/backends/sqlite/database.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 /** What a file has, without anything that is in memory alone. */

@@ -1,6 +1,6 @@
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
 import { afterAll, beforeAll, describe } from 'vitest'
-import { queueNameOf } from '../../../src/mailboxes/sqs/address.ts'
+import { queueNameOf } from '../../../src/backends/sqs/address.ts'
 import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { freshName } from '../../servers/servers.ts'
 import { openMailboxBench } from '../bench.ts'

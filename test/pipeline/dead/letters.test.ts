@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Captured } from '../../../src/capture/capture.ts'
-import { pipelineLetterId } from '../../../src/capture/pipeline.ts'
+import { pipelineLetterId } from '../../../src/pipeline/dead/capture.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import {
   pipelineDeadLetters,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Stored } from '../../../src/kafka/record.ts'
+import type { Stored } from '../../../src/backends/kafka/record.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
 import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
 import { putOf, type Dead } from '../dead-records.ts'

@@ -4,10 +4,10 @@ import {
   type Admin,
 } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
-import { Cluster } from '../../../src/kafka/cluster.ts'
-import { Sender } from '../../../src/kafka/sender.ts'
-import { configsOf, createTopic, partitionsOf } from '../../../src/kafka/topics.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
+import { Cluster } from '../../../src/backends/kafka/cluster.ts'
+import { Sender } from '../../../src/backends/kafka/sender.ts'
+import { configsOf, createTopic, partitionsOf } from '../../../src/backends/kafka/topics.ts'
 import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import {
   nodeSettings,

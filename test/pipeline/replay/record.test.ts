@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { partitionOf } from '../../../src/kafka/partition.ts'
-import type { Outgoing } from '../../../src/kafka/sender.ts'
+import { partitionOf } from '../../../src/backends/kafka/partition.ts'
+import type { Outgoing } from '../../../src/backends/kafka/sender.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { glance } from '../../../src/pipeline/replay/glance.ts'
 import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'

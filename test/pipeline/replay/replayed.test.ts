@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { nextTurn } from '../../../src/clock.ts'
-import { Fetcher } from '../../../src/kafka/fetcher.ts'
-import type { Outgoing } from '../../../src/kafka/sender.ts'
+import { nextTurn } from '../../../src/clock/clock.ts'
+import { Fetcher } from '../../../src/backends/kafka/fetcher.ts'
+import type { Outgoing } from '../../../src/backends/kafka/sender.ts'
 import {
   markOf,
   quarantinedNote,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
-import type { Cluster } from '../../../src/kafka/cluster.ts'
-import type { Fetcher } from '../../../src/kafka/fetcher.ts'
-import type { Stored } from '../../../src/kafka/record.ts'
-import { readAll } from '../../../src/kafka/read-all.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
+import type { Cluster } from '../../../src/backends/kafka/cluster.ts'
+import type { Fetcher } from '../../../src/backends/kafka/fetcher.ts'
+import type { Stored } from '../../../src/backends/kafka/record.ts'
+import { readAll } from '../../../src/backends/kafka/read-all.ts'
 import { survey, type Surveyed } from '../../../src/pipeline/replay/survey.ts'
 
 const place = { topic: 't', partition: 0 }

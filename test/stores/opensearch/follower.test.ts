@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, it, vi } from 'vitest'
-import { passThrough } from '../../../src/kept/pass-through.ts'
+import { passThrough } from '../../../src/stores/pass-through.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import type { DriftReport, Store } from '../../../src/store.ts'
 import { DeadLetterQueue } from '../../../src/index.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { systemClock, type Clock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { park, resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'

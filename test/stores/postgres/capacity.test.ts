@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock, type Clock } from '../../../src/clock.ts'
+import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import type { Capacity } from '../../../src/store.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { meanwhile, missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { archive, edit, resolve, restore, type Change } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'

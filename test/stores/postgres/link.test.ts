@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import { edit, resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import { storeAddressOf } from '../../../src/stores/postgres/address.ts'

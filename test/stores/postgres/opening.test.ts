@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
-import { connect } from '../../../src/connect.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
+import { connect } from '../../../src/connect/store.ts'
 import { postgresStore, type PostgresStoreOptions } from '../../../src/stores/postgres/postgres.ts'
 import { schemaVersion } from '../../../src/stores/postgres/schema.ts'
 import { aLetter } from '../../../src/testing/index.ts'

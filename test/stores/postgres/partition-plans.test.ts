@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import type { PostgresStore } from '../../../src/stores/postgres/postgres.ts'

@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import type { PostgresStoreOptions } from '../../../src/stores/postgres/postgres.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'

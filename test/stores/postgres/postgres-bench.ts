@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { afterAll, vi } from 'vitest'
-import type { Clock } from '../../../src/clock.ts'
+import type { Clock } from '../../../src/clock/clock.ts'
 import {
   postgresStore,
   type PostgresStore,

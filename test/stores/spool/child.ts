@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
-import { passThrough } from '../../../src/kept/pass-through.ts'
+import { passThrough } from '../../../src/stores/pass-through.ts'
 import { spooled } from '../../../src/stores/spool/spool.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 

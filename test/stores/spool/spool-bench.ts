@@ -6,7 +6,7 @@ import type { DeadLetter } from '../../../src/letter/letter.ts'
 import type { Capacity, Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import type { SpoolEvent } from '../../../src/stores/spool/backlog.ts'
-import { passThrough } from '../../../src/kept/pass-through.ts'
+import { passThrough } from '../../../src/stores/pass-through.ts'
 import { spooled, type SpooledStore, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 

@@ -1,4 +1,4 @@
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { drain } from '../drain.ts'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { join } from 'node:path'
 import { Clerk } from '../../../src/stores/sqlite/clerk.ts'
-import { pack } from '../../../src/kept/pack.ts'
+import { pack } from '../../../src/stores/rows/pack.ts'
 import type { Call, Report } from '../../../src/stores/sqlite/protocol.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'

@@ -1,4 +1,4 @@
-import { actionCode, parked } from '../../../kept/codes.ts'
+import { actionCode, parked } from '../../rows/codes.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 

@@ -1,4 +1,4 @@
-import { states } from '../../../kept/codes.ts'
+import { states } from '../../rows/codes.ts'
 import { col, numberColumns, rowWidth, textColumns } from '../columns.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { actionCode } from '../../../kept/codes.ts'
+import { actionCode } from '../../rows/codes.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 

@@ -1,0 +1,77 @@
+import { RedriveError } from '../../errors.ts'
+import { urlSettings } from '../url.ts'
+
+/** Where the server is and what our indices are called there. */
+export interface Address {
+  /** With scheme and port, without a user. */
+  node: string
+  auth?: { username: string; password: string }
+  prefix: string
+  /** Copies of every index. Without it, one where there is a second node to hold it. */
+  replicas?: number
+  /** The alias for queries of people. Undefined: none. */
+  alias?: string
+}
+
+/** The name of the index in the workflow design, so that its queries work as they are. */
+const defaultAlias = 'mahavishnu_dlq'
+
+/** What may be set by an option as well as in the URL. */
+export interface AddressOptions {
+  prefix?: string | undefined
+  replicas?: number | undefined
+  alias?: string | false | undefined
+}
+
+const schemes: Record<string, string> = {
+  'opensearch:': 'http:',
+  'opensearchs:': 'https:',
+  'http:': 'http:',
+  'https:': 'https:',
+}
+
+/** What an index may be called, and a little room for what we append. */
+const prefixes = /^[a-z0-9][a-z0-9_.-]{0,199}$/
+
+/** Reads `opensearch://user:password@host:9200/prefix?replicas=1&alias=name`; `opensearchs:` is the same over TLS. Options go first. */
+export function addressOf(url: string, options: AddressOptions = {}): Address {
+  const parsed = URL.parse(url)
+  const scheme = parsed && schemes[parsed.protocol]
+  if (!parsed || !scheme || parsed.hostname === '')
+    throw invalid('the address of an OpenSearch store looks like opensearch://host:9200/prefix')
+  const name = options.prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
+  if (!prefixes.test(name))
+    throw invalid(`the prefix must be lower-case letters, digits, - _ or ., not ${quoted(name)}`)
+  const auth = parsed.username && {
+    username: decodeURIComponent(parsed.username),
+    password: decodeURIComponent(parsed.password),
+  }
+  const settings = settingsIn(parsed.searchParams)
+  const replicas = options.replicas ?? settings.replicas
+  const alias = options.alias ?? settings.alias ?? defaultAlias
+  if (alias !== false && !prefixes.test(alias))
+    throw invalid(`alias must be lower-case letters, digits, - _ or ., not ${quoted(alias)}`)
+  return {
+    node: `${scheme}//${parsed.hostname}:${parsed.port || (scheme === 'https:' ? '443' : '9200')}`,
+    prefix: name,
+    ...(auth ? { auth } : {}),
+    ...(replicas === undefined ? {} : { replicas }),
+    ...(alias === false ? {} : { alias }),
+  }
+}
+
+function settingsIn(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
+  const { replicas, alias } = urlSettings('OpenSearch URL', query, ['replicas', 'alias'])
+  if (replicas !== undefined && !/^\d{1,2}$/.test(replicas))
+    throw invalid(`replicas must be a whole number from 0 on, not ${quoted(replicas)}`)
+  return {
+    ...(replicas === undefined ? {} : { replicas: Number(replicas) }),
+    ...(alias === undefined ? {} : { alias: alias === 'off' ? false : alias }),
+  }
+}
+
+const quoted = (text: string): string => JSON.stringify(text.slice(0, 80))
+
+function invalid(message: string): RedriveError {
+  return new RedriveError('INVALID_INPUT', message)
+}

@@ -1,0 +1,299 @@
+import { closeSync, fdatasyncSync, openSync } from 'node:fs'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { systemClock } from '../../clock/clock.ts'
+import { RedriveError } from '../../errors.ts'
+import { nodeAdvice } from './node-version.ts'
+import { placeOf, type FilePlace } from './place.ts'
+import { FlushFailed, isBusy } from './errors.ts'
+
+export type SqlValue = null | number | string | Uint8Array
+
+export interface DatabaseForm {
+  path: string
+  /** How long a write waits for another process that writes. */
+  busyTimeoutMs: number
+  /** 2: a commit is on disk. 1: it outlives the process, and is on disk after `flush`. */
+  synchronous: 1 | 2
+  pageBytes: number
+  cacheKib: number
+  schema: Schema
+}
+
+interface Schema {
+  /** The table with the version in it. By its name a file is known to be ours. */
+  meta: string
+  version: number
+  /** How a file gets from each version to the next. */
+  migrations: readonly Migration[]
+}
+
+/** Statements with semicolons between them, or a function where letters must be read; in one transaction with all others. */
+export type Migration = string | ((database: Database) => void)
+
+/** Older ones can lose a WAL that two connections reset at once. */
+const oldestSqlite = [3, 51, 3] as const
+
+/** Statements may be made from a filter. They are kept up to this many; then all are forgotten. */
+const maxStatements = 500
+
+/** Pages that gather in the WAL before they are moved to the file. */
+const checkpointPages = 2000
+const journalLimitBytes = 64 * 2 ** 20
+
+/** The open file: statements by their text, and transactions. */
+export interface Database {
+  readonly place: FilePlace
+  get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined
+  all(sql: string, ...params: SqlValue[]): SqlValue[][]
+  /** Answers how many rows changed. */
+  run(sql: string, ...params: SqlValue[]): number
+  /** Answers the number of the new row, or 0 when the statement left it out. */
+  insert(sql: string, ...params: SqlValue[]): number
+  begin(kind: 'read' | 'write'): void
+  /** Answers how long it took, in ms. */
+  commit(): number
+  rollback(): void
+  /** Puts on disk what was committed. Waits for no lock. */
+  flush(): void
+  /** The same, by writing all of it anew to another place: after a flush that failed, a second one would claim success for what the kernel has dropped. */
+  flushAnew(): void
+  /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
+  checkpoint(): void
+  close(): void
+}
+
+/**
+ * Opens the file, creates or migrates what is needed, and checks that SQLite and its settings keep our promises.
+ * Refuses, and leaves untouched, what is not ours or what a newer Redrive wrote.
+ */
+export function openDatabase(form: DatabaseForm): Database {
+  const { path, busyTimeoutMs, schema } = form
+  checkVersion(path)
+  // SQLite would make the file readable for all; the WAL takes its mode from it.
+  closeSync(openSync(path, 'a', 0o600))
+  const connection = new DatabaseSync(path, {
+    timeout: busyTimeoutMs,
+    enableForeignKeyConstraints: false,
+  })
+  try {
+    const database = new SqliteDatabase(connection, path)
+    checkOwner(database, path, schema)
+    configure(database, form)
+    migrate(database, schema)
+    return database
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+/** Refuses a SQLite that is too old. Comes before the file is opened, so that a refusal leaves no file behind. */
+function checkVersion(path: string): void {
+  const version = sqliteVersion()
+  const parts = version.split('.').map(Number)
+  for (const [at, least] of oldestSqlite.entries()) {
+    if (parts[at]! > least) return
+    if (parts[at]! < least)
+      throw new RedriveError(
+        'STORE_UNSAFE',
+        `sqlite ${path}: Node ${process.versions.node} has SQLite ${version}, which can lose writes; ${oldestSqlite.join('.')} or newer is needed: ${nodeAdvice}`,
+      )
+  }
+}
+
+/** The version of the library that runs. A Node built with the system's SQLite reports another one in `process.versions`. */
+function sqliteVersion(): string {
+  const connection = new DatabaseSync(':memory:')
+  try {
+    return String(connection.prepare('SELECT sqlite_version() AS version').get()!['version'])
+  } finally {
+    connection.close()
+  }
+}
+
+/** Looks before anything is written: an empty file, one of ours that we know, or a refusal. */
+function checkOwner(database: Database, path: string, { meta, version }: Schema): void {
+  const tables = database.all("SELECT name FROM sqlite_schema WHERE type = 'table'").flat()
+  if (tables.length === 0) return
+  const found = tables.includes(meta) ? versionIn(database, meta) : undefined
+  if (found === undefined)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `sqlite ${path}: the file is a database of something else; it was left as it is: choose another path`,
+    )
+  if (found > version)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `sqlite ${path}: the file has schema ${found}, this version of Redrive knows up to ${version}; it was left as it is: upgrade`,
+    )
+}
+
+function versionIn(database: Database, meta: string): number | undefined {
+  const row = database.get(`SELECT value FROM ${meta} WHERE key = 'schema'`)
+  return row ? Number(row[0]) : undefined
+}
+
+function configure(database: Database, form: DatabaseForm): void {
+  const { synchronous, pageBytes, cacheKib } = form
+  // Heeded while the file is empty, and ignored afterwards.
+  database.get(`PRAGMA page_size = ${pageBytes}`)
+  // To its end, since an error of the disk shows only there.
+  patiently(() => database.all('PRAGMA journal_mode = WAL'))
+  for (const setting of [
+    `synchronous = ${synchronous}`,
+    `cache_size = -${cacheKib}`,
+    `wal_autocheckpoint = ${checkpointPages}`,
+    `journal_size_limit = ${journalLimitBytes}`,
+    'temp_store = MEMORY',
+  ])
+    database.get(`PRAGMA ${setting}`)
+  const mode = database.get('PRAGMA journal_mode')![0]
+  const found = database.get('PRAGMA synchronous')![0]
+  if (mode !== 'wal' || found !== synchronous)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `SQLite kept journal_mode ${String(mode)} and synchronous ${String(found)}, not wal and ${synchronous}: use a path on a local disk`,
+    )
+}
+
+/** Brings the schema up to date. Of several processes one does it; the others wait for its lock and find it done. */
+function migrate(database: Database, { meta, version, migrations }: Schema): void {
+  const [exists] = database.get('SELECT count(*) FROM sqlite_schema WHERE name = ?', meta)!
+  if (exists === 1 && versionIn(database, meta) === version) return
+  patiently(() => database.begin('write'))
+  try {
+    database.run(
+      `CREATE TABLE IF NOT EXISTS ${meta} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
+    )
+    for (const migration of migrations.slice(versionIn(database, meta) ?? 0))
+      if (typeof migration === 'function') migration(database)
+      else
+        for (const statement of migration.split(';')) if (statement.trim()) database.run(statement)
+    database.run(
+      `INSERT INTO ${meta} VALUES ('schema', ?) ON CONFLICT DO UPDATE SET value = excluded.value`,
+      String(version),
+    )
+    database.commit()
+  } catch (error) {
+    database.rollback()
+    throw error
+  }
+}
+
+/** How often and how long a busy file is waited for where SQLite itself does not wait: at the switch to WAL. */
+const busyTries = 200
+const busyPauseMs = 25
+const never = new Int32Array(new SharedArrayBuffer(4))
+
+function patiently(act: () => unknown): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      act()
+      return
+    } catch (error) {
+      if (!isBusy(error) || tries === busyTries) throw error
+      Atomics.wait(never, 0, 0, busyPauseMs)
+    }
+  }
+}
+
+class SqliteDatabase implements Database {
+  readonly place: FilePlace
+  readonly #connection: DatabaseSync
+  readonly #path: string
+  readonly #statements = new Map<string, StatementSync>()
+  #open = false
+  #log: number | undefined
+
+  constructor(connection: DatabaseSync, path: string) {
+    this.#connection = connection
+    this.#path = path
+    this.place = placeOf(path)
+  }
+
+  get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined {
+    return this.#statement(sql).get(...params) as unknown as SqlValue[] | undefined
+  }
+
+  all(sql: string, ...params: SqlValue[]): SqlValue[][] {
+    return this.#statement(sql).all(...params) as unknown as SqlValue[][]
+  }
+
+  run(sql: string, ...params: SqlValue[]): number {
+    return Number(this.#statement(sql).run(...params).changes)
+  }
+
+  insert(sql: string, ...params: SqlValue[]): number {
+    const { changes, lastInsertRowid } = this.#statement(sql).run(...params)
+    return changes === 0 ? 0 : Number(lastInsertRowid)
+  }
+
+  begin(kind: 'read' | 'write'): void {
+    this.run(kind === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE')
+    this.#open = true
+  }
+
+  commit(): number {
+    const startMs = systemClock.mono()
+    this.run('COMMIT')
+    this.#open = false
+    return systemClock.mono() - startMs
+  }
+
+  /** Some errors end the transaction by themselves; then there is nothing left to roll back. */
+  rollback(): void {
+    if (!this.#open) return
+    this.#open = false
+    try {
+      this.run('ROLLBACK')
+    } catch {
+      // Already gone.
+    }
+  }
+
+  /**
+   * While the connection is open its WAL stays the same file. SQLite locks the file itself and never its WAL, so that another descriptor of that
+   * may be closed.
+   */
+  flush(): void {
+    try {
+      this.#log ??= openSync(`${this.#path}-wal`, 'r+')
+      fdatasyncSync(this.#log)
+    } catch (cause) {
+      throw new FlushFailed(cause)
+    }
+  }
+
+  flushAnew(): void {
+    const [busy] = this.get('PRAGMA wal_checkpoint(FULL)')!
+    if (busy !== 0) throw new FlushFailed(new Error('another process uses the file'))
+  }
+
+  checkpoint(): void {
+    try {
+      this.get('PRAGMA wal_checkpoint(PASSIVE)')
+    } catch {
+      // There was no room for it.
+    }
+  }
+
+  close(): void {
+    this.#statements.clear()
+    try {
+      if (this.#log !== undefined) closeSync(this.#log)
+    } finally {
+      this.#log = undefined
+      this.#connection.close()
+    }
+  }
+
+  #statement(sql: string): StatementSync {
+    const known = this.#statements.get(sql)
+    if (known) return known
+    if (this.#statements.size >= maxStatements) this.#statements.clear()
+    const statement = this.#connection.prepare(sql)
+    statement.setReturnArrays(true)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+}

@@ -1,0 +1,266 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  BrokenCircuitError,
+  bulkhead,
+  BulkheadRejectedError,
+  circuitBreaker,
+  CircuitState,
+  ConsecutiveBreaker,
+  handleWhen,
+  retry,
+  timeout,
+  TimeoutStrategy,
+  type BulkheadPolicy,
+  type CircuitBreakerPolicy,
+  type RetryPolicy,
+  type TimeoutPolicy,
+} from 'cockatiel'
+import { sleep, type Clock } from '../../clock/clock.ts'
+import { toFailure } from '../../letter/failure.ts'
+import type { ErrorCategory, Failure } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { ObserverHub } from '../../observer.ts'
+import { onAbort } from '../../clock/on-abort.ts'
+import { neverAgain } from '../../policy/backoff.ts'
+import type { BreakerState } from '../../policy/breaker.ts'
+import { classifyFailure, type Rule } from '../../policy/classify.ts'
+import type { BreakerLimits, SettledPolicy } from './resilience.ts'
+import { BulkheadFullError, CallTimeout, CircuitBreakerOpenError } from './errors.ts'
+import { isListed, waitMs } from './retry.ts'
+
+interface ChainOptions {
+  hub: ObserverHub
+  clock: Clock
+  rules: readonly Rule[]
+}
+
+/** One call on its way through the chain. */
+export interface Call {
+  operation: (run: { signal: AbortSignal; attempt: number }) => unknown
+  /** The caller's own. */
+  signal: AbortSignal | undefined
+  /** Runs so far. */
+  attempts: number
+  /** How the last run failed. */
+  last: FailedRun | undefined
+  /** Where there is an overall limit: when the call began, and what aborts when the time is up. */
+  startedMs?: number
+  overall?: AbortSignal
+}
+
+/**
+ * A run that failed, and what follows from it, judged once. It carries what was thrown past the policies, so that
+ * the caller gets the very same object, and so that no error of the operation's can be taken for one of theirs.
+ */
+class FailedRun {
+  readonly thrown: unknown
+  /** Whether the breaker counts it. A run that the caller cancelled says nothing about the other side. */
+  readonly counts: boolean | 'cancelled'
+  /** The wait before the next run, or undefined when there is to be none. */
+  readonly waitMs: number | undefined
+
+  constructor(thrown: unknown, counts: FailedRun['counts'], waitMs?: number) {
+    this.thrown = thrown
+    this.counts = counts
+    this.waitMs = waitMs
+  }
+}
+
+/**
+ * A named policy as a chain of policies of cockatiel, made once and shared by all calls, from the outside:
+ * overall timeout, bulkhead, retry, breaker, timeout. A place in the bulkhead is held for the whole call. Each run
+ * counts for the breaker, so that it opens while calls are still being retried; then they are retried no further.
+ *
+ * The timeouts and the breaker go by real time, since cockatiel has timers of its own. Waits go by the
+ * clock, because those of cockatiel cannot be cancelled.
+ */
+export class Chain {
+  readonly policy: SettledPolicy
+  readonly #options: ChainOptions
+  readonly #overall: TimeoutPolicy | undefined
+  readonly #bulkhead: BulkheadPolicy | undefined
+  readonly #retry: RetryPolicy
+  readonly #breaker: CircuitBreakerPolicy | undefined
+  readonly #timeout: TimeoutPolicy
+  #openUntilMs = 0
+
+  constructor(policy: SettledPolicy, options: ChainOptions) {
+    const { attempts, timeoutMs, overallTimeoutMs } = policy
+    this.policy = policy
+    this.#options = options
+    this.#timeout = timeLimit(timeoutMs)
+    this.#overall = overallTimeoutMs === undefined ? undefined : timeLimit(overallTimeoutMs)
+    this.#bulkhead = policy.bulkhead && bulkhead(policy.bulkhead.concurrent, policy.bulkhead.queue)
+    this.#breaker = policy.breaker ? this.#breakerOf(policy.breaker) : undefined
+    const isWorthwhile = (error: unknown): boolean =>
+      error instanceof FailedRun && error.waitMs !== undefined && this.state !== 'open'
+    this.#retry = retry(handleWhen(isWorthwhile), { maxAttempts: attempts - 1 })
+  }
+
+  get state(): BreakerState['kind'] {
+    return this.#breaker ? nameOf(this.#breaker.state) : 'closed'
+  }
+
+  /** Answers with what the operation does. What it rejects with is for `errorOf`. */
+  run(call: Call): Promise<unknown> {
+    if (!this.#overall) return this.#admitted(call, call.signal)
+    call.startedMs = this.#options.clock.mono()
+    return this.#overall.execute(({ signal }) => {
+      call.overall = signal
+      return this.#admitted(call, signal)
+    }, call.signal)
+  }
+
+  /** The error of a call that failed and that its caller did not cancel. */
+  errorOf(call: Call, error: unknown): unknown {
+    const { name, bulkhead } = this.policy
+    const { last } = call
+    if (call.overall?.aborted) return this.#outOfTime(call)
+    if (error instanceof FailedRun) return error.thrown
+    if (error instanceof BulkheadRejectedError && bulkhead)
+      return new BulkheadFullError(name, bulkhead)
+    if (!(error instanceof BrokenCircuitError)) return error
+    if (last) return last.thrown
+    const seen = this.#breaker?.lastFailure
+    const cause = seen && 'error' in seen ? seen.error : undefined
+    const leftMs = Math.max(0, Math.ceil(this.#openUntilMs - this.#options.clock.mono()))
+    return new CircuitBreakerOpenError(
+      name,
+      leftMs,
+      cause instanceof FailedRun ? cause.thrown : cause,
+    )
+  }
+
+  #admitted(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
+    if (!this.#bulkhead) return this.#retried(call, signal)
+    // What waits is started by the call that ends, and must not run in the async context of that one.
+    const bound = AsyncLocalStorage.bind(() => this.#retried(call, signal))
+    const mustWait = this.#bulkhead.executionSlots === 0
+    const admitted = this.#bulkhead.execute(bound, signal)
+    return signal && mustWait ? untilAborted(admitted, signal) : admitted
+  }
+
+  #retried(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
+    return this.#retry.execute(
+      ({ signal }) => (call.last ? this.#again(call, signal) : this.#guarded(call, signal)),
+      signal,
+    )
+  }
+
+  async #again(call: Call, signal: AbortSignal): Promise<unknown> {
+    await sleep(this.#options.clock, call.last?.waitMs ?? 0, signal)
+    return this.#guarded(call, signal)
+  }
+
+  #guarded(call: Call, signal: AbortSignal): Promise<unknown> {
+    // Else a call that is over would count as one of the few that a half-open breaker tries.
+    if (signal.aborted) throw this.#cutShort(call, signal)
+    if (!this.#breaker) return this.#once(call, signal)
+    const mayWait = this.state === 'half-open'
+    const tried = this.#breaker.execute(({ signal }) => this.#once(call, signal), signal)
+    return mayWait ? untilAborted(tried, signal) : tried
+  }
+
+  async #once(call: Call, around: AbortSignal): Promise<unknown> {
+    let own = around
+    try {
+      return await this.#timeout.execute(({ signal }) => {
+        own = signal
+        call.attempts += 1
+        return call.operation({ signal, attempt: call.attempts })
+      }, around)
+    } catch (error) {
+      if (around.aborted) throw this.#cutShort(call, around)
+      call.last = this.#judged(call, own.aborted ? this.#tooLong() : error)
+      throw call.last
+    }
+  }
+
+  /** A run that ended because the whole call did. That is not how the operation failed. */
+  #cutShort(call: Call, around: AbortSignal): FailedRun {
+    if (call.signal?.aborted) return new FailedRun(around.reason, 'cancelled')
+    return new FailedRun(this.#outOfTime(call), true)
+  }
+
+  #tooLong(): CallTimeout {
+    const { name, timeoutMs } = this.policy
+    return new CallTimeout(`a run of ${name} did not end within ${timeoutMs} ms (timeoutMs)`)
+  }
+
+  #outOfTime({ last }: Call): CallTimeout {
+    const { name, overallTimeoutMs } = this.policy
+    const message = `a call of ${name} did not end within ${overallTimeoutMs} ms (overallTimeoutMs)`
+    return new CallTimeout(message, last && { cause: last.thrown })
+  }
+
+  #judged(call: Call, thrown: unknown): FailedRun {
+    const { clock, rules } = this.#options
+    const { overallTimeoutMs = Infinity } = this.policy
+    const failure = toFailure(thrown, toTimestamp(clock.now()))
+    const { category } = classifyFailure(failure, thrown, rules)
+    const again = this.#isListed(thrown, failure, category)
+    const counts = again || !neverAgain.has(category)
+    if (!again) return new FailedRun(thrown, counts)
+    const wait = waitMs(this.policy, call.attempts, failure, () => clock.random())
+    // A wait that cannot end in time is not begun: the letter waits instead.
+    const leftMs = overallTimeoutMs - (clock.mono() - (call.startedMs ?? 0))
+    return new FailedRun(thrown, counts, wait !== undefined && wait < leftMs ? wait : undefined)
+  }
+
+  #isListed(thrown: unknown, failure: Failure, category: ErrorCategory): boolean {
+    const { name, retryOn } = this.policy
+    if (typeof retryOn !== 'function') return isListed(retryOn, failure, category, thrown)
+    try {
+      // An async function answers a promise, which must not count as yes.
+      const answer: unknown = retryOn(thrown, failure)
+      return answer === true
+    } catch (error) {
+      this.#options.hub.emit({ type: 'trouble', during: `retryOn of ${name}`, error })
+      return false
+    }
+  }
+
+  #breakerOf({ failures, successes, openMs, halfOpenCalls }: BreakerLimits): CircuitBreakerPolicy {
+    const { clock, hub } = this.#options
+    const { name } = this.policy
+    // While half-open, cockatiel takes each end of a run for a success or a failure; a cancelled one proves nothing.
+    const isCounted = (error: unknown): boolean =>
+      error instanceof FailedRun &&
+      (error.counts === 'cancelled' ? this.state === 'half-open' : error.counts)
+    const made = circuitBreaker(handleWhen(isCounted), {
+      breaker: new ConsecutiveBreaker(failures),
+      halfOpenAfter: openMs,
+      // It opens again when more than this share failed. The half keeps rounding out of it.
+      halfOpenSampling: {
+        calls: halfOpenCalls,
+        threshold: (halfOpenCalls - successes + 0.5) / halfOpenCalls,
+      },
+    })
+    made.onStateChange((changed) => {
+      const state = nameOf(changed)
+      const event = { type: 'breaker', kind: 'policy', name, state } as const
+      if (state !== 'open') return hub.emit(event)
+      this.#openUntilMs = clock.mono() + openMs
+      hub.emit({ ...event, until: toTimestamp(clock.now() + openMs) })
+    })
+    return made
+  }
+}
+
+/** The signal aborts when the time is up, but not when the run ends: what it gave, a stream say, may still be in use. */
+function timeLimit(ms: number): TimeoutPolicy {
+  return timeout(ms, { strategy: TimeoutStrategy.Aggressive, abortOnReturn: false })
+}
+
+/** What waits for a place in a bulkhead of cockatiel, or for what a breaker tries, hears of an abort only when its turn comes. */
+function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stay = onAbort(signal, () => reject(signal.reason as Error))
+    void admitted.then(resolve, reject).finally(stay)
+  })
+}
+
+function nameOf(state: CircuitState): BreakerState['kind'] {
+  if (state === CircuitState.Closed) return 'closed'
+  return state === CircuitState.HalfOpen ? 'half-open' : 'open'
+}

@@ -1,0 +1,59 @@
+import type { ErrorCategory, Failure } from '../../letter/letter.ts'
+import { ancestorsOf } from '../../policy/ancestors.ts'
+import { backoffMs, exponential } from '../../policy/backoff.ts'
+import { layersOf } from '../../policy/layers.ts'
+import type { RetryOn, SettledPolicy } from './resilience.ts'
+
+/** Whether one of the lists names this failure or one of its causes. */
+export function isListed(
+  { errors, statuses, categories }: RetryOn,
+  failure: Failure,
+  category: ErrorCategory,
+  thrown: unknown,
+): boolean {
+  if (categories?.includes(category)) return true
+  const layers = layersOf(failure)
+  if (statuses && layers.some(({ status }) => status !== undefined && statuses.includes(status)))
+    return true
+  if (!errors) return false
+  return (
+    layers.some(({ name }) => errors.includes(name)) ||
+    causesOf(thrown).some((one) => ancestorsOf(one).some((name) => errors.includes(name)))
+  )
+}
+
+/**
+ * The wait before run `attempt + 1`, never shorter than the other side asked for; undefined when that is more than
+ * the policy waits within a call.
+ */
+export function waitMs(
+  policy: SettledPolicy,
+  attempt: number,
+  failure: Failure,
+  random: () => number,
+): number | undefined {
+  const { initialDelayMs, maxDelayMs, multiplier, jitter } = policy
+  const waits = exponential({
+    baseMs: initialDelayMs,
+    factor: multiplier,
+    maxMs: maxDelayMs,
+    jitter,
+  })
+  const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
+  if (asked !== undefined && asked > maxDelayMs) return undefined
+  return Math.max(backoffMs(waits, attempt - 1, random) ?? 0, asked ?? 0)
+}
+
+const maxCauses = 8
+
+/** What was thrown and the chain of its causes, nearest first. */
+function causesOf(thrown: unknown): unknown[] {
+  const found: unknown[] = []
+  try {
+    for (let one = thrown; one instanceof Error && found.length < maxCauses; one = one.cause)
+      found.push(one)
+  } catch {
+    // A cause that cannot be read says nothing.
+  }
+  return found
+}

@@ -1,0 +1,318 @@
+import type { Clock } from '../../clock/clock.ts'
+import { RedriveError, type ErrorCode } from '../../errors.ts'
+import { idempotencyKeyOf } from '../../letter/idempotency-key.ts'
+import type { DeadLetter, ErrorCategory } from '../../letter/letter.ts'
+import type { FailedResult } from '../../letter/result.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { ObserverHub } from '../../observer.ts'
+import type { QueuePolicy } from '../../options/options.ts'
+import { neverAgain } from '../../policy/backoff.ts'
+import type { Rule } from '../../policy/classify.ts'
+import { judge } from '../../policy/judge.ts'
+import { keepUnlessRetried, redeliveredKey, redelivering } from '../../run-context.ts'
+import type { Door } from '../capture.ts'
+import { firstRun } from '../operation.ts'
+import {
+  readStrategy,
+  readWorkflowOptions,
+  type Strategy,
+  type WorkflowOptions,
+  type WorkflowSettings,
+} from './options.ts'
+import { readFailure, type WorkflowFailure } from './result.ts'
+import {
+  holdTask,
+  remainingOf,
+  targetsOf,
+  taskOf,
+  withTargets,
+  type HeldTask,
+  type WorkflowFn,
+  type WorkflowRun,
+  type WorkflowTask,
+} from './task.ts'
+
+/** Why a failure was not kept. */
+const reasonsToSkip = [
+  'disabled',
+  'manual',
+  'not-selected',
+  'queue-full',
+  'too-large',
+  'store-unavailable',
+  'closed',
+  'inside-a-retry',
+] as const
+export type SkipReason = (typeof reasonsToSkip)[number]
+
+/** Whether a failure was kept, and if not, exactly why. */
+export type Enqueuing =
+  | { enqueued: true; letterId: string }
+  /** `ok: false` makes it a failure of the retry around it, when its handler returns this. */
+  | { enqueued: false; why: 'inside-a-retry'; detail: string; ok: false }
+  | { enqueued: false; why: Exclude<SkipReason, 'inside-a-retry'>; detail: string }
+
+/** How a run ended. `failed` names the targets that have to run again. */
+export type WorkflowResult<R = unknown> =
+  | { status: 'completed'; result: R }
+  | ({ status: 'failed' | 'partial'; error: unknown; failed: string[]; result?: R } & Enqueuing)
+
+/** Every failed run and every call of `enqueue` is counted here once. */
+export interface WorkflowCounts {
+  enqueued: number
+  enqueuedByHand: number
+  skipped: Record<SkipReason, number>
+}
+
+/** A task with the id that its letter gets. */
+type Identified = HeldTask & { context: { id: string } }
+
+/** A run of a letter. */
+type Retry = WorkflowRun & { letter: DeadLetter; input: unknown }
+
+/** What a workflow guard needs of the queue. */
+export interface WorkflowParts {
+  door: Door
+  hub: ObserverHub
+  clock: Clock
+  rules: readonly Rule[]
+  /** Puts the policy of a queue in force, before there is a handler for it. */
+  policy: (queue: string, policy: QueuePolicy) => void
+  handle: (queue: string, handler: (run: Retry) => unknown, policy: QueuePolicy) => void
+}
+
+/**
+ * Runs workflows, keeps those that fail, and is the way back for them. `run` answers with data and does not throw for the
+ * workflow's own failure. The task is copied before it runs. Which failures are kept is decided by the strategy at the moment
+ * of the failure.
+ */
+export class WorkflowGuard<T = unknown> {
+  readonly #parts: WorkflowParts
+  readonly #settings: WorkflowSettings<T>
+  readonly #counts: WorkflowCounts = {
+    enqueued: 0,
+    enqueuedByHand: 0,
+    skipped: Object.fromEntries(reasonsToSkip.map((why) => [why, 0])) as WorkflowCounts['skipped'],
+  }
+  #strategy: Strategy
+  /** What retries call: the handler of the options, or else the function given last. */
+  #again: WorkflowFn<T> | undefined
+  /** Of tasks whose last run failed and was not kept: the id that its letter would have had. `enqueue` uses it. */
+  readonly #unkept = new WeakMap<WorkflowTask<T>, string>()
+
+  constructor(options: WorkflowOptions<T>, parts: WorkflowParts) {
+    this.#parts = parts
+    this.#settings = readWorkflowOptions(options)
+    const { name, strategy, handler, policy } = this.#settings
+    this.#strategy = strategy
+    if (handler) this.#retryWith(handler)
+    else parts.policy(name, policy)
+  }
+
+  get strategy(): Strategy {
+    return this.#strategy
+  }
+
+  /** From now on, for runs that are under way too. */
+  setStrategy(strategy: Strategy): void {
+    this.#strategy = readStrategy(strategy)
+  }
+
+  /** What was kept and what was not, and why, since this guard was made. */
+  counts(): WorkflowCounts {
+    return { ...this.#counts, skipped: { ...this.#counts.skipped } }
+  }
+
+  /**
+   * Runs the task with `fn`, or with the handler of the options. Retries use the handler; without one, the function given last.
+   * Throws only when the task itself is not what it must be, or when there is nothing to run it with.
+   */
+  async run<R = unknown>(task: WorkflowTask<T>, fn?: WorkflowFn<T, R>): Promise<WorkflowResult<R>> {
+    const held = this.#hold(task)
+    const work = fn ?? (this.#settings.handler as WorkflowFn<T, R> | undefined)
+    if (typeof work !== 'function')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `workflow ${this.#settings.name} has no handler: give one to workflow() or a function to run()`,
+      )
+    if (!this.#settings.handler && redelivering() === undefined) this.#retryWith(work)
+    const { targets } = held.source
+    let result: R
+    try {
+      result = await work(task, firstRun(task, this.#keyOf(held)))
+    } catch (error) {
+      const failure: WorkflowFailure = { status: 'failed', error, failed: [...targets] }
+      return { ...failure, ...(await this.#keepIfWanted(task, held, failure)) }
+    }
+    const failure = this.#read(result, targets)
+    if (!failure) return { status: 'completed', result }
+    return { ...failure, result, ...(await this.#keepIfWanted(task, held, failure)) }
+  }
+
+  /** Keeps a failed task by hand, whatever its category, under every strategy but `disabled`. */
+  async enqueue(task: WorkflowTask<T>, error: unknown): Promise<Enqueuing> {
+    const held = this.#hold(task, this.#unkept.get(task))
+    if (this.#strategy === 'disabled') return this.#skip('disabled', details.disabled)
+    const failure = { error, failed: held.source.targets }
+    const enqueuing = await this.#keep(held, failure, 'enqueuedByHand')
+    if (enqueuing.enqueued) this.#unkept.delete(task)
+    return enqueuing
+  }
+
+  /** The task as its letter would keep it. The id of that letter is chosen before the first run, since the key derives from it. */
+  #hold(task: WorkflowTask<T>, id = this.#parts.clock.id()): Identified {
+    const held = holdTask(this.#settings.name, task)
+    return { ...held, context: { ...held.context, id } }
+  }
+
+  #keyOf({ payload, context: { id } }: Identified): string {
+    const again = redeliveredKey(this.#settings.name, () => payload)
+    return again ?? idempotencyKeyOf({ id, payload, replays: 0 })
+  }
+
+  #retryWith(work: WorkflowFn<T>): void {
+    const isFirst = this.#again === undefined
+    this.#again = work
+    const { name, policy } = this.#settings
+    if (isFirst) this.#parts.handle(name, (run) => this.#retry(run), policy)
+  }
+
+  /** One retry: the same task, and of its targets those that are left. */
+  async #retry(run: Retry): Promise<unknown> {
+    const { letter } = run
+    const task = taskOf(letter, run.input) as WorkflowTask<T>
+    const targets = [...(task.targets ?? [])]
+    const returned = await this.#again?.(task, run)
+    const failure = this.#read(returned, targets)
+    if (!failure) return returned
+    const { error, failed } = failure
+    const again: FailedResult = { ok: false, error }
+    if (failed.length === targets.length) return again
+    const atFirst = letter.source.kind === 'workflow' ? letter.source.targets.length : 0
+    const of = Math.max(atFirst, targets.length)
+    const note = `${failed.length} of ${of} targets ${failed.length === 1 ? 'is' : 'are'} left`
+    return { ...again, remaining: remainingOf(letter, failed), note }
+  }
+
+  #read(returned: unknown, targets: readonly string[]): WorkflowFailure | undefined {
+    const isHopeless = (error: unknown): boolean => neverAgain.has(this.#categoryOf(error))
+    return readFailure(returned, { targets, isHopeless })
+  }
+
+  #categoryOf(error: unknown): ErrorCategory {
+    const { clock, rules } = this.#parts
+    return judge(error, this.#settings.name, toTimestamp(clock.now()), rules).category
+  }
+
+  /**
+   * What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried, unless its
+   * handler ends well all the same: then it is counted anew, as what becomes of it.
+   */
+  async #keepIfWanted(
+    task: WorkflowTask<T>,
+    held: Identified,
+    failure: WorkflowFailure,
+  ): Promise<Enqueuing> {
+    // Before anything is waited for: the strategy may be another when a retry ends.
+    const unwanted = this.#unwanted(failure)
+    const byStrategy = async (): Promise<Enqueuing> =>
+      unwanted ? this.#skip(...unwanted) : this.#keep(held, failure, 'enqueued')
+    const letterId = redelivering()
+    if (letterId === undefined) {
+      const enqueuing = await byStrategy()
+      if (!enqueuing.enqueued) this.#unkept.set(task, held.context.id)
+      return enqueuing
+    }
+    await keepUnlessRetried(this.#settings.name, () => {
+      this.#counts.skipped['inside-a-retry']--
+      return byStrategy()
+    })
+    return {
+      ...this.#skip('inside-a-retry', `it belongs to letter ${letterId}, which is being retried`),
+      ok: false,
+    }
+  }
+
+  /** Why the strategy does not keep a failure, or undefined when it does. */
+  #unwanted({ error }: WorkflowFailure): Unwanted | undefined {
+    const strategy = this.#strategy
+    if (strategy === 'disabled' || strategy === 'manual') return [strategy, details[strategy]]
+    if (strategy === 'automatic') return undefined
+    const category = this.#categoryOf(error)
+    const { select } = this.#settings
+    if (select.has(category)) return undefined
+    const selected = [...select].join(', ')
+    return ['not-selected', `the failure is ${category}, and selective keeps ${selected}`]
+  }
+
+  async #keep(
+    held: HeldTask,
+    failure: Pick<WorkflowFailure, 'error' | 'failed'>,
+    counted: 'enqueued' | 'enqueuedByHand',
+  ): Promise<Enqueuing> {
+    try {
+      const { id } = await this.#capture(held, failure)
+      this.#counts[counted]++
+      return { enqueued: true, letterId: id }
+    } catch (error) {
+      this.#parts.hub.emit({ type: 'trouble', during: `capture of ${this.#settings.name}`, error })
+      if (!(error instanceof RedriveError)) return this.#skip('store-unavailable', details.unknown)
+      return this.#skip(reasonsByCode[error.code] ?? 'store-unavailable', error.message)
+    }
+  }
+
+  /**
+   * Has the letter made. An open letter of the same task takes the failure as an occurrence and keeps its own payload, which may
+   * have fewer targets left by now; those that it will not run get a letter beside it.
+   */
+  async #capture(
+    held: HeldTask,
+    { error, failed }: Pick<WorkflowFailure, 'error' | 'failed'>,
+  ): Promise<DeadLetter> {
+    const { source } = held
+    const { dedupeKey = source.taskId, ...context } = held.context
+    let missing = failed
+    for (let nth = 1; ; nth++) {
+      const narrowed = missing.length < source.targets.length
+      const letter = await this.#parts.door.capture({
+        queue: this.#settings.name,
+        source,
+        payload: narrowed ? withTargets(held.payload, missing) : held.payload,
+        thrown: error,
+        context: { ...context, ...keyOf(dedupeKey, nth) },
+      })
+      if (letter.occurrences === 1) return letter
+      const covered = new Set(targetsOf(letter))
+      missing = missing.filter((target) => !covered.has(target))
+      if (missing.length === 0) return letter
+    }
+  }
+
+  #skip<W extends SkipReason>(why: W, detail: string): { enqueued: false; why: W; detail: string } {
+    this.#counts.skipped[why]++
+    return { enqueued: false, why, detail }
+  }
+}
+
+type Unwanted = ['disabled' | 'manual' | 'not-selected', detail: string]
+
+/** More letters than this for one task at a time do not look for each other any more. */
+const maxBeside = 20
+
+function keyOf(dedupeKey: string, nth: number): { dedupeKey?: string } {
+  if (nth === 1) return { dedupeKey }
+  return nth <= maxBeside ? { dedupeKey: JSON.stringify([dedupeKey, nth]) } : {}
+}
+
+const details = {
+  disabled: 'the strategy is disabled: no failure is kept',
+  manual: 'the strategy is manual: keep it with enqueue(task, error)',
+  unknown: 'the store failed while it was to keep the letter: the trouble event has its error',
+}
+
+const reasonsByCode: Partial<Record<ErrorCode, Exclude<SkipReason, 'inside-a-retry'>>> = {
+  QUEUE_FULL: 'queue-full',
+  TOO_LARGE: 'too-large',
+  CLOSED: 'closed',
+  CAPTURE_DISABLED: 'disabled',
+}

@@ -1,0 +1,219 @@
+import { RedriveError } from '../errors.ts'
+import { checkKeys, checkOneOf, keysOf, type KeyCheck } from './keys.ts'
+import { categories, priorities, reasons, states, type RetryPolicy } from '../letter/letter.ts'
+import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../letter/query.ts'
+import { isTimestamp } from '../letter/time.ts'
+import { tallyKeys, type SearchOptions, type TallyKey } from '../store.ts'
+
+/** The kinds of retry policy. TypeScript rejects a list that forgets one. */
+const policies = keysOf<Record<RetryPolicy['kind'], true>>({
+  never: true,
+  immediate: true,
+  fixed: true,
+  linear: true,
+  exponential: true,
+  custom: true,
+})
+
+type Check = (key: string, value: unknown) => void
+
+const isString: Check = (key, value) => {
+  if (typeof value !== 'string') throw wrong(key, 'a string', value)
+}
+
+const isBoolean: Check = (key, value) => {
+  if (typeof value !== 'boolean') throw wrong(key, 'true or false', value)
+}
+
+const isList: Check = (key, value) => {
+  if (!Array.isArray(value) || !value.every((one) => typeof one === 'string'))
+    throw wrong(key, 'a list of strings', value)
+}
+
+const isStringOrList: Check = (key, value) => {
+  if (typeof value !== 'string') isList(key, value)
+}
+
+const isTime: Check = (key, value) => {
+  if (typeof value !== 'string' || !isTimestamp(value))
+    throw wrong(
+      key,
+      'a timestamp like 2026-01-01T00:00:00.000Z (Date.toISOString() gives one)',
+      value,
+    )
+}
+
+const isOne =
+  (allowed: readonly string[]): Check =>
+  (key, value) => {
+    isString(key, value)
+    checkOneOf(key, value, allowed)
+  }
+
+const isSome =
+  (allowed: readonly string[], renamed: KeyCheck['renamed'] = {}): Check =>
+  (key, value) =>
+    checkOneOf(key, value, allowed, { renamed })
+
+/** Equality with scalars. An empty object would match every letter, which nobody means. */
+const isMetadata: Check = (key, value) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(key, 'an object of keys and values', value)
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined)
+  if (entries.length === 0)
+    throw new RedriveError('INVALID_INPUT', `${key} must name at least one key of the metadata`)
+  for (const [name, inner] of entries)
+    if (!isScalar(inner))
+      throw wrong(`${key}.${name}`, 'a string, a finite number, true, false or null', inner)
+}
+
+function isScalar(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  return value === null || typeof value === 'string' || typeof value === 'boolean'
+}
+
+/** What other systems call the states. */
+export const stateNames = {
+  queued: 'pending',
+  waiting: 'pending',
+  delayed: 'pending',
+  scheduled: 'pending',
+  requeued: 'pending',
+  processing: 'retrying',
+  running: 'retrying',
+  active: 'retrying',
+  in_progress: 'retrying',
+  success: 'resolved',
+  succeeded: 'resolved',
+  completed: 'resolved',
+  done: 'resolved',
+  abandoned: 'exhausted',
+  failed: 'exhausted',
+  dead: 'exhausted',
+  discarded: 'exhausted',
+  manual_review: 'parked',
+  review: 'parked',
+  deleted: 'archived',
+}
+
+/** What other systems, and the plural, call the keys. */
+const keyNames = {
+  id: 'ids',
+  letterId: 'ids',
+  status: 'state',
+  states: 'state',
+  type: 'queue',
+  queues: 'queue',
+  operationType: 'queue',
+  mailbox: 'queue',
+  errorCategory: 'category',
+  error_category: 'category',
+  categories: 'category',
+  priorities: 'priority',
+  retryPolicy: 'policy',
+  retry_policy: 'policy',
+  fingerprint: 'group',
+  tags: 'tag',
+  taskId: 'sourceId',
+  task_id: 'sourceId',
+  messageId: 'sourceId',
+  streamId: 'sourceId',
+  workflowId: 'sourceId',
+  search: 'text',
+  message: 'text',
+  error: 'text',
+  from: 'since',
+  after: 'since',
+  to: 'until',
+  before: 'until',
+}
+
+const filterChecks: Record<keyof LetterFilter, Check> = {
+  ids: isList,
+  queue: isStringOrList,
+  state: isSome(states, stateNames),
+  category: isSome(categories),
+  priority: isSome(priorities),
+  policy: isOne(policies),
+  reason: isOne(reasons),
+  group: isString,
+  tag: isString,
+  lane: isString,
+  tenant: isString,
+  sourceId: isString,
+  metadata: isMetadata,
+  text: isString,
+  since: isTime,
+  until: isTime,
+  settledBefore: isTime,
+  expiresBefore: isTime,
+  dependent: isBoolean,
+}
+
+const queryChecks: Record<keyof LetterQuery, Check> = {
+  ...filterChecks,
+  order: isOne(orders),
+  limit: checkLimit,
+  cursor: isString,
+  payload: isBoolean,
+}
+
+/** Rejects a filter with an unknown key, an unknown value, or a value of the wrong type. The error names it and the nearest known one. */
+export function checkFilter(filter: LetterFilter): void {
+  checkAll('the letter filter', filter, filterChecks)
+}
+
+/** The same for a query: a filter with `order`, `limit`, `cursor` and `payload`. */
+export function checkQuery(query: LetterQuery): void {
+  checkAll('the letter query', query, queryChecks)
+}
+
+/** The same for a filter of letters to remove, which must have at least one condition. */
+export function checkRemoval(filter: LetterFilter): void {
+  checkFilter(filter)
+  if (Object.values(filter).every((wanted) => wanted === undefined))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `a filter without conditions would remove every letter: give at least one; for all letters, list the states (state: ${JSON.stringify(states)})`,
+    )
+}
+
+/** What a tally counts by, and the filter of it. */
+export function checkTally(by: TallyKey, filter: LetterFilter): void {
+  checkOneOf('tally key', by, tallyKeys)
+  checkFilter(filter)
+}
+
+const searchKeys = keysOf<SearchOptions>({ payload: true, limit: true, among: true })
+
+/** The words and options of a full-text search. */
+export function checkSearch(text: string, options: SearchOptions): void {
+  isString('the text to search for', text)
+  checkKeys('search options', options, searchKeys)
+  const { payload, limit, among } = options
+  if (payload !== undefined) isBoolean('payload', payload)
+  if (limit !== undefined) checkLimit('limit', limit)
+  if (among !== undefined) checkFilter(among)
+}
+
+function checkLimit(key: string, value: unknown): void {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > maxLimit)
+    throw wrong(key, `a whole number from 0 to ${maxLimit}`, value)
+}
+
+function checkAll(thing: string, value: object, checks: Record<string, Check>): void {
+  checkKeys(thing, value, Object.keys(checks), { renamed: keyNames })
+  for (const [key, inner] of Object.entries(value))
+    if (inner !== undefined) checks[key]!(key, inner)
+}
+
+function wrong(key: string, wanted: string, value: unknown): RedriveError {
+  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describe(value)}`)
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80))
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+}

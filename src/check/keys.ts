@@ -1,0 +1,99 @@
+import { RedriveError, type ErrorCode } from '../errors.ts'
+import { nearest } from './nearest.ts'
+
+/** The keys of an object type as a list. TypeScript rejects a call that forgets one or names one that is not there. */
+export function keysOf<T extends object>(keys: Record<keyof T, true>): readonly string[] {
+  return Object.keys(keys)
+}
+
+export interface KeyCheck {
+  /** Other names that people use for a known key, such as those of an older system. */
+  renamed?: Readonly<Record<string, string>>
+  /** Default: INVALID_INPUT. */
+  code?: ErrorCode
+}
+
+/**
+ * Rejects a value that is not an object, or that has a key outside of `known`; the error names the key and the known key
+ * nearest to it. `thing` says what the object is, as in "letter filter". A key whose value is undefined counts as absent.
+ */
+export function checkKeys(
+  thing: string,
+  value: unknown,
+  known: readonly string[],
+  { renamed = {}, code = 'INVALID_INPUT' }: KeyCheck = {},
+): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
+  const unknown = Object.entries(value).find(
+    ([key, inner]) => inner !== undefined && !known.includes(key),
+  )
+  if (!unknown) return
+  const [key] = unknown
+  throw new RedriveError(
+    code,
+    `unknown key ${quoted(key)} in ${thing}: ${hintFor(key, known, renamed)}`,
+  )
+}
+
+/** Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it, as in "state". */
+export function checkOneOf(
+  thing: string,
+  value: unknown,
+  allowed: readonly string[],
+  { renamed = {}, code = 'INVALID_INPUT' }: KeyCheck = {},
+): void {
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value]
+  for (const one of values) {
+    if (typeof one !== 'string')
+      throw new RedriveError(code, `${thing} must be a string, got ${describeType(one)}`)
+    if (!allowed.includes(one))
+      throw new RedriveError(
+        code,
+        `unknown ${thing} ${quoted(one)}: ${hintFor(one, allowed, renamed)}`,
+      )
+  }
+}
+
+/**
+ * Rejects names in a map that users give, such as settings by queue, which the schema of a map does not check as others: it skips
+ * `__proto__`, and takes a map with a function under `constructor` for no map.
+ */
+export function checkNames(thing: string, map: object | undefined): void {
+  if (typeof map !== 'object' || map === null) return
+  const isFunction =
+    typeof Object.getOwnPropertyDescriptor(map, 'constructor')?.value === 'function'
+  const name = Object.hasOwn(map, '__proto__')
+    ? '__proto__'
+    : isFunction
+      ? 'constructor'
+      : undefined
+  if (name !== undefined)
+    throw new RedriveError('INVALID_CONFIG', `${thing}: "${name}" cannot be a name here`)
+}
+
+/** "did you mean …?" when a known name is close, otherwise the list of known names. */
+function hintFor(
+  name: string,
+  known: readonly string[],
+  renamed: Readonly<Record<string, string>>,
+): string {
+  const near = Object.hasOwn(renamed, name) ? renamed[name] : nearest(name, known)
+  return near === undefined ? `known: ${known.join(', ')}` : `did you mean ${quoted(near)}?`
+}
+
+function describeType(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'an array' : typeof value
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, 80))
+}
+
+export function withoutUndefined<T extends object>(
+  fields: T,
+): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as { [K in keyof T]: Exclude<T[K], undefined> }
+}

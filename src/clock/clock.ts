@@ -1,0 +1,115 @@
+import { randomFillSync } from 'node:crypto'
+import { onAbort } from './on-abort.ts'
+
+/**
+ * Time and chance. Everything in the house that waits, dates or draws does it through this object,
+ * so that a test can hold time still and a simulation can replay a run from its seed.
+ */
+export interface Clock {
+  /** Wall time in milliseconds since 1970. It may jump; use it for records and due times. */
+  now(): number
+  /** Monotonic milliseconds. It never jumps; use it for durations. */
+  mono(): number
+  /** A number in [0, 1). */
+  random(): number
+  /** A fresh UUIDv7. Ids from one clock sort in the order they were made. */
+  id(): string
+  /** Calls `fire` once after `ms`, however far away that is. Returns a function that cancels it. */
+  timer(ms: number, fire: () => void): () => void
+}
+
+/** setTimeout takes 31 bits; a longer delay would fire at once. */
+const longestTimeoutMs = 2 ** 31 - 1
+
+/** A long delay is walked in steps that the platform's timer can take. */
+function systemTimer(ms: number, fire: () => void): () => void {
+  let left = Math.max(0, ms)
+  let handle: NodeJS.Timeout
+  const step = (): void => {
+    const slice = Math.min(left, longestTimeoutMs)
+    left -= slice
+    handle = setTimeout(() => (left > 0 ? step() : fire()), slice)
+  }
+  step()
+  return () => clearTimeout(handle)
+}
+
+const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/**
+ * A maker of UUIDv7s that never go backwards: 48 bits of milliseconds, then a 74-bit number that starts
+ * at random in each millisecond and counts up within it. When the wall clock steps back, the last
+ * millisecond is kept, so order holds.
+ */
+export function uuidMaker(now: () => number, fill: (bytes: Uint8Array) => void): () => string {
+  let lastMs = -1
+  let time = ''
+  let high = 0 // 12 bits, the rand_a field
+  let middle = 0 // 30 bits, the front of rand_b
+  const pool = new Uint8Array(1024)
+  let used = pool.length
+  const take = (count: number): number => {
+    if (used + count > pool.length) {
+      fill(pool)
+      used = 0
+    }
+    used += count
+    return used - count
+  }
+  const at = (ms: number): void => {
+    const digits = ms.toString(16).padStart(12, '0')
+    lastMs = ms
+    time = `${digits.slice(0, 8)}-${digits.slice(8)}`
+  }
+  return () => {
+    const ms = Math.floor(now())
+    if (ms > lastMs) {
+      at(ms)
+      const start = take(5)
+      high = ((pool[start]! & 0x07) << 8) | pool[start + 1]!
+      middle = ((pool[start + 2]! & 0x1f) << 16) | (pool[start + 3]! << 8) | pool[start + 4]!
+    } else if (++middle > 0x3fffffff) {
+      middle = 0
+      if (++high > 0xfff) {
+        high = 0
+        at(lastMs + 1)
+      }
+    }
+    const tail = take(4)
+    const front = (0x7000 | high).toString(16)
+    const variant = (0x8000 | (middle >>> 16)).toString(16)
+    const rest = (middle & 0xffff).toString(16).padStart(4, '0')
+    return `${time}-${front}-${variant}-${rest}${hex[pool[tail]!]}${hex[pool[tail + 1]!]}${hex[pool[tail + 2]!]}${hex[pool[tail + 3]!]}`
+  }
+}
+
+/** The real clock, and the only place in the house that reads time or chance. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  mono: () => performance.now(),
+  random: () => Math.random(),
+  id: uuidMaker(
+    () => Date.now(),
+    (bytes) => void randomFillSync(bytes),
+  ),
+  timer: systemTimer,
+}
+
+/** Lets everything else that waits for the event loop have its turn. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve))
+}
+
+/** Resolves after `ms` on this clock, or as soon as the signal aborts. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const done = (): void => {
+      cancel()
+      forget?.()
+      resolve()
+    }
+    const cancel = clock.timer(ms, done)
+    const forget = signal && onAbort(signal, done)
+  })
+}

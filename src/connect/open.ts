@@ -1,0 +1,68 @@
+import type { Clock } from '../clock/clock.ts'
+import { connect, spoolPathOf, withSearch, withSpool } from './store.ts'
+import { RedriveError } from '../errors.ts'
+import type { ObserverHub } from '../observer.ts'
+import type { Settings } from '../options/options.ts'
+import type { SpoolStatus } from '../store.ts'
+import type { Capacity, Store } from '../store.ts'
+
+/** A store, and how the spool before it stands if there is one. */
+export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
+
+/** Opens a store with what the options put around it: an index that follows it, a spool before it. */
+export async function openStore(
+  store: string | Store,
+  settings: Settings,
+  clock: Clock,
+  hub: ObserverHub,
+): Promise<OpenedStore> {
+  if (typeof store !== 'string' && typeof store?.open !== 'function')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `a queue needs a store, got ${store === null ? 'null' : typeof store}: give its URL, as in sqlite:redrive.db, or a store of a driver`,
+    )
+  const url = typeof store === 'string' ? store : undefined
+  const kept = typeof store === 'string' ? await connect(store, clock) : store
+  const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
+  const opened = await standBy(searched, url, settings, clock, hub)
+  try {
+    await opened.open()
+    return opened
+  } catch (error) {
+    // Nobody else can close what was made here.
+    if (url !== undefined) await opened.close().catch(() => {})
+    throw error
+  }
+}
+
+export function capacityOf({ maxItems, overflow }: Settings): Capacity | undefined {
+  return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
+}
+
+/** Puts a spool before the store, if there is to be one. A store without a URL has no name that a spool could be found by. */
+async function standBy(
+  store: Store,
+  url: string | undefined,
+  settings: Settings,
+  clock: Clock,
+  hub: ObserverHub,
+): Promise<OpenedStore> {
+  const durable = store.powers.durable && url !== undefined
+  const usual = durable || settings.spoolPath !== undefined ? 'spool' : 'fail'
+  const mode = settings.onStoreDown ?? usual
+  if (mode === 'fail') return store
+  const path = settings.spoolPath ?? (durable ? spoolPathOf(url) : undefined)
+  if (mode === 'spool' && path === undefined)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `option "onStoreDown": 'spool' needs a spoolPath, unless a durable store is given by URL`,
+    )
+  return withSpool(store, {
+    maxBytes: settings.spoolMaxBytes,
+    timeoutMs: settings.spoolAfterMs,
+    capacity: capacityOf(settings),
+    clock,
+    tell: (event) => hub.emit(event),
+    ...(mode === 'spool' && path !== undefined ? { path } : {}),
+  })
+}

@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { systemClock, type Clock } from '../clock/clock.ts'
+import { RedriveError } from '../errors.ts'
+import { nodeAdvice } from '../backends/sqlite/node-version.ts'
+import type { Store } from '../store.ts'
+import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
+import type { Sight } from '../stores/spool/folder.ts'
+import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
+import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
+
+/** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
+const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = {
+  memory: async (rest, clock) => {
+    if (queryOf(rest).size > 0)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'a memory: store has no settings: remove what stands behind ? of its URL',
+      )
+    return (await import('../stores/memory/memory.ts')).memoryStore({ clock })
+  },
+  sqlite: async (rest, clock) => {
+    const path = sqliteFileOf(`sqlite:${rest}`)
+    if (!path)
+      throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, as in sqlite:redrive.db')
+    const settings = urlSettings('SQLite URL', queryOf(rest), ['synchronous', 'busyTimeoutMs'])
+    const { sqliteStore } = await import('../stores/sqlite/sqlite.ts')
+    const { synchronous, busyTimeoutMs } = settings
+    return sqliteStore({
+      path,
+      clock,
+      ...(synchronous === undefined ? {} : { synchronous: synchronous as 'full' | 'relaxed' }),
+      ...(busyTimeoutMs === undefined ? {} : { busyTimeoutMs: Number(busyTimeoutMs) }),
+    })
+  },
+  postgres: (rest, clock) => onPostgres(`postgres:${rest}`, clock),
+  postgresql: (rest, clock) => onPostgres(`postgresql:${rest}`, clock),
+  redis: (rest, clock) => onRedis(`redis:${rest}`, clock),
+  rediss: (rest, clock) => onRedis(`rediss:${rest}`, clock),
+  opensearch: (rest, clock) => onOpenSearch(`opensearch:${rest}`, clock),
+  opensearchs: (rest, clock) => onOpenSearch(`opensearchs:${rest}`, clock),
+}
+
+/** Leases are judged by the server's clock, which all machines share, unless the caller has a clock of its own. */
+async function onPostgres(url: string, clock: Clock): Promise<Store> {
+  const { postgresStore } = await needing('pg', () => import('../stores/postgres/postgres.ts'))
+  return postgresStore(clock === systemClock ? { url } : { url, clock })
+}
+
+/** Here, too, the time is the server's. */
+async function onRedis(url: string, clock: Clock): Promise<Store> {
+  const { redisStore } = await needing('redis', () => import('../stores/redis/redis.ts'))
+  return redisStore(clock === systemClock ? { url } : { url, clock })
+}
+
+/** Its package is loaded by the driver itself, when it is opened. */
+async function onOpenSearch(url: string, clock: Clock): Promise<Store> {
+  return (await import('../stores/opensearch/opensearch.ts')).openSearchStore({ url, clock })
+}
+
+/** A store whose letters are also found by full text, in an index at an `opensearch://…` URL that follows it. */
+export async function withSearch(store: Store, url: string, clock: Clock): Promise<FollowedStore> {
+  const { follow, openSearchIndex } = await import('../stores/opensearch/opensearch.ts')
+  return follow(store, openSearchIndex({ url, clock }), { clock })
+}
+
+/** Loads a driver whose package is installed only by those who use it, or that an old Node has no means for. */
+export async function needing<T>(name: string, load: () => Promise<T>, what = 'store'): Promise<T> {
+  try {
+    return await load()
+  } catch (cause) {
+    const { code, message } = cause as { code?: unknown; message?: string }
+    if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `this ${what} does not run on Node ${process.versions.node} (${message}): ${nodeAdvice}`,
+        { cause },
+      )
+    if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause
+    throw new RedriveError('INVALID_CONFIG', `this ${what} needs a package: npm install ${name}`, {
+      cause,
+    })
+  }
+}
+
+/** A URL to its store, not yet opened: `sqlite:FILE`, `postgres://…`, `redis://…`, `opensearch://…` or `memory:`. */
+export async function connect(url: string, clock: Clock): Promise<Store> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+  const driver =
+    scheme !== undefined && Object.hasOwn(drivers, scheme) ? drivers[scheme] : undefined
+  if (!scheme || !driver) {
+    const known = Object.keys(drivers).map((name) => `${name}:`)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `no store for ${shown(url)}: a store URL begins with ${known.join(' or ')}, as in sqlite:redrive.db`,
+    )
+  }
+  return driver(url.slice(scheme.length + 1), clock)
+}
+
+/** A store with a spool before it, for when it is away. */
+export async function withSpool(store: Store, options: SpoolOptions): Promise<SpooledStore> {
+  const { spooled } = await needing(
+    'node:sqlite',
+    () => import('../stores/spool/spool.ts'),
+    'spool',
+  )
+  return spooled(store, options)
+}
+
+/** What waits in the spool of a store, and where; for someone who only looks. */
+export async function lookAtSpool(url: string): Promise<Sight & { path: string }> {
+  const path = spoolPathOf(url)
+  return { path, ...(await (await import('../stores/spool/folder.ts')).lookInto(path)) }
+}
+
+/**
+ * The folder of a store's spool, unless another is given: beside a file, and for a server in the folder that the
+ * process runs in. User and password are no part of its name, so that they may change.
+ */
+export function spoolPathOf(url: string): string {
+  const file = sqliteFileOf(url)
+  if (file) return `${file}-spool`
+  const place = url.replace(/:\/\/[^@/]*@/, '://')
+  const name = createHash('sha256').update(place).digest('hex').slice(0, 12)
+  return join('.redrive', `spool-${name}`)
+}
+
+/** A URL as it may be shown: without its password. */
+function shown(url: string): string {
+  return JSON.stringify(url.slice(0, 120).replace(/:\/\/[^@/]*@/, '://…@'))
+}

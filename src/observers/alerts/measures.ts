@@ -1,0 +1,63 @@
+import type { Measures, QueueMeasures } from '../../policy/alerts.ts'
+import type { Store, Total } from '../../store.ts'
+
+/** Maintained counts of a store, as `tally` and `totals` give them. */
+export interface Counts {
+  /** Letters kept, archived ones aside. */
+  size: number
+  /** Infinity: no limit. */
+  maxItems: number
+  /** Letters by queue, for each of these states. */
+  exhausted: ReadonlyMap<string, number>
+  parked: ReadonlyMap<string, number>
+  pending: ReadonlyMap<string, number>
+  totals: readonly Total[]
+}
+
+/**
+ * A run has failed when its letter was rescheduled, exhausted or put aside. Totals do not say who did it, so what
+ * people and sweeps resolve and put aside counts as well.
+ */
+const fates: Partial<Record<Total['action'], 'resolved' | 'failed'>> = {
+  resolve: 'resolved',
+  reschedule: 'failed',
+  exhaust: 'failed',
+  park: 'failed',
+}
+
+export function measuresOf(counts: Counts): Measures {
+  const queues = new Map<string, QueueMeasures>()
+  const all = fresh()
+  const count = (queue: string, what: keyof QueueMeasures, by: number): void => {
+    const own = queues.get(queue) ?? fresh()
+    queues.set(queue, own)
+    own[what] += by
+    all[what] += by
+  }
+  for (const state of ['exhausted', 'parked', 'pending'] as const)
+    for (const [queue, letters] of counts[state]) count(queue, state, letters)
+  for (const total of counts.totals) {
+    const fate = fates[total.action]
+    if (fate) count(total.queue, fate, total.count)
+  }
+  const { size, maxItems } = counts
+  const utilisation = Number.isFinite(maxItems) ? { utilisation: size / maxItems } : {}
+  return { ...utilisation, all, queues }
+}
+
+function fresh(): QueueMeasures {
+  return { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0 }
+}
+
+/** Reads maintained counts only: what it costs does not grow with the number of letters. */
+export async function readMeasures(store: Store, maxItems: number): Promise<Measures> {
+  const [byState, exhausted, parked, pending, totals] = await Promise.all([
+    store.tally('state'),
+    store.tally('queue', { state: 'exhausted' }),
+    store.tally('queue', { state: 'parked' }),
+    store.tally('queue', { state: 'pending' }),
+    store.totals(),
+  ])
+  const size = [...byState.values()].reduce((sum, letters) => sum + letters, 0)
+  return measuresOf({ size, maxItems, exhausted, parked, pending, totals })
+}

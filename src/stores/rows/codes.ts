@@ -1,0 +1,114 @@
+import type {
+  CountedAction,
+  ErrorCategory,
+  Priority,
+  RetryPolicy,
+  State,
+} from '../../letter/letter.ts'
+
+/*
+ * Words that stand in the database as small numbers. The place in the list is the number, in files that exist: append,
+ * and never reorder.
+ */
+
+export const states = [
+  'pending',
+  'retrying',
+  'resolved',
+  'exhausted',
+  'parked',
+  'archived',
+] as const
+
+export const priorities = ['critical', 'high', 'medium', 'low'] as const
+
+export const categories = [
+  'transient',
+  'network',
+  'timeout',
+  'rate-limit',
+  'resource',
+  'permission',
+  'validation',
+  'permanent',
+  'dependency',
+  'unknown',
+] as const
+
+export const policies = ['never', 'immediate', 'fixed', 'linear', 'exponential', 'custom'] as const
+
+export const actions = [
+  'capture',
+  'occur',
+  'claim',
+  'resolve',
+  'reschedule',
+  'exhaust',
+  'park',
+  'release',
+  'retry',
+  'review',
+  'edit',
+  'replay',
+  'archive',
+  'restore',
+  'remove',
+  'evict',
+  'wake',
+  'fail',
+  'park-at-capture',
+] as const
+
+export const stateCode = (state: State): number => states.indexOf(state)
+export const priorityCode = (priority: Priority): number => priorities.indexOf(priority)
+export const categoryCode = (category: ErrorCategory): number => categories.indexOf(category)
+export const policyCode = (kind: RetryPolicy['kind']): number => policies.indexOf(kind)
+export const actionCode = (action: CountedAction): number => actions.indexOf(action)
+
+/** The codes that code speaks of. */
+export const pending = 0
+export const retrying = 1
+export const resolved = 2
+export const parked = 4
+export const archived = 5
+
+/** On its way: it can run, and it holds its place in its lane. */
+export const isActiveCode = (state: number): boolean => state === pending || state === retrying
+
+/**
+ * Where a letter waits: free to be claimed when due, leased, held back by its lane or by what it depends on, or at rest
+ * with a `retryAt` that it keeps for later.
+ */
+export const wait = { ready: 0, leased: 1, held: 2, resting: 3 } as const
+
+/** What one letter is counted under, its group and its tags aside. */
+export interface Cell {
+  queue: number
+  state: number
+  category: number
+  priority: number
+  policy: number
+}
+
+/** Codes in the counters are below this. */
+export const codesPerQueue = 4096
+
+/** A cell as one number. Its remainder by queue is what stands in the counters. */
+export function cellOf(queue: number, parts: Omit<Cell, 'queue'>): number {
+  const { state, category, priority, policy } = parts
+  return queue * codesPerQueue + state * 512 + category * 32 + priority * 8 + policy
+}
+
+export function partsOf(cell: number): Cell {
+  const code = cell % codesPerQueue
+  return {
+    queue: Math.floor(cell / codesPerQueue),
+    state: code >> 9,
+    category: (code >> 5) & 15,
+    priority: (code >> 3) & 3,
+    policy: code & 7,
+  }
+}
+
+/** What the rows of the counters count: letters, what happened, letters of a group, letters with a tag. */
+export const counter = { cell: 0, total: 1, group: 2, tag: 3 } as const

@@ -1,0 +1,114 @@
+import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import type { LetterFilter } from '../../letter/query.ts'
+import type { TallyKey } from '../../store.ts'
+import {
+  archived,
+  categories,
+  categoryCode,
+  policies,
+  policyCode,
+  priorities,
+  priorityCode,
+  stateCode,
+  states,
+  type Cell,
+} from './codes.ts'
+
+/** The fields that the counts tell apart. */
+const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
+
+/** Whether the counts alone can answer: no other field is named. */
+export function isCountable(filter: LetterFilter): boolean {
+  return Object.entries(filter).every(
+    ([field, wanted]) => wanted === undefined || cellFields.has(field),
+  )
+}
+
+export function listed<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? (value as readonly T[]) : [value as T]
+}
+
+/** What a filter asks of a cell, its queue aside, with the words as numbers. Undefined: it may be anything. */
+export interface CellCodes {
+  states: number[] | undefined
+  categories: number[] | undefined
+  priorities: number[] | undefined
+  policies: number[] | undefined
+}
+
+export function cellCodes(filter: LetterFilter): CellCodes {
+  return {
+    states: wantedStates(filter),
+    categories: codes(filter.category, categoryCode),
+    priorities: codes(filter.priority, priorityCode),
+    policies: codes(filter.policy, policyCode),
+  }
+}
+
+/** Archived letters are out of sight unless they are asked for, by state or by id. */
+function wantedStates({ state, ids }: LetterFilter): number[] | undefined {
+  if (state !== undefined || ids !== undefined) return codes(state, stateCode)
+  return [...states.keys()].filter((code) => code !== archived)
+}
+
+function codes<T>(
+  wanted: T | readonly T[] | undefined,
+  code: (value: T) => number,
+): number[] | undefined {
+  return wanted === undefined ? undefined : [...new Set(listed(wanted).map(code))]
+}
+
+/** Whether a cell can hold letters that match, its queue aside. */
+export function passes(wanted: CellCodes, cell: Omit<Cell, 'queue'>): boolean {
+  return (
+    among(wanted.states, cell.state) &&
+    among(wanted.categories, cell.category) &&
+    among(wanted.priorities, cell.priority) &&
+    among(wanted.policies, cell.policy)
+  )
+}
+
+export function among<T>(wanted: readonly T[] | undefined, value: T): boolean {
+  return wanted === undefined || wanted.includes(value)
+}
+
+/** Keys that no counts are kept for. */
+export type UncountedKey = 'severity' | 'source'
+
+export type CodedKey = Exclude<TallyKey, 'queue' | 'group' | 'tag' | UncountedKey>
+
+export function isUncounted(by: TallyKey): by is UncountedKey {
+  return by === 'severity' || by === 'source'
+}
+
+/** Whether the counts alone can answer a tally. */
+export function hasCounts(
+  by: TallyKey,
+  filter: LetterFilter,
+): by is Exclude<TallyKey, UncountedKey> {
+  return !isUncounted(by) && isCountable(filter)
+}
+
+const words: Record<CodedKey, readonly string[]> = {
+  state: states,
+  category: categories,
+  priority: priorities,
+  policy: policies,
+}
+
+/** What the letters of a cell are counted under. */
+export function wordOf(by: CodedKey, code: number): string {
+  return words[by][code] ?? 'unknown'
+}
+
+/** What one letter is counted under. */
+export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
+  if (by === 'group') return [letter.fingerprint]
+  if (by === 'tag') return [...new Set(letter.tags)]
+  if (by === 'policy' || by === 'source') return [letter[by].kind]
+  return [letter[by]]
+}
+
+export function grow(tally: Map<string, number>, value: string, n: number): void {
+  tally.set(value, (tally.get(value) ?? 0) + n)
+}

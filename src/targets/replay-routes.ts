@@ -1,0 +1,179 @@
+import type { Clock } from '../clock/clock.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import { originalIdOf, replaysOfLetter } from '../letter/lineage.ts'
+import type { Mailbox, MailboxResolver } from '../mailbox.ts'
+import { openedByName } from '../mailboxes/opened-by-name.ts'
+import { sendReplay, type ReplayableMessage } from '../mailboxes/replay.ts'
+import type { Settings } from '../options/options.ts'
+import { openMailbox } from '../connect/mailbox.ts'
+import type { Handler, ReplayRoute } from '../redelivery/run.ts'
+import type { ReplayOutcome } from '../letter/result.ts'
+
+export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxReplays'> {
+  clock: Clock
+}
+
+/**
+ * Knows how letters get back to their source in this process. Letters of a tap or a pipeline take the route of their queue's handler
+ * (`sendBack(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the mailbox of their name: first among those whose loops keep
+ * their dead messages here, then among the option `mailboxes`.
+ */
+export class ReplayRoutes {
+  readonly #options: ReplayRoutesOptions
+  readonly #queues = new Map<string, ReplayRoute>()
+  /** Mailboxes of loops, by name. Two brokers may each have one of the same name. */
+  readonly #sources = new Map<string, Set<Mailbox>>()
+  readonly #configured: MailboxResolver
+
+  constructor(options: ReplayRoutesOptions) {
+    this.#options = options
+    this.#configured = resolverFor(options)
+  }
+
+  /** The handler of a queue: its letters are replayed by its route, if it has one. */
+  setHandler(queue: string, handler: Handler & { replay?: ReplayRoute }): void {
+    if (handler.replay) this.#queues.set(queue, handler.replay)
+    else this.#queues.delete(queue)
+  }
+
+  /** A mailbox whose loop keeps its dead messages as letters. */
+  addSource(mailbox: Mailbox): void {
+    const open = [...(this.#sources.get(mailbox.name) ?? [])].filter((one) => !one.closed)
+    this.#sources.set(mailbox.name, new Set([...open, mailbox]))
+  }
+
+  /** Closes the mailboxes that this opened. */
+  async close(): Promise<void> {
+    if (!isResolver(this.#options.mailboxes)) await this.#configured.close?.()
+  }
+
+  /** Publishes a letter to its source, or to the mailbox `to`. Rejects with NO_ROUTE when nothing here knows the way. */
+  async publish(letter: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
+    const { maxReplays } = this.#options
+    if (to !== undefined) return this.#send(letter, await this.#mailboxFor(to))
+    const { source, queue } = letter
+    if (source.kind === 'pipeline' || isForeign(letter)) {
+      const route = this.#queues.get(queue)
+      if (route) return route(letter, { maxReplays })
+      const how =
+        source.kind === 'pipeline'
+          ? `run pipeline.deadLetters(dlq) in this process, or use redrive pipeline replay`
+          : `give this process its tap, as in dlq.handle(${JSON.stringify(queue)}, sendBack(tap))`
+      throw noRoute(letter, `nothing in this process leads back to ${whereOf(letter)}: ${how}`)
+    }
+    if (source.kind !== 'mailbox')
+      throw noRoute(
+        letter,
+        `it is of an ${source.kind === 'workflow' ? 'execution of a workflow' : 'operation'} and has no address to publish to: use retry, which runs its handler, or name a mailbox with \`to\``,
+      )
+    const mailbox = await this.#find(source.mailbox)
+    if (mailbox) return this.#send(letter, mailbox)
+    const name = JSON.stringify(source.mailbox.slice(0, 100))
+    throw noRoute(
+      letter,
+      `the mailbox ${name} that it came from is not known in this process: give it in the option mailboxes, as in { ${name}: 'redis://localhost#requests' }, or name another one with \`to\``,
+    )
+  }
+
+  async #send(letter: DeadLetter, mailbox: Mailbox): Promise<ReplayOutcome> {
+    const { maxReplays } = this.#options
+    const message = messageOf(letter)
+    const { replays } = message
+    if (replays >= maxReplays) return { kind: 'limit', replays, maxReplays }
+    if (letter.payload.reference !== undefined)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `letter ${letter.id} has no payload to publish, only a reference (${letter.payload.reference}): edit one in`,
+      )
+    await sendReplay(mailbox, message)
+    return { kind: 'published', to: `mailbox ${mailbox.name}` }
+  }
+
+  async #mailboxFor(to: string | Mailbox): Promise<Mailbox> {
+    if (typeof to === 'string') {
+      const found = await this.#find(to)
+      if (found) return found
+      throw new RedriveError(
+        'NO_ROUTE',
+        `no mailbox ${JSON.stringify(to.slice(0, 100))} is known in this process: give it in the option mailboxes`,
+      )
+    }
+    if (typeof (to as Partial<Mailbox> | null)?.send === 'function') return to
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `\`to\` must be the name of a mailbox, or a mailbox, got ${to === null ? 'null' : typeof to}`,
+    )
+  }
+
+  async #find(name: string): Promise<Mailbox | undefined> {
+    const open = [...(this.#sources.get(name) ?? [])].filter((one) => !one.closed)
+    if (open.length > 1)
+      throw new RedriveError(
+        'NO_ROUTE',
+        `${open.length} mailboxes named ${JSON.stringify(name.slice(0, 100))} are open in this process: give the one to publish to as \`to\``,
+      )
+    return open[0] ?? (await this.#configured.resolve(name))
+  }
+}
+
+function isResolver(mailboxes: Settings['mailboxes']): mailboxes is MailboxResolver {
+  return typeof mailboxes['resolve' as keyof typeof mailboxes] === 'function'
+}
+
+/** The mailboxes of the option, those given by URL opened when they are asked for. */
+function resolverFor({ mailboxes, clock }: ReplayRoutesOptions): MailboxResolver {
+  if (isResolver(mailboxes)) return mailboxes
+  const given = new Map(Object.entries(mailboxes))
+  const open = (name: string): Promise<Mailbox> => {
+    const url = given.get(name) as string
+    // A URL without a name of its own means the one that it is given under.
+    return openMailbox(url, url.includes('#') ? { clock } : { clock, name })
+  }
+  const opened = openedByName(open, clock)
+  return {
+    resolve: (name) => {
+      const mailbox = given.get(name)
+      return typeof mailbox === 'string' ? opened.resolve(name) : mailbox
+    },
+    close: () => opened.close(),
+  }
+}
+
+/** Of a tap: `metadata.origin` says where it was before it died. */
+function isForeign({ source, metadata }: DeadLetter): boolean {
+  const { origin } = metadata
+  return (
+    source.kind === 'mailbox' &&
+    typeof origin === 'object' &&
+    origin !== null &&
+    'contentType' in origin
+  )
+}
+
+/** The letter as a message. Letters that were none get their own id. */
+function messageOf(letter: DeadLetter): ReplayableMessage {
+  const { source, headers = {}, payload: body, failedAt: firstFailedAt } = letter
+  const past = { headers, body, firstFailedAt, replays: replaysOfLetter(letter) }
+  if (source.kind !== 'mailbox')
+    return { ...past, messageId: letter.id, originalId: letter.id, sourceMailbox: letter.queue }
+  const { messageId, mailbox: sourceMailbox, replyTo } = source
+  const said = letter.metadata['originalId']
+  const originalId = typeof said === 'string' ? said : originalIdOf(headers, messageId)
+  return {
+    ...past,
+    messageId,
+    originalId,
+    sourceMailbox,
+    ...(replyTo === undefined ? {} : { replyTo }),
+  }
+}
+
+function whereOf({ source }: DeadLetter): string {
+  if (source.kind === 'pipeline') return `node ${source.node} of pipeline ${source.cluster}`
+  return source.kind === 'mailbox' ? `the source of ${source.mailbox}` : source.kind
+}
+
+function noRoute({ id }: DeadLetter, why: string): RedriveError {
+  return new RedriveError('NO_ROUTE', `letter ${id} cannot be replayed: ${why}`)
+}

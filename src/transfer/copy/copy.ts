@@ -1,0 +1,122 @@
+import { systemClock, type Clock } from '../../clock/clock.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import type { Store, StoredLetter } from '../../store.ts'
+import { everything, idPages } from './batches.ts'
+import { beginCopy, type Progress } from './progress.ts'
+import { copyRecords, putAside } from './records.ts'
+import { compareStores, type Verdict } from './verify.ts'
+
+export interface CopyOptions {
+  /** What the source is called, such as its URL without a password: by this the target knows it again. */
+  source: string
+  clock?: Clock
+  /** Only compares, and writes nothing. */
+  verifyOnly?: boolean
+  /** Stops the copy where it is. The next one goes on from there. */
+  signal?: AbortSignal
+  onProgress?: (progress: CopyProgress) => void
+}
+
+export interface CopyProgress {
+  doing: 'copy' | 'verify'
+  letters: number
+  /** Letters in the source when it began. */
+  of: number
+}
+
+export interface CopyReport {
+  /** Everything is the same on both sides. */
+  ok: boolean
+  /** Letters that this copy has written. */
+  copied: number
+  /** What the comparison found. Absent: the copy was stopped before. */
+  verdict?: Verdict
+}
+
+const copyKeys = keysOf<CopyOptions>({
+  source: true,
+  clock: true,
+  verifyOnly: true,
+  signal: true,
+  onProgress: true,
+})
+
+/**
+ * Copies a whole store into an empty one: letters of all states exactly as they are, with both versions of edited payloads,
+ * records and lifetime totals. Then it compares everything. Both stores are open, and nobody else uses them meanwhile; what
+ * changed in the source all the same is brought over by the comparison, or by the next copy. Nothing that the target has of its own
+ * is written over.
+ */
+export async function copyStore(from: Store, to: Store, options: CopyOptions): Promise<CopyReport> {
+  checkKeys('copy options', options, copyKeys)
+  const { source, clock = systemClock, verifyOnly = false } = options
+  const run: Run = { from, to, options, of: 0, copied: 0 }
+  const progress = verifyOnly ? undefined : await beginCopy(to, source, clock)
+  run.of = await lettersIn(from)
+  if (progress && !(await carry(run, progress))) return { ok: false, copied: run.copied }
+  const verdict = await verify(run)
+  if (!verdict) return { ok: false, copied: run.copied }
+  const ok = verdict.differences.count === 0 && verdict.damaged.count === 0
+  if (ok) await progress?.save({ verifiedAt: toTimestamp(clock.now()) })
+  return { ok, copied: run.copied, verdict }
+}
+
+interface Run {
+  readonly from: Store
+  readonly to: Store
+  readonly options: CopyOptions
+  /** Letters in the source. */
+  of: number
+  copied: number
+}
+
+async function lettersIn(store: Store): Promise<number> {
+  const counts = await store.tally('state', everything)
+  return [...counts.values()].reduce((sum, count) => sum + count, 0)
+}
+
+/** Letters from where the last copy came to, then records and totals. False when it was stopped. */
+async function carry(run: Run, progress: Progress): Promise<boolean> {
+  const { from, to } = run
+  let { letters } = progress
+  for await (const { batches, cursor } of idPages(from, progress.cursor)) {
+    for (const ids of batches) {
+      await bring(run, await from.stored(ids))
+      letters += ids.length
+      if (!proceed(run, 'copy', letters)) return false
+    }
+    if (cursor !== undefined) await progress.save({ cursor, letters })
+  }
+  await copyRecords(from, to)
+  const totals = await from.totals()
+  await progress.save({ counted: totals.reduce((sum, { count }) => sum + count, 0) })
+  await to.keepTotals(totals)
+  return true
+}
+
+async function bring(run: Run, stored: readonly StoredLetter[]): Promise<void> {
+  const damaged = stored.filter(({ letter }) => letter.corrupt !== undefined)
+  await putAside(run.to, damaged)
+  const sound = stored.filter(({ letter }) => letter.corrupt === undefined)
+  const results = await run.to.keep(sound)
+  run.copied += results.filter((result) => result === 'written').length
+}
+
+/** Compares, and unless nothing may be written, brings over what is missing or older in the target. */
+function verify(run: Run): Promise<Verdict | undefined> {
+  const { from, to, options } = run
+  let letters = 0
+  return compareStores({
+    from,
+    to,
+    bring: options.verifyOnly ? undefined : (stale) => bring(run, stale),
+    proceed: (count) => proceed(run, 'verify', (letters += count)),
+  })
+}
+
+/** Tells how far it is. False: stop here. */
+function proceed({ options, of }: Run, doing: CopyProgress['doing'], letters: number): boolean {
+  options.onProgress?.({ doing, letters, of: Math.max(of, letters) })
+  return options.signal?.aborted !== true
+}

@@ -1,0 +1,186 @@
+import { z } from 'zod'
+import { checkQueueName } from '../../check/queue-name.ts'
+import { RedriveError } from '../../errors.ts'
+import { toFailure } from '../../letter/failure.ts'
+import type { DeadLetter, Json, Payload, Review, Source } from '../../letter/letter.ts'
+import { encodePayload } from '../../letter/payload.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { defaultPolicyFor, exponential } from '../../policy/backoff.ts'
+import { fingerprint } from '../../policy/fingerprint.ts'
+import { judgement } from '../../policy/judgement.ts'
+import { readHistory } from './history.ts'
+import { categoryOf, detailOf, itemSchema, letterId, waitsForReview, type Item } from './item.ts'
+import { withoutUndefined } from '../../check/keys.ts'
+
+export interface OperationFile {
+  letters: DeadLetter[]
+  /** What is wrong with the items that could not be read, each with its place in the file. */
+  problems: string[]
+}
+
+/**
+ * Letters from the text of an operation file. One bad item is a problem and does not hold up the others; a text
+ * that is no array of items at all is refused with `INVALID_INPUT`. The same item gives the same id each time.
+ */
+export function readOperationFile(text: string): OperationFile {
+  const letters: DeadLetter[] = []
+  const problems: string[] = []
+  const seen = new Map<string, number>()
+  for (const [index, raw] of parse(text).entries()) {
+    try {
+      const letter = toLetter(itemSchema.parse(raw), raw as Raw)
+      const earlier = seen.get(letter.id)
+      if (earlier === undefined) letters.push(letter)
+      else problems.push(`item ${index}: has the id of item ${earlier}, which counts`)
+      seen.set(letter.id, earlier ?? index)
+    } catch (error) {
+      problems.push(`item ${index}: ${wrongWith(error)}`)
+    }
+  }
+  return { letters, problems }
+}
+
+function parse(text: string): unknown[] {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text.replace(/^\ufeff/, ''))
+  } catch (error) {
+    const empty = text.trim() === ''
+    const why = empty ? 'it is empty' : 'it is not JSON, or its end is missing'
+    throw new RedriveError('INVALID_INPUT', `not an operation file: ${why}`, { cause: error })
+  }
+  if (Array.isArray(parsed)) return parsed
+  throw new RedriveError('INVALID_INPUT', 'not an operation file: it must be an array of items')
+}
+
+function wrongWith(error: unknown): string {
+  if (error instanceof RedriveError) return error.message
+  if (!(error instanceof z.ZodError)) return `cannot be read (${String(error).slice(0, 120)})`
+  const issue = error.issues[0]!
+  const where = issue.path.join('.')
+  return where === '' ? issue.message : `${where}: ${issue.message}`
+}
+
+/** The item before it was checked. Open values are taken from here, with every key they have. */
+interface Raw {
+  operation: { payload?: unknown; context?: Json }
+  metadata?: ({ [key: string]: Json } & { redrive?: { metadata?: { [key: string]: Json } } }) | null
+}
+
+function toLetter(item: Item, raw: Raw): DeadLetter {
+  const queue = checkQueueName(item.operation.type)
+  const updatedAt = toTimestamp(item.updatedAt ?? item.enqueuedAt)
+  const failedMs = item.error.timestamp ?? item.enqueuedAt
+  const { message, stack, code } = item.error
+  const failure = toFailure({ name: nameIn(stack), message, stack, code }, toTimestamp(failedMs))
+  const detail = detailOf(item.error.category ?? '')
+  if (detail !== undefined) failure.detail = detail
+  const judged = judgement(categoryOf(item.error.category))
+  const policy = defaultPolicyFor(judged.category)
+  const { history, historyOmitted } = readHistory(item)
+  return {
+    id: letterId(item),
+    version: 1,
+    epoch: 0,
+    occurrences: 1,
+    queue,
+    source: sourceOf(item, raw),
+    payload: payloadOf(item, raw),
+    ...(item.task ? { task: item.task } : {}),
+    ...(item.github ? { github: withoutUndefined(item.github) } : {}),
+    metadata: metadataOf(item, raw, history[0]!.actor),
+    tags: item.metadata?.tags ?? [],
+    failure,
+    firstFailure: failure,
+    ...judged,
+    fingerprint: fingerprint(queue, failure).value,
+    priority: item.priority ?? 'medium',
+    policy: policy.kind === 'never' ? exponential() : policy,
+    attempts: 1,
+    retries: item.retryCount ?? 0,
+    maxRetries: item.maxRetries ?? 3,
+    ...(item.maxRetries === undefined ? {} : { maxRetriesChosen: true }),
+    replays: 0,
+    backoffMs: item.backoffMs ?? 0,
+    ...standingOf(item, updatedAt),
+    failedAt: toTimestamp(Math.min(failedMs, item.enqueuedAt)),
+    deadLetteredAt: toTimestamp(item.enqueuedAt),
+    updatedAt,
+    history,
+    historyOmitted,
+  }
+}
+
+/** The format has no name of the error, but a stack begins with it, and Node puts the code behind it in brackets. */
+function nameIn(stack = ''): string {
+  return /^([A-Za-z_$][\w$]{0,99})(?=:| \[\w+\]|\n|$)/.exec(stack)?.[1] ?? 'Error'
+}
+
+function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial<DeadLetter> {
+  const review = reviewOf(item, at)
+  const reviewed = review ? { review } : {}
+  switch (item.status) {
+    case 'queued': {
+      const retryAt = item.retryAfter === undefined ? at : toTimestamp(item.retryAfter)
+      return { state: 'pending', retryAt, ...reviewed }
+    }
+    // Whoever ran it did so in another place: here it is due at once.
+    case 'retrying':
+      return { state: 'pending', retryAt: at, ...reviewed }
+    case 'success':
+      return { state: 'resolved', settledAt: at, ...reviewed }
+    case 'abandoned':
+      return { state: 'exhausted', reason: 'retries-exhausted', settledAt: at, ...reviewed }
+    case 'failed':
+      return { state: 'parked', reason: 'permanent', settledAt: at, ...reviewed }
+    case 'manual_review': {
+      const reason = item.metadata?.redrive?.reason ?? 'operator'
+      return { state: 'parked', reason, settledAt: at, ...reviewed }
+    }
+  }
+}
+
+/** `reviewed` on an item that waits for its review tells when it began to wait, and was not decided on. */
+function reviewOf(item: Item, updatedAt: string): Review | undefined {
+  const { reviewed, reviewedAt, reviewedBy, notes } = item.metadata ?? {}
+  const waits = waitsForReview(item.status)
+  if (!waits && !reviewed) return undefined
+  const at = reviewedAt === undefined ? updatedAt : toTimestamp(reviewedAt)
+  return {
+    neededSince: at,
+    ...(waits ? {} : { decidedBy: reviewedBy ?? 'unknown', decidedAt: at }),
+    ...(notes === undefined ? {} : { note: notes }),
+  }
+}
+
+function sourceOf({ operation }: Item, raw: Raw): Source {
+  const { type, method, endpoint } = operation
+  const context = operation.context && raw.operation.context
+  return withoutUndefined({ kind: 'operation' as const, type, method, endpoint, context })
+}
+
+function payloadOf(item: Item, raw: Raw): Payload {
+  const kept = item.metadata?.redrive?.payload
+  if (kept) return encodePayload(Buffer.from(kept.base64, 'base64'), kept.contentType)
+  return encodePayload(raw.operation.payload)
+}
+
+const ownKeys = ['enqueuedBy', 'tags', 'notes', 'reviewed', 'reviewedAt', 'reviewedBy', 'redrive']
+
+/** What the item says and a letter has no field for. */
+function metadataOf(item: Item, raw: Raw, capturedBy: string): DeadLetter['metadata'] {
+  const { redrive, enqueuedBy, reviewed, reviewedBy, notes } = item.metadata ?? {}
+  if (redrive?.metadata) return raw.metadata!.redrive!.metadata!
+  const waits = waitsForReview(item.status)
+  const { id, taskId, error } = item
+  const extra = withoutUndefined({
+    enqueuedBy: enqueuedBy === capturedBy ? undefined : enqueuedBy,
+    notes: waits || reviewed ? undefined : notes,
+    reviewedBy: waits ? reviewedBy : undefined,
+    importedId: id === letterId(item) ? undefined : id,
+    taskId: taskId === (item.task?.id ?? id) ? undefined : taskId,
+    importedCategory: categoryOf(error.category) === error.category ? undefined : error.category,
+  })
+  const open = Object.entries(raw.metadata ?? {}).filter(([key]) => !ownKeys.includes(key))
+  return Object.fromEntries([...open, ...Object.entries(extra)])
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../../src/errors.ts'
+import {
+  breaksConnection,
+  FlushFailed,
+  troubleOf,
+  type Tenant,
+} from '../../../src/backends/sqlite/errors.ts'
+
+const tenant: Tenant = {
+  noun: 'mailbox',
+  unavailable: 'MAILBOX_UNAVAILABLE',
+  whenBusy: 'somebody else writes',
+}
+const withCode = (errcode: number): Error => Object.assign(new Error('said'), { errcode })
+
+describe('troubleOf', () => {
+  it.each([
+    [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
+    [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
+    [13, 'MAILBOX_UNAVAILABLE', /the disk is full/],
+    [18, 'TOO_LARGE', /at most a gigabyte/],
+    [26, 'STORE_UNSAFE', /not a SQLite database/],
+    [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
+  ])('says of %i what it means for the tenant', (errcode, code, message) => {
+    const trouble = troubleOf(withCode(errcode), '/f', tenant)
+    expect(trouble.code).toBe(code)
+    expect(trouble.message).toMatch(/^sqlite \/f: /)
+    expect(trouble.message).toMatch(message)
+  })
+
+  it.each([
+    ['ENOENT', /the folder of the file is not there: make it, or correct the path/],
+    ['ENOTDIR', /a part of the path is no folder: correct it/],
+    ['EISDIR', /a folder is in place of the file: name a file in it/],
+    ['EACCES', /may not use the file/],
+    ['EPERM', /may not use the file/],
+    ['EROFS', /read-only/],
+    ['ENOSPC', /the disk is full/],
+    ['EMFILE', /too many files are open/],
+    ['ENAMETOOLONG', /too long/],
+  ])('says what to do about %s of the system', (code, message) => {
+    const trouble = troubleOf(Object.assign(new Error('said'), { code }), '/f', tenant)
+    expect(trouble.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(trouble.message).toMatch(message)
+    expect(trouble.message).toMatch(/ \(said\)$/)
+  })
+
+  it('says that what the disk did not take may be kept or not', () => {
+    const { code, message } = troubleOf(new FlushFailed(new Error('EIO')), '/f', tenant)
+    expect(code).toBe('MAILBOX_UNAVAILABLE')
+    expect(message).toMatch(/may or may not be kept: look at the system log \(EIO\)$/)
+  })
+
+  it('leaves errors of ours as they are', () => {
+    const error = new RedriveError('CLOSED', 'closed')
+    expect(troubleOf(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
+  })
+})
+
+describe('breaksConnection', () => {
+  it('holds for what the disk failed at, of whatever kind', () => {
+    expect([10, 1034, 14].map(withCode).every(breaksConnection)).toBe(true)
+    expect(breaksConnection(new FlushFailed('EIO'))).toBe(true)
+    expect([5, 13].map(withCode).some(breaksConnection)).toBe(false)
+  })
+})

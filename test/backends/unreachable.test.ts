@@ -1,0 +1,42 @@
+import { createServer, type AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { openMailbox } from '../../src/index.ts'
+import { unreachable } from '../../src/backends/unreachable.ts'
+
+const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+const told = /nothing listens there: start the server, or correct the URL/
+
+it.each([
+  ['as it is', refused],
+  ['as a cause', new Error('failed', { cause: new Error('failed', { cause: refused }) })],
+  ['among several', new AggregateError([new Error('other'), refused])],
+])('says what to do about what a socket said, %s', (_, error) => {
+  expect(unreachable(error)).toMatch(told)
+})
+
+it('says nothing of anything else', () => {
+  const round = new Error('round')
+  round.cause = round
+  const strange = Object.assign(new Error('strange'), { code: 'constructor', errors: 'none' })
+  for (const error of [round, strange, 'ECONNREFUSED', null, undefined, { code: 'ENOTFOUND' }])
+    expect(unreachable(error)).toBeUndefined()
+})
+
+it.each(['postgres', 'redis', 'amqp', 'nats', 'kafka'])(
+  'every driver says so: %s',
+  async (scheme) => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    const sendTo = async (url: string): Promise<void> => {
+      const mailbox = await openMailbox(url, { name: 'nobody' })
+      try {
+        await mailbox.send('lost')
+      } finally {
+        await mailbox.close()
+      }
+    }
+    await expect(sendTo(`${scheme}://127.0.0.1:${port}`)).rejects.toThrow(told)
+  },
+)

@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+
+it('the example runs each repository until it succeeds, and none again after that', async () => {
+  const example = join(import.meta.dirname, '../../../examples/workflow.ts')
+  const { stdout } = await promisify(execFile)(process.execPath, [example])
+  expect(stdout.trim().split('\n')).toEqual([
+    'run 1: no-var on api, web, docs with codemod',
+    'partial, kept: web, docs run again',
+    'run 2: no-var on web, docs with codemod',
+    'run 3: no-var on docs with codemod',
+    'capture',
+    'reschedule: 1 of 3 targets is left',
+    'resolve',
+  ])
+})

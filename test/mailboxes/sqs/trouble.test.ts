@@ -1,8 +1,0 @@
-import { expect, it } from 'vitest'
-import { troubleOf } from '../../../src/mailboxes/sqs/trouble.ts'
-
-it('says how to name a region when none is known', () => {
-  const trouble = troubleOf(new Error('Region is missing'), 'orders')
-  expect(trouble.code).toBe('INVALID_CONFIG')
-  expect(trouble.message).toMatch(/orders: .*\?region=.*AWS_REGION/)
-})

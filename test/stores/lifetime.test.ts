@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import { lifetime } from '../../src/stores/lifetime.ts'
+
+const well = { ok: true, checks: {}, problems: [] }
+const nothing = async (): Promise<void> => {}
+
+describe('lifetime', () => {
+  it('refuses work before it is open and after it is closed, and says why', async () => {
+    const life = lifetime('paper')
+    const work = (): Promise<string> => life.run(() => 'done')
+    await expect(work()).rejects.toMatchObject({
+      code: 'CLOSED',
+      message: 'the paper store is not open yet: await open() first',
+    })
+    await life.open(nothing)
+    expect(await work()).toBe('done')
+    await life.close(nothing)
+    const closed = { code: 'CLOSED', message: 'the paper store is closed' }
+    await expect(work()).rejects.toMatchObject(closed)
+    await expect(life.open(nothing)).rejects.toMatchObject(closed)
+  })
+
+  it('is not open when opening failed, and can be opened then', async () => {
+    const life = lifetime('paper')
+    await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(life.state).toBe('new')
+    await life.open(nothing)
+    expect(life.state).toBe('open')
+  })
+
+  it('releases what a failed open took, and tells why it failed even when that fails too', async () => {
+    const events: string[] = []
+    const release = async (): Promise<void> => {
+      events.push('released')
+      throw new Error('the line is dead')
+    }
+    const life = lifetime('paper', { release })
+    await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(events).toEqual(['released'])
+    await life.open(nothing)
+    await expect(life.open(() => Promise.reject(new Error('again')))).rejects.toThrow('again')
+    expect(events).toEqual(['released'])
+  })
+
+  it('releases nothing that another open still uses', async () => {
+    let released = 0
+    const life = lifetime('paper', { release: async () => void (released += 1) })
+    const other = Promise.withResolvers<void>()
+    const opening = life.open(() => other.promise)
+    await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(released).toBe(0)
+    other.reject(new Error('neither'))
+    await expect(opening).rejects.toThrow('neither')
+    expect(released).toBe(1)
+  })
+
+  it('makes a wrong configuration of a refusal at open, and leaves an outage as it is', async () => {
+    const life = lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
+    const failing = (cause: string): Promise<void> =>
+      life.open(() => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'no', { cause })))
+    await expect(failing('wrong password')).rejects.toMatchObject({
+      code: 'INVALID_CONFIG',
+      message: 'no',
+      cause: 'wrong password',
+    })
+    await expect(failing('no answer')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  it('lets go once, when all that was asked before has ended, also what fails or begins meanwhile', async () => {
+    const life = lifetime('paper')
+    await life.open(nothing)
+    const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const told: string[] = []
+    const failing = life.run(() => one.promise)
+    const going = life.run(async () => {
+      await one.promise.catch(() => {})
+      await life.track(two.promise)
+      told.push('work')
+    })
+    const closing = [1, 2].map(() => life.close(async () => void told.push('let go')))
+    one.reject(new Error('lost'))
+    await expect(failing).rejects.toThrow('lost')
+    expect(told).toEqual([])
+    two.resolve()
+    await Promise.all([going, ...closing])
+    expect(told).toEqual(['work', 'let go'])
+  })
+
+  it('stays closed when it was closed while it opened', async () => {
+    const life = lifetime('paper')
+    const preparing = Promise.withResolvers<void>()
+    let gone = false
+    const opening = life.open(() => preparing.promise)
+    const closing = life.close(async () => void (gone = true))
+    await Promise.resolve()
+    expect(gone).toBe(false)
+    preparing.resolve()
+    await Promise.all([opening, closing])
+    expect([life.state, gone]).toEqual(['closed', true])
+  })
+
+  it('tells of health what was found, or why nothing could be', async () => {
+    const life = lifetime('paper')
+    const problems = async (look = async () => well): Promise<string[]> =>
+      (await life.health(look)).problems
+    expect(await problems()).toEqual(['the store is not open'])
+    await life.open(nothing)
+    expect(await life.health(async () => well)).toBe(well)
+    expect(await problems(() => Promise.reject(new Error('gone')))).toEqual(['gone'])
+    await life.close(nothing)
+    expect(await problems()).toEqual(['the store is closed'])
+  })
+})

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest'
+import { pack } from '../../../src/stores/rows/pack.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+
+describe('pack', () => {
+  it.each([
+    'version',
+    'epoch',
+    'retries',
+    'backoffMs',
+    'historyOmitted',
+    'occurrences',
+    'maxRetries',
+    'replays',
+  ] as const)('refuses a letter whose %s is no number that can be written down', (name) => {
+    for (const value of [Number.NaN, Infinity, -Infinity])
+      expect(() => pack(aLetter({ [name]: value }))).toThrow(
+        expect.objectContaining({
+          code: 'INVALID_INPUT',
+          message: expect.stringContaining(`${name} must be a number, not ${value}`) as string,
+        }),
+      )
+  })
+})

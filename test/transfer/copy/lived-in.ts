@@ -1,0 +1,56 @@
+import { states, type DeadLetter, type Payload } from '../../../src/letter/letter.ts'
+import { archive, edit, release, resolve, restore, type Mover } from '../../../src/letter/moves.ts'
+import type { Store } from '../../../src/store.ts'
+import { aLetter } from '../../../src/testing/index.ts'
+
+const by: Mover = { at: '2026-01-01T00:00:00.000Z', actor: 'ada', guard: 'version' }
+
+const text = (words: string, version = 1): Payload => {
+  const bytes = new TextEncoder().encode(words)
+  return { bytes, contentType: 'text/plain', size: bytes.length, version }
+}
+
+/** What is to be found again in a store in which much has happened. */
+export interface LivedIn {
+  edited: DeadLetter
+  /** Waits for one letter; another, which is gone, it waits for no more. */
+  waiting: DeadLetter
+  awaited: DeadLetter
+  /** Two open letters with one dedupe key. */
+  twins: DeadLetter[]
+  leased: DeadLetter
+}
+
+/** Brings about everything that is not in a letter as `add` takes it. */
+export async function liveIn(store: Store): Promise<LivedIn> {
+  const look = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
+  const all = states.map((state) => aLetter({ state, queue: `of ${state}`, tags: [state] }))
+  const first = aLetter({ queue: 'first' })
+  const awaited = aLetter({ queue: 'awaited', state: 'parked' })
+  const waiting = aLetter({ queue: 'waiting', dependsOn: [first.id, awaited.id] })
+  const edited = aLetter({ queue: 'edited', payload: text('as captured'), headers: { a: 'b' } })
+  const twins = [aLetter({ queue: 'twins', dedupeKey: 'k' })]
+  await store.add([...all, first, awaited, waiting, edited, ...twins])
+
+  await store.apply([resolve(first, by)])
+  await store.remove({ ids: [first.id] })
+  await store.apply([edit(edited, by, { payload: text('once', 2), priority: 'high' })])
+  await store.apply([edit(await look(edited), by, { payload: text('twice', 3) })])
+  await store.records.put('edit', `${edited.id}:1`, { payload: 'as captured' })
+  await store.records.put('edit', `${edited.id}:2`, { payload: 'once' })
+  await store.records.put('worker', 'long-gone', { queues: [], seenAt: by.at })
+
+  await store.apply([archive(twins[0]!, by)])
+  twins.push(aLetter({ queue: 'twins', dedupeKey: 'k' }))
+  await store.add([twins[1]!])
+  await store.apply([restore(await look(twins[0]!), by)])
+  await store.add([aLetter({ queue: 'twins', dedupeKey: 'k' })])
+
+  const request = { worker: 'w', limit: 1, queues: ['of pending'] }
+  for (let n = 0; n < 60; n++) {
+    const [held] = (await store.claim({ ...request, leaseMs: 60_000 })).letters
+    await store.apply([release(held!, { ...by, guard: 'epoch' })])
+  }
+  const [leased] = (await store.claim({ ...request, leaseMs: 86_400_000 })).letters
+  return { edited, waiting, awaited, twins, leased: leased! }
+}
