@@ -187,7 +187,7 @@ export interface MailboxDriver {
   /** Also ends every `receive` that waits. */
   close(): Promise<void>
   /** Resolves when the broker has it. */
-  send(parcel: Parcel, delayMs: number): Promise<void>
+  send(parcel: OutgoingMessage, delayMs: number): Promise<void>
   receive(ask: Ask): Promise<Delivery[]>
   /** False: the receipt is stale, and nothing was done. */
   acknowledge(receipt: string): Promise<boolean>
@@ -206,7 +206,7 @@ export interface MailboxDriver {
 }
 
 /** A message on its way to the broker. */
-export interface Parcel {
+export interface OutgoingMessage {
   id: string
   bytes: Uint8Array
   contentType: string
@@ -223,7 +223,7 @@ export interface Ask {
 }
 
 /** A message as the broker delivers it. */
-export interface Delivery extends Parcel {
+export interface Delivery extends OutgoingMessage {
   /** Never the same for two deliveries. */
   receipt: string
   deliveries: number

@@ -39,7 +39,7 @@ export type RedriveEvent =
   | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
   /** A rule is crossed, or no longer. Of all processes on a store one hears it, and once for each change. */
   | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
-  | { type: 'trouble'; during: string; error: unknown }
+  | { type: 'error'; during: string; error: unknown }
 
 export type EventType = RedriveEvent['type']
 export type EventOf<T extends EventType> = Extract<RedriveEvent, { type: T }>
@@ -68,11 +68,11 @@ const eventTypes = keysOf<Record<EventType, true>>({
   drained: true,
   'set-aside': true,
   alert: true,
-  trouble: true,
+  error: true,
 })
 
 /**
- * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `trouble`
+ * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `error`
  * and never reaches the caller, nothing waits for a listener, and each gets a letter of its own, from which it may
  * take away what it likes.
  */
@@ -122,10 +122,10 @@ export class ObserverHub {
     }
   }
 
-  /** Trouble with a listener of `trouble` goes no further, or it would go round for ever. */
+  /** Trouble with a listener of `error` goes no further, or it would go round for ever. */
   #complain(event: RedriveEvent, error: unknown): void {
-    if (event.type !== 'trouble')
-      this.emit({ type: 'trouble', during: `observer of ${event.type}`, error })
+    if (event.type !== 'error')
+      this.emit({ type: 'error', during: `observer of ${event.type}`, error })
   }
 }
 

@@ -49,7 +49,7 @@ describe('ObserverHub', () => {
       throw new Error('broken')
     })
     hub.on('evicted', () => heard.push('second'))
-    hub.on('trouble', (event) => heard.push(event.type === 'trouble' ? event.during : ''))
+    hub.on('error', (event) => heard.push(event.type === 'error' ? event.during : ''))
     hub.emit(evicted)
     expect(heard).toEqual(['observer of evicted', 'second'])
   })
@@ -78,7 +78,7 @@ describe('ObserverHub', () => {
     const broken = async (): Promise<never> => Promise.reject(new Error('broken'))
     let troubles = 0
     hub.on('*', broken)
-    hub.on('trouble', () => troubles++)
+    hub.on('error', () => troubles++)
     hub.emit(evicted)
     await new Promise((resolve) => void setImmediate(resolve))
     expect(troubles).toBe(1)

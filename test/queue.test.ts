@@ -282,7 +282,7 @@ describe('DeadLetterQueue.guard', () => {
     await dlq.enqueue({ type: 'a' }, refused())
     const error = refused()
     await expect(dlq.guard('b', async () => Promise.reject(error))(undefined)).rejects.toBe(error)
-    expect(heard('trouble')).toHaveLength(1)
+    expect(heard('error')).toHaveLength(1)
     const swallowing = dlq.guard('c', async () => Promise.reject(error), { rethrow: false })
     await expect(swallowing(undefined)).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
@@ -747,7 +747,7 @@ describe('an object with a key that is not known', () => {
     })
     await expect(guarded(1)).rejects.toThrow('ECONNREFUSED')
     expect((await dlq.stats()).size).toBe(1)
-    expect(String(heard('trouble')[0]?.error)).toContain('did you mean "tags"?')
+    expect(String(heard('error')[0]?.error)).toContain('did you mean "tags"?')
     await dlq.close()
   })
 })

@@ -272,7 +272,7 @@ export class Admin {
   #failed(letter: DeadLetter, mover: moves.Mover, error: unknown): moves.Change {
     const { clock, hub, classifierRules, backoffs, limitsFor } = this.#options
     const report = (during: string, problem: string): void =>
-      hub.emit({ type: 'trouble', during: `${during} ${letter.queue}`, error: problem })
+      hub.emit({ type: 'error', during: `${during} ${letter.queue}`, error: problem })
     const { judged, template } = understand(
       error,
       letter.queue,

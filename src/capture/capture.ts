@@ -156,7 +156,7 @@ export class Door {
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
     const { judged, template } = understand(thrown, queue, at, classifierRules, (problem) =>
-      this.#trouble(queue, problem),
+      this.#reportError(queue, problem),
     )
     const priority = context.priority ?? template?.priority ?? rules.priority
     const chosenRetries = context.maxRetries ?? template?.maxRetries
@@ -172,7 +172,7 @@ export class Door {
       ...(context.policy ? { chosen: context.policy } : {}),
       ...(preferred ? { preferred } : {}),
     })
-    if ('problem' in decided && decided.problem) this.#trouble(queue, decided.problem)
+    if ('problem' in decided && decided.problem) this.#reportError(queue, decided.problem)
     const actor = context.by ?? 'capture'
     const state = decided.state
     return {
@@ -222,8 +222,8 @@ export class Door {
     }
   }
 
-  #trouble(queue: string, problem: string): void {
-    this.#options.hub.emit({ type: 'trouble', during: `capture of ${queue}`, error: problem })
+  #reportError(queue: string, problem: string): void {
+    this.#options.hub.emit({ type: 'error', during: `capture of ${queue}`, error: problem })
   }
 
   async #told(

@@ -124,7 +124,7 @@ export function guarded<A, R>(
   options: GuardOptions,
 ): (input: A) => Promise<R | undefined> {
   const trouble = (error: unknown): void =>
-    options.hub.emit({ type: 'trouble', during: `capture of ${options.queue}`, error })
+    options.hub.emit({ type: 'error', during: `capture of ${options.queue}`, error })
   const keep = async (
     { problem, ...captured }: Held,
     thrown: unknown,

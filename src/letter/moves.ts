@@ -311,7 +311,7 @@ export function release(
 }
 
 /** An outage made it fail: given back uncounted, and due again at `retryAt`. */
-export function putOff(
+export function defer(
   letter: Subject,
   by: Mover,
   to: Failed & { retryAt: Timestamp; backoffMs: number; policy?: RetryPolicy | undefined },

@@ -67,7 +67,7 @@ export class DeadLetterOffice {
     try {
       return this.#policy.overDelivered(unexplained)
     } catch (error) {
-      this.#trouble('overDelivered', error)
+      this.#reportError('overDelivered', error)
       return unexplained > this.#policy.maxDeliveryCount
     }
   }
@@ -76,7 +76,7 @@ export class DeadLetterOffice {
   isDead(message: Message, request: unknown, error: unknown): boolean {
     const delivered: DeliveredMessage = { deliveryCount: message.failures + 1, message, request }
     const { deadLetter, problem } = decideDeadLetter(this.#policy, delivered, error)
-    if (problem !== undefined) this.#trouble('shouldDeadLetter', problem)
+    if (problem !== undefined) this.#reportError('shouldDeadLetter', problem)
     return deadLetter
   }
 
@@ -89,13 +89,13 @@ export class DeadLetterOffice {
       destination.addSource?.(this.#source)
       return destination
     } catch (problem) {
-      this.#trouble('route', problem)
+      this.#reportError('route', problem)
       return this.destination
     }
   }
 
-  #trouble(part: string, error: unknown): void {
-    this.#tell({ type: 'trouble', during: `${part} of ${this.#source.name}`, error })
+  #reportError(part: string, error: unknown): void {
+    this.#tell({ type: 'error', during: `${part} of ${this.#source.name}`, error })
   }
 }
 

@@ -222,7 +222,7 @@ export class DLQConsumer implements Runnable {
       await parked.keep(this.#noted(dead, why, failed), thrownOf(dead.failure))
     } catch (problem) {
       const during = `parking of a message of ${one.mailbox.name} to ${parked.name}`
-      this.#tell({ type: 'trouble', during, error: problem })
+      this.#tell({ type: 'error', during, error: problem })
       const delaySeconds = this.#backoffSeconds
       await settle(one, 'giving back', () => message.nack({ delaySeconds }))
       return

@@ -36,7 +36,7 @@ export type LoopEvent =
   /** It starts again after `restartMs`; without it, the group stops. */
   | { type: 'loop-crashed'; loop: string; error: unknown; restartMs?: number }
   | { type: 'loop-stalled'; loop: string; elapsedMs: number }
-  | { type: 'trouble'; during: string; error: unknown }
+  | { type: 'error'; during: string; error: unknown }
 
 /** Where a delivery failed. */
 export type Stage = 'receive' | 'decode' | 'process' | 'reply'
@@ -62,12 +62,11 @@ export interface Listening {
   hub?: { emit(event: LoopEvent): void }
 }
 
-/** Tells whoever listens. A listener that throws or rejects is told about once as `trouble`, and never reaches the loop. */
+/** Tells whoever listens. A listener that throws or rejects is told about once as `error`, and never reaches the loop. */
 export function teller({ onEvent, hub }: Listening): Tell {
   if (!onEvent && !hub) return () => {}
   const complain = (event: LoopEvent, error: unknown): void => {
-    if (event.type !== 'trouble')
-      tell({ type: 'trouble', during: `listener of ${event.type}`, error })
+    if (event.type !== 'error') tell({ type: 'error', during: `listener of ${event.type}`, error })
   }
   const tell = (event: LoopEvent): void => {
     try {

@@ -3,14 +3,14 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 /** Shows that work goes on: whoever does some beats, and whoever supervises asks how long ago that was. */
 export class Heartbeat {
   readonly #clock: Clock
-  readonly #trouble: (error: unknown) => void
+  readonly #reportError: (error: unknown) => void
   #observers: (() => unknown)[] | undefined
   #beatMs: number
 
-  /** It counts as beating from the start. `trouble` hears what observers throw. */
-  constructor(clock: Clock = systemClock, trouble: (error: unknown) => void = () => {}) {
+  /** It counts as beating from the start. `error` hears what observers throw. */
+  constructor(clock: Clock = systemClock, onError: (error: unknown) => void = () => {}) {
     this.#clock = clock
-    this.#trouble = trouble
+    this.#reportError = onError
     this.#beatMs = clock.mono()
   }
 
@@ -35,9 +35,9 @@ export class Heartbeat {
   #call(observer: () => unknown): void {
     try {
       const returned = observer()
-      if (returned instanceof Promise) returned.catch(this.#trouble)
+      if (returned instanceof Promise) returned.catch(this.#reportError)
     } catch (error) {
-      this.#trouble(error)
+      this.#reportError(error)
     }
   }
 }

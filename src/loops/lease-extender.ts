@@ -11,7 +11,7 @@ export interface LeaseExtenderOptions {
   /** How long each makes the lease last from then on. 300 unless said. */
   extensionSeconds?: number
   /** Hears of extensions that failed. They end nothing: the next beat after the interval tries again. */
-  trouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
 }
 
 export interface Watcher {
@@ -28,20 +28,20 @@ export class LeaseExtender {
   readonly #clock: Clock
   readonly #intervalMs: number
   readonly #extensionSeconds: number
-  readonly #trouble: (error: unknown) => void
+  readonly #reportError: (error: unknown) => void
   readonly #attached = new Set<Message>()
 
   constructor({
     clock,
     intervalMs = 60_000,
     extensionSeconds = 300,
-    trouble = () => {},
+    onError = () => {},
   }: LeaseExtenderOptions) {
     this.#clock = clock
     // A lease that is shorter than the interval would lapse between two extensions, however often the work beats.
     this.#intervalMs = Math.min(intervalMs, (extensionSeconds * 1000) / 3)
     this.#extensionSeconds = extensionSeconds
-    this.#trouble = trouble
+    this.#reportError = onError
   }
 
   /** The first beat extends at once. Returns a function that ends it. A message cannot be attached twice. */
@@ -61,7 +61,7 @@ export class LeaseExtender {
         watcher.extended?.(this.#extensionSeconds)
       } catch (error) {
         if (isLost(error)) watcher.lost?.()
-        else this.#trouble(error)
+        else this.#reportError(error)
       } finally {
         busy = false
       }

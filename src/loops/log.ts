@@ -24,7 +24,7 @@ const lines: Record<LoopEvent['type'], [Level, string]> = {
   depth: ['debug', 'Depth of the dead letter queue'],
   'loop-crashed': ['error', 'Loop crashed'],
   'loop-stalled': ['error', 'Loop stalled'],
-  trouble: ['error', 'trouble'],
+  error: ['error', 'Error'],
 }
 
 /** Every event as one structured line, for `onEvent`. What errors say is bounded and cannot break a line. */

@@ -180,7 +180,7 @@ export class LoopGroup {
       const late = sleep(this.#clock, timeoutMs + 2000, waiting.signal).then(() => false)
       return await Promise.race([loop.shutdown({ timeoutMs }), late])
     } catch (error) {
-      this.#tell({ type: 'trouble', during: `shutdown of ${loop.name}`, error })
+      this.#tell({ type: 'error', during: `shutdown of ${loop.name}`, error })
       return false
     } finally {
       waiting.abort()
@@ -283,7 +283,7 @@ export class LoopGroup {
     try {
       return await Promise.race([check(), late])
     } catch (error) {
-      this.#tell({ type: 'trouble', during: 'a check of the group', error })
+      this.#tell({ type: 'error', during: 'a check of the group', error })
       return unknown('a check failed')
     } finally {
       waiting.abort()

@@ -52,7 +52,7 @@ export function reportDepth({ measure, name, everyMs, clock, tell }: DepthReport
       .then(measure)
       .then(
         (measured): LoopEvent => depthEvent(measured, clock.now()),
-        (error: unknown): LoopEvent => ({ type: 'trouble', during: `counting ${name}`, error }),
+        (error: unknown): LoopEvent => ({ type: 'error', during: `counting ${name}`, error }),
       )
     if (stopped) return
     tell(event)

@@ -73,15 +73,15 @@ export class Receiver {
     whole('concurrency', concurrency, 1000)
     bounded('extendEveryMs', extendEveryMs, Infinity)
     checkTimes(this.#options)
-    const trouble = (error: unknown): void =>
-      tell({ type: 'trouble', during: `heartbeat of ${mailbox.name}`, error })
-    this.heartbeat = new Heartbeat(clock, trouble)
+    const onError = (error: unknown): void =>
+      tell({ type: 'error', during: `heartbeat of ${mailbox.name}`, error })
+    this.heartbeat = new Heartbeat(clock, onError)
     this.#extender = new LeaseExtender({
       clock,
       intervalMs: extendEveryMs,
       extensionSeconds: visibilitySeconds,
-      trouble: (error) =>
-        tell({ type: 'trouble', during: `extension of a lease of ${mailbox.name}`, error }),
+      onError: (error) =>
+        tell({ type: 'error', during: `extension of a lease of ${mailbox.name}`, error }),
     })
   }
 
@@ -196,7 +196,7 @@ export class Receiver {
     } catch (error) {
       const code = error instanceof RedriveError ? error.code : 'an unknown error'
       this.#problem = `${mailbox.name} cannot be received from: ${code}`
-      tell({ type: 'trouble', during: `receiving from ${mailbox.name}`, error })
+      tell({ type: 'error', during: `receiving from ${mailbox.name}`, error })
       return undefined
     }
   }

@@ -276,7 +276,7 @@ export class RequestLoop {
       await destination.keep(deadMessage(message, ending), error)
     } catch (problem) {
       const what = `dead-lettering of a message of ${mailbox.name} to ${destination.name}`
-      this.tell({ type: 'trouble', during: what, error: problem })
+      this.tell({ type: 'error', during: what, error: problem })
       return this.#tryAgain(delivery, during, error)
     }
     this.tell({
@@ -308,7 +308,7 @@ export class RequestLoop {
       random: () => this.#clock.random(),
     })
     if (problem !== undefined)
-      this.tell({ type: 'trouble', during: `backoff of ${this.#mailbox.name}`, error: problem })
+      this.tell({ type: 'error', during: `backoff of ${this.#mailbox.name}`, error: problem })
     const nack = (): Promise<void> => message.nack({ delaySeconds: seconds })
     if (!(await settle(delivery, 'giving back', nack))) return
     this.#recorded(delivery, failure)
@@ -376,7 +376,7 @@ export class RequestLoop {
         : (read(request, 'requestId') ?? read(request, 'request_id'))
       return typeof id === 'string' ? id.slice(0, 200) : undefined
     } catch (error) {
-      this.tell({ type: 'trouble', during: `requestIdOf of ${this.#mailbox.name}`, error })
+      this.tell({ type: 'error', during: `requestIdOf of ${this.#mailbox.name}`, error })
       return undefined
     }
   }

@@ -30,7 +30,7 @@ export async function settle(
   } catch (error) {
     if (isLost(error))
       tell({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
-    else tell({ type: 'trouble', during: `${during} of a message of ${mailbox.name}`, error })
+    else tell({ type: 'error', during: `${during} of a message of ${mailbox.name}`, error })
     return false
   }
 }

@@ -15,7 +15,7 @@ import type {
   MailboxPowers,
   MailboxResolver,
   Message,
-  Parcel,
+  OutgoingMessage,
   ReceiveOptions,
   SendOptions,
 } from '../mailbox.ts'
@@ -142,7 +142,7 @@ class OpenMailbox implements Mailbox {
         'TOO_LARGE',
         `the body has ${bytes.byteLength} bytes, ${powers.kind} takes ${powers.maxBodyBytes}: send a reference to it instead`,
       )
-    const parcel: Parcel = { id, bytes, contentType: written, headers: { ...headers } }
+    const parcel: OutgoingMessage = { id, bytes, contentType: written, headers: { ...headers } }
     if (replyTo !== undefined) parcel.replyTo = replyTo
     await this.#driver.send(parcel, delaySeconds * 1000)
     return id

@@ -85,10 +85,10 @@ function lineOf(event: RedriveEvent): Line {
       }
     case 'alert':
       return alertLine(event)
-    case 'trouble':
+    case 'error':
       return {
         level: 'error',
-        message: 'trouble',
+        message: 'error',
         during: shown(event.during),
         error: briefly(event.error),
       }

@@ -6,11 +6,11 @@ const longestPauseMs = 5000
 /** Tries what must succeed until it does, with pauses that grow. */
 export class Again {
   readonly #clock: Clock
-  readonly #trouble: (error: unknown) => void
+  readonly #reportError: (error: unknown) => void
 
-  constructor(clock: Clock, trouble: (error: unknown) => void) {
+  constructor(clock: Clock, onError: (error: unknown) => void) {
     this.#clock = clock
-    this.#trouble = trouble
+    this.#reportError = onError
   }
 
   /** Undefined: the signal says that it is none of our business any more. */
@@ -25,7 +25,7 @@ export class Again {
       } catch (error) {
         failed?.(error)
         if (signal?.aborted) return undefined
-        this.#trouble(error)
+        this.#reportError(error)
         await sleep(this.#clock, pauseMs * (0.5 + this.#clock.random()), signal)
         if (signal?.aborted) return undefined
       }

@@ -14,7 +14,7 @@ export interface BooksOptions {
   settled: (finished: Finished) => void
   /** There is more to commit. */
   changed: (part: OurPart) => void
-  trouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 /** Each try costs the others a transaction that comes to nothing. */
@@ -107,12 +107,12 @@ export class Books {
       why = thrown
     }
     work.failed?.(why)
-    this.#options.trouble(why)
-    void this.#putOff(finished)
+    this.#options.onError(why)
+    void this.#defer(finished)
     return []
   }
 
-  async #putOff(finished: Finished): Promise<void> {
+  async #defer(finished: Finished): Promise<void> {
     const { entry } = finished
     const { signal } = entry.part.gone
     if (entry.part.isLost) return

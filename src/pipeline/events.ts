@@ -18,5 +18,5 @@ export type PipelineEvent = NodePlace &
       }
     /** A dead record could not be written. It is tried again, and the record is not done until then. */
     | { type: 'publish-failed'; topic: string; error: unknown }
-    | { type: 'trouble'; error: unknown }
+    | { type: 'error'; error: unknown }
   )

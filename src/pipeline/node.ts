@@ -91,7 +91,7 @@ export class PipelineNode {
       aloneFrom: Math.min(2, settings.maxDeliveries - 1),
       drainMs,
       work: (record, turn) => this.#work(record, turn),
-      trouble: (error) => this.#tell({ type: 'trouble', error }),
+      onError: (error) => this.#tell({ type: 'error', error }),
       ...(transactional
         ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`, transactionMs) }
         : {}),
@@ -121,7 +121,7 @@ export class PipelineNode {
 
   async #begin(): Promise<void> {
     for (const problem of await createTopics(this.#cluster, [this.settings]))
-      this.#tell({ type: 'trouble', error: problem })
+      this.#tell({ type: 'error', error: problem })
     this.#reader.start()
   }
 

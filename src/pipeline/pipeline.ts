@@ -119,7 +119,7 @@ export class Pipeline {
     const { onEvent } = this.#options
     const { cluster } = this.graphs
     for (const error of await createTopics(this.#cluster, this.graphs.nodes))
-      onEvent?.({ type: 'trouble', cluster, graph: '', node: '', error })
+      onEvent?.({ type: 'error', cluster, graph: '', node: '', error })
     await Promise.all(this.nodes.map((node) => node.start()))
   }
 
@@ -165,7 +165,7 @@ export class Pipeline {
       sessionMs,
       keeper: dlq.pipelineLetters(),
       ...(connection ? { connection } : {}),
-      onTrouble: (error) => onEvent?.({ type: 'trouble', cluster, graph: '', node: '', error }),
+      onError: (error) => onEvent?.({ type: 'error', cluster, graph: '', node: '', error }),
     })
     return {
       start: () => tap.start(),

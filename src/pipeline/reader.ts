@@ -35,7 +35,7 @@ export interface ReaderOptions {
   /** Sends and commits as one, if given. */
   transactor?: Transactor
   /** What failed. It is tried again by itself. */
-  trouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 /** How long it may take until the broker hears that a record is done, when nothing else is to be told. */
@@ -74,10 +74,10 @@ export class Reader {
 
   constructor(options: ReaderOptions) {
     this.#options = options
-    const { cluster, groupId, topics, sessionMs, trouble, transactor } = options
+    const { cluster, groupId, topics, sessionMs, onError, transactor } = options
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
-    this.#again = new Again(cluster.clock, trouble)
+    this.#again = new Again(cluster.clock, onError)
     const books = (this.#books = transactor && this.#booksWith(transactor))
     this.#parts = new Parts<OurPart>({
       cluster,
@@ -89,7 +89,7 @@ export class Reader {
       cut: (part, offset) => this.#drop(part, ({ record }) => record.offset < offset),
       leaving: (part) => this.#drain(part, options.drainMs),
       gone: (part) => this.#lose(part),
-      trouble,
+      onError,
       well: () => {},
       ...(books
         ? {
@@ -115,7 +115,7 @@ export class Reader {
     const parts = this.#parts.all()
     await Promise.all(parts.map((part) => this.#drain(part, drainMs)))
     this.#cancelCommit?.()
-    await this.#options.cluster.call(() => this.#parts.commit(parts)).catch(this.#options.trouble)
+    await this.#options.cluster.call(() => this.#parts.commit(parts)).catch(this.#options.onError)
     // Closed, it asks no more whether a transaction is committed: the partitions would wait for that, however long brokers are away.
     await this.#options.transactor?.close()
     await Promise.all([this.#parts.close(), this.#sender.close()])
@@ -280,11 +280,11 @@ export class Reader {
   }
 
   #booksWith(transactor: Transactor): Books {
-    const { cluster, trouble } = this.#options
+    const { cluster, onError } = this.#options
     return new Books({
       clock: cluster.clock,
       transactor,
-      trouble,
+      onError,
       settled: ({ entry, work }) => this.#settle(entry, work),
       changed: (part) => this.#commitLater(part),
     })
@@ -345,7 +345,7 @@ export class Reader {
           // There may be room in the notes again.
           () => this.#pump(),
           (error: unknown) => {
-            this.#options.trouble(error)
+            this.#options.onError(error)
             for (const one of this.#parts.all()) this.#commitLater(one)
           },
         )

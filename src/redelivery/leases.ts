@@ -14,7 +14,7 @@ interface LeaseOptions {
   store: Store
   clock: Clock
   leaseMs: number
-  trouble: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
 /**
@@ -67,7 +67,7 @@ export class LeaseKeeper {
   }
 
   async #renew(held: Held[]): Promise<void> {
-    const { store, clock, leaseMs, trouble } = this.#options
+    const { store, clock, leaseMs, onError } = this.#options
     const askedMs = clock.mono()
     try {
       const kept = await store.renew(held, leaseMs)
@@ -77,7 +77,7 @@ export class LeaseKeeper {
           lose(one, 'the lease was taken over, or someone else settled the letter')
       }
     } catch (error) {
-      trouble(error)
+      onError(error)
       this.#loseOverdue(held)
     }
   }

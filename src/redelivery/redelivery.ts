@@ -86,7 +86,7 @@ export class Redelivery {
     this.#hub = options.hub
     this.#leases = new LeaseKeeper({
       ...options,
-      trouble: (error) => this.#trouble('renewal of leases', error),
+      onError: (error) => this.#reportError('renewal of leases', error),
     })
     this.#brakes = new Brakes(options)
     this.#alarm = new Alarm(options.clock, () => this.#pump())
@@ -184,7 +184,7 @@ export class Redelivery {
       try {
         await this.#claimOnce()
       } catch (error) {
-        this.#trouble('claiming', error)
+        this.#reportError('claiming', error)
         this.#alarm.within(this.#pollPause())
         return
       }
@@ -327,7 +327,8 @@ export class Redelivery {
 
   #failed(letter: DeadLetter, error: unknown, said?: FailedResult): Verdict {
     const at = toTimestamp(this.#clock.now())
-    const report = (problem: string): void => this.#trouble(`classifying ${letter.queue}`, problem)
+    const report = (problem: string): void =>
+      this.#reportError(`classifying ${letter.queue}`, problem)
     const understood = understand(error, letter.queue, at, this.#options.classifierRules, report)
     return { kind: 'failed', ...understood, said }
   }
@@ -365,8 +366,8 @@ export class Redelivery {
     return result
   }
 
-  #trouble(during: string, error: unknown): void {
-    this.#hub.emit({ type: 'trouble', during, error })
+  #reportError(during: string, error: unknown): void {
+    this.#hub.emit({ type: 'error', during, error })
   }
 }
 

@@ -4,7 +4,7 @@ import type { DeadLetter, Failure, Payload } from '../letter/letter.ts'
 import {
   exhaust,
   park,
-  putOff,
+  defer,
   release,
   reschedule,
   resolve,
@@ -67,14 +67,14 @@ function changeFor(letter: DeadLetter, verdict: Verdict, options: SettleOptions)
   const deferred = decideDeferral(letter, question, verdict.deferMs)
   const next = deferred ?? decideAfterRun(question)
   if ('problem' in next && next.problem)
-    options.hub.emit({ type: 'trouble', during: `backoff of ${letter.queue}`, error: next.problem })
+    options.hub.emit({ type: 'error', during: `backoff of ${letter.queue}`, error: next.problem })
   const failed = { ...to, maxRetries: next.maxRetries }
   if (next.move === 'exhaust') return exhaust(letter, mover, failed)
   if (next.move === 'park') return park(letter, mover, { ...failed, reason: next.reason })
   const { delayMs: backoffMs, policy } = next
   const retryAt = toTimestamp(nowMs + backoffMs)
   const due = { ...failed, retryAt, backoffMs, policy }
-  return deferred ? putOff(letter, { note: outage, ...mover }, due) : reschedule(letter, mover, due)
+  return deferred ? defer(letter, { note: outage, ...mover }, due) : reschedule(letter, mover, due)
 }
 
 const outage = 'what it needs is down: deferred, and not counted'
@@ -96,7 +96,7 @@ function remainsOf(
   if (remaining.size > Math.max(maxPayloadBytes, size)) {
     const problem = `what remains of ${letter.queue} has ${remaining.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): let it say a reference instead`
     const error = new RedriveError('TOO_LARGE', problem)
-    hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
+    hub.emit({ type: 'error', during: `settling of letter ${letter.id}`, error })
     return { note: tooLarge }
   }
   const payload = { ...remaining, version: version + 1, restOf, ...(lossy ? { lossy } : {}) }
@@ -141,7 +141,7 @@ async function persist(
       if (tried === 0 || result === 'written') return result
       return await whatBecameOf(letter, change, store)
     } catch (error) {
-      hub.emit({ type: 'trouble', during: `settling of letter ${letter.id}`, error })
+      hub.emit({ type: 'error', during: `settling of letter ${letter.id}`, error })
       if (clock.mono() + pauseMs > giveUpAt) return undefined
       await sleep(clock, pauseMs * (0.5 + clock.random()))
     }

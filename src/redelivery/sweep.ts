@@ -94,9 +94,7 @@ export class Sweeper {
 
   #run(): void {
     this.#sweeping = this.sweep()
-      .catch((error: unknown) =>
-        this.#options.hub.emit({ type: 'trouble', during: 'sweep', error }),
-      )
+      .catch((error: unknown) => this.#options.hub.emit({ type: 'error', during: 'sweep', error }))
       .finally(() => {
         this.#sweeping = undefined
         if (this.#stopped) return

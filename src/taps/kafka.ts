@@ -23,7 +23,7 @@ export interface KafkaTapOptions {
   /** More for the connection: certificates, another authentication. */
   connection?: Partial<BaseOptions>
   /** Hears what failed. It is tried again by itself. */
-  onTrouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
   /** A process that says nothing for so long is given up, and others read on. 10 seconds unless said. */
   sessionMs?: number
   /** How often topics are looked for that match the pattern. A minute unless said. */
@@ -87,7 +87,7 @@ class KafkaTap implements Tap {
     })
     await this.#starting
     if (this.#stopped) return
-    this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onTrouble)
+    this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onError)
   }
 
   async stop(): Promise<void> {
@@ -125,7 +125,7 @@ class KafkaTap implements Tap {
     const got = await intake.receive({ max: maxAtOnce, visibilityMs: forLong, waitMs, signal })
     const carrying = got.map(({ receipt }) => this.#carry(intake, receipt))
     // What failed waits here, and would come again at once.
-    if (!(await allCarried(carrying, this.#options.onTrouble)))
+    if (!(await allCarried(carrying, this.#options.onError)))
       await sleep(this.#clock, againMs, signal)
   }
 

@@ -35,7 +35,7 @@ export interface NatsTapOptions {
   /** Deletes the message from its stream once it is kept. It stays there unless said. */
   remove?: boolean
   /** Hears what failed. It is tried again by itself. */
-  onTrouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
 }
 
 /**
@@ -110,7 +110,7 @@ class NatsTap implements Tap {
       reading(
         this.#clock,
         (signal) => this.#turn(wire, subscription, signal),
-        this.#options.onTrouble,
+        this.#options.onError,
       ),
     )
   }
@@ -186,7 +186,7 @@ class NatsTap implements Tap {
   async #turn(wire: Wire, subscription: Subscription, signal: AbortSignal): Promise<void> {
     const got = await this.#pulled(wire, subscription, signal)
     const carrying = got.map((message) => this.#carry(wire, message))
-    await allCarried(carrying, this.#options.onTrouble)
+    await allCarried(carrying, this.#options.onError)
   }
 
   /** When somebody has deleted what listens, what dies meanwhile is missed: it is made again at once, and the trouble is told. */

@@ -14,7 +14,7 @@ export interface RabbitMQTapOptions {
   queue: string
   keep: Keep
   /** Hears why a letter could not be kept. It is tried again until it can. */
-  onTrouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
   /**
    * Where letters are sent back to: `exchange`, as they were first sent, or `queue`, straight to where they died, so that other queues of the
    * exchange do not get them twice. `exchange` unless said.
@@ -150,7 +150,7 @@ class RabbitMQTap implements Tap {
    */
   async #keep(session: Session, message: ConsumeMessage): Promise<void> {
     const { channel, over, past } = session
-    const { queue, keep, onTrouble } = this.#options
+    const { queue, keep, onError } = this.#options
     const foreign = foreignLetterOf(message, { queue, freshId: () => this.#clock.id() })
     for (let failures = 1; !over.signal.aborted; failures++)
       try {
@@ -160,7 +160,7 @@ class RabbitMQTap implements Tap {
         return
       } catch (error) {
         if (over.signal.aborted) return
-        tell(onTrouble, error)
+        tell(onError, error)
         if (failures >= patience) {
           past.add(message)
           void this.#readPast(session).catch(ignore)

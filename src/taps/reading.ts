@@ -13,7 +13,7 @@ export interface Reading {
 export function reading(
   clock: Clock,
   turn: (signal: AbortSignal) => Promise<void>,
-  onTrouble: (error: unknown) => void = () => {},
+  onError: (error: unknown) => void = () => {},
 ): Reading {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -25,7 +25,7 @@ export function reading(
         pauseMs = firstPauseMs
       } catch (error) {
         if (signal.aborted) return
-        tell(onTrouble, error)
+        tell(onError, error)
         await sleep(clock, pauseMs * (0.5 + clock.random() / 2), signal)
         pauseMs = Math.min(2 * pauseMs, longestPauseMs)
       }
@@ -45,21 +45,21 @@ export function reading(
  */
 export async function allCarried(
   carrying: readonly Promise<void>[],
-  onTrouble: (error: unknown) => void = () => {},
+  onError: (error: unknown) => void = () => {},
 ): Promise<boolean> {
   const failed = (await Promise.allSettled(carrying)).filter((one) => one.status === 'rejected')
   const [first, ...others] = failed
   if (!first) return true
   const isAll = failed.length === carrying.length
-  for (const { reason } of isAll ? others : failed) tell(onTrouble, reason)
+  for (const { reason } of isAll ? others : failed) tell(onError, reason)
   if (isAll) throw first.reason
   return false
 }
 
 /** What a listener throws is its own. */
-function tell(onTrouble: (error: unknown) => void, error: unknown): void {
+function tell(onError: (error: unknown) => void, error: unknown): void {
   try {
-    onTrouble(error)
+    onError(error)
   } catch {
     // Its own, as said above.
   }

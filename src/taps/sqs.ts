@@ -22,7 +22,7 @@ export interface SqsTapOptions {
   clock?: Clock
   connection?: SQSClientConfig
   /** Hears what failed. It is tried again by itself. */
-  onTrouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
 }
 
 /** Reads a dead letter queue, where SQS puts what was received more often than a `RedrivePolicy` allows. */
@@ -61,7 +61,7 @@ class SqsTap implements Tap {
     const queueUrl = this.#address.queueUrl ?? (await this.#urlOf(this.#queue))
     await this.#wire.attributes(queueUrl, ['QueueArn'])
     if (this.#stopped) return
-    this.#reading ??= reading(this.#clock, () => this.#turn(queueUrl), this.#options.onTrouble)
+    this.#reading ??= reading(this.#clock, () => this.#turn(queueUrl), this.#options.onError)
   }
 
   /** The poll is cut: what SQS puts into its answer at this moment comes again when its visibility lapses. */
@@ -98,7 +98,7 @@ class SqsTap implements Tap {
   async #turn(queueUrl: string): Promise<void> {
     const found = await this.#wire.receive(queueUrl, { max: 10, visibilitySeconds, waitSeconds })
     const carrying = found.map((one) => this.#carry(queueUrl, one))
-    await allCarried(carrying, this.#options.onTrouble)
+    await allCarried(carrying, this.#options.onError)
   }
 
   /** Deleted only once it is kept. */

@@ -2,7 +2,7 @@ import { RedriveError } from '../errors.ts'
 import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
-import type { Mailbox, MailboxDriver, MailboxResolver, Parcel } from '../mailbox.ts'
+import type { Mailbox, MailboxDriver, MailboxResolver, OutgoingMessage } from '../mailbox.ts'
 import { mailbox } from '../mailboxes/mailbox.ts'
 import { MemoryMailbox } from '../mailboxes/memory/memory.ts'
 import { payloadOf } from '../mailboxes/message.ts'
@@ -164,7 +164,7 @@ function recording({ memory, clock, sent, settled, failIfAsked }: Recording): Ma
   }
 }
 
-function recordOf(parcel: Parcel, delayMs: number, nowMs: number): SentMessage {
+function recordOf(parcel: OutgoingMessage, delayMs: number, nowMs: number): SentMessage {
   const { id, headers, replyTo } = parcel
   return {
     id,
@@ -176,7 +176,7 @@ function recordOf(parcel: Parcel, delayMs: number, nowMs: number): SentMessage {
   }
 }
 
-function valueOf(parcel: Parcel): unknown {
+function valueOf(parcel: OutgoingMessage): unknown {
   try {
     return decodePayload(payloadOf(parcel))
   } catch {

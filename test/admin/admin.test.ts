@@ -71,10 +71,10 @@ describe('Admin', () => {
     const { dlq, heard } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     await dlq.fail(id, refused())
-    expect(heard('trouble')).toEqual([])
+    expect(heard('error')).toEqual([])
     const { id: odd } = await dlq.enqueue({ type: 'a' }, refused(), { policy: custom('none') })
     await dlq.fail(odd, refused())
-    const told = heard('trouble').map(({ during, error }) => `${during}: ${String(error)}`)
+    const told = heard('error').map(({ during, error }) => `${during}: ${String(error)}`)
     expect(told.at(-1)).toBe('backoff of a: custom backoff "none" is not registered')
   })
 

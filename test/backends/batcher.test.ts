@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { gatherer, shareOut, type Outcome } from '../../src/backends/batcher.ts'
+import { Batcher, splitResults, type Outcome } from '../../src/backends/batcher.ts'
 
 /** A sender that holds each batch until the test lets it go. */
 function held() {
@@ -17,10 +17,10 @@ function held() {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('gatherer', () => {
-  it('sends one call at once, and what comes meanwhile as the next batch', async () => {
+describe('Batcher', () => {
+  it('sends a single call at once, and the calls made meanwhile as the next batch', async () => {
     const { batches, send, echo } = held()
-    const calls = gatherer({ maxBatches: 1, maxWeight: 100 }, send)
+    const calls = new Batcher({ maxInFlight: 1, maxBatchCost: 100 }, send)
     const first = calls.call(1)
     await turn()
     const others = [2, 3, 4].map((ask) => calls.call(ask))
@@ -34,9 +34,9 @@ describe('gatherer', () => {
     expect(await Promise.all(others)).toEqual([2, 3, 4])
   })
 
-  it('keeps to the weight a batch may have, and to how many may be out', async () => {
+  it('limits the cost of a batch and the number of batches in flight', async () => {
     const { batches, send } = held()
-    const calls = gatherer({ maxBatches: 2, maxWeight: 10 }, send)
+    const calls = new Batcher({ maxInFlight: 2, maxBatchCost: 10 }, send)
     for (const ask of [1, 2, 3, 4, 5]) void calls.call(ask, 5)
     await turn()
     expect(batches.map(({ asks }) => asks)).toEqual([
@@ -45,37 +45,9 @@ describe('gatherer', () => {
     ])
   })
 
-  it('gives a batch no more than half of a large crowd, wherever the other half is', async () => {
-    const crowd = { weight: 0 }
-    const [sends, settles] = [held(), held()]
-    const limits = { maxBatches: 2, maxWeight: 100, crowd }
-    const [sending, settling] = [gatherer(limits, sends.send), gatherer(limits, settles.send)]
-    const all = [1, 2, 3, 4].map((ask) => sending.call(ask, 16).then(() => settling.call(ask, 16)))
-    await turn()
-    expect(sends.batches.map(({ asks }) => asks)).toEqual([
-      [1, 2],
-      [3, 4],
-    ])
-    sends.echo(0)
-    await turn()
-    expect(settles.batches.map(({ asks }) => asks)).toEqual([[1, 2]])
-    sends.batches[1]!.fail(new Error('cut'))
-    settles.echo(0)
-    await Promise.allSettled(all)
-    expect(crowd.weight).toBe(0)
-  })
-
-  it('keeps a small crowd together', async () => {
-    const { batches, send } = held()
-    const calls = gatherer({ maxBatches: 2, maxWeight: 100, crowd: { weight: 0 } }, send)
-    for (const ask of [1, 2, 3, 4]) void calls.call(ask, 8)
-    await turn()
-    expect(batches.map(({ asks }) => asks)).toEqual([[1, 2, 3, 4]])
-  })
-
   it('fails one call alone, or the whole batch and no other', async () => {
     const { batches, send, echo } = held()
-    const calls = gatherer({ maxBatches: 1, maxWeight: 2 }, send)
+    const calls = new Batcher({ maxInFlight: 1, maxBatchCost: 2 }, send)
     const [good, bad, lost, last] = [1, 2, 3, 4, 5].map((ask) => calls.call(ask))
     await turn()
     batches[0]!.settle([{ value: 1 }, { error: new Error('no') }])
@@ -92,7 +64,7 @@ describe('gatherer', () => {
 
   it('is idle only when nothing is on its way', async () => {
     const { send, echo } = held()
-    const calls = gatherer({ maxBatches: 1, maxWeight: 2 }, send)
+    const calls = new Batcher({ maxInFlight: 1, maxBatchCost: 2 }, send)
     await calls.idle()
     const call = calls.call(1)
     let idle = false
@@ -104,9 +76,9 @@ describe('gatherer', () => {
   })
 })
 
-describe('shareOut', () => {
+describe('splitResults', () => {
   it('gives each call as many results as it asked for, in order', () => {
     const asks = [['a', 'b'], [], ['c'], ['d', 'e']]
-    expect(shareOut([1, 2, 3, 4, 5], asks)).toEqual([[1, 2], [], [3], [4, 5]])
+    expect(splitResults([1, 2, 3, 4, 5], asks)).toEqual([[1, 2], [], [3], [4, 5]])
   })
 })

@@ -311,7 +311,7 @@ describe('rules and observers of the user', () => {
         },
       ],
       backoffs: { broken: () => Number.NaN },
-      observers: [(event) => void (event.type === 'trouble' && troubles.push(event.error))],
+      observers: [(event) => void (event.type === 'error' && troubles.push(event.error))],
     })
     const letter = await dlq.enqueue({ type: 'a' }, refused(), {
       policy: { kind: 'custom', name: 'broken' },

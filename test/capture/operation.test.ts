@@ -71,7 +71,7 @@ describe('a guarded call', () => {
     await pay(['ann'])
     const [letter] = (await dlq.find({ payload: true })).items
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('["ann"]')
-    expect(heard('trouble')).toMatchObject([
+    expect(heard('error')).toMatchObject([
       { during: 'capture of pay', error: { code: 'TOO_LARGE' } },
     ])
   })
@@ -97,10 +97,10 @@ describe('a guarded call', () => {
       { context },
     )
     expect(await call(undefined)).toBe('fine')
-    expect(heard('trouble')).toEqual([])
+    expect(heard('error')).toEqual([])
     await expect(call('input')).rejects.toThrow('ECONNREFUSED')
     expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
-    expect(heard('trouble')).toMatchObject([{ during: 'capture of q' }])
+    expect(heard('error')).toMatchObject([{ during: 'capture of q' }])
   })
 })
 

@@ -170,7 +170,7 @@ const renew = steps(
 
 const settlePicks = fc.record({
   token: nat,
-  move: fc.constantFrom('resolve', 'reschedule', 'exhaust', 'park', 'release', 'putOff'),
+  move: fc.constantFrom('resolve', 'reschedule', 'exhaust', 'park', 'release', 'defer'),
   delayMs: delays,
 })
 
@@ -194,7 +194,7 @@ const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, mod
     exhaust: () => moves.exhaust(held, by, { judged }),
     park: () => moves.park(held, by, { reason: 'operator', judged }),
     release: () => moves.release(held, by),
-    putOff: () => moves.putOff(held, by, { judged, retryAt, backoffMs: 59 }),
+    defer: () => moves.defer(held, by, { judged, retryAt, backoffMs: 59 }),
   }[move]()
   await apply('worker', change, model, real)
 })

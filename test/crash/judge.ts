@@ -165,9 +165,7 @@ const expectedCodes = ['STORE_UNAVAILABLE', 'CLOSED']
 function oddErrors(lines: readonly Line[]): string[] {
   const odd = lines.flatMap((line) =>
     'code' in line && typeof line.code === 'string' && !expectedCodes.includes(line.code)
-      ? [
-          `${line.p} ${line.e}: ${line.e === 'trouble' ? `${line.during}: ${line.error}` : line.code}`,
-        ]
+      ? [`${line.p} ${line.e}: ${line.e === 'error' ? `${line.during}: ${line.error}` : line.code}`]
       : [],
   )
   return [...new Set(odd)]
@@ -184,7 +182,7 @@ function figures({ lines, raw }: Evidence, lives: Life[]): Figures {
     restarts: count('restart'),
     ...serverFaults(lines),
     failed_opens: count('open.fail'),
-    failed_calls: count('capture.fail') + count('apply.fail') + count('trouble'),
+    failed_calls: count('capture.fail') + count('apply.fail') + count('error'),
     self_kills: count('self.kill'),
     captured: lives.filter(({ captured }) => captured).length,
     unknown: unknowns(lives, raw.letters),

@@ -36,7 +36,7 @@ export type Fact =
   | { e: 'lease.lost'; id: string; epoch: number }
   | { e: 'self.kill'; id: string; epoch: number; how: string }
   | { e: 'self.stop'; id: string; epoch: number; point: StopPoint }
-  | { e: 'trouble'; during: string; code: string; error: string }
+  | { e: 'error'; during: string; code: string; error: string }
   | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung'; of: string }
   | { e: 'exit'; of: string; code: number | null; signal: string | null; asked: boolean }
   | { e: 'late.resume'; of: string; id: string; epoch: number }

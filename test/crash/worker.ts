@@ -98,8 +98,8 @@ for (const type of ['resolved', 'rescheduled', 'exhausted', 'parked', 'released'
     ledger.write({ e: 'settled', id: letter.id, epoch: letter.epoch, as: type }),
   )
 dlq.on('lease-lost', ({ letter: { id, epoch } }) => ledger.write({ e: 'lease.lost', id, epoch }))
-dlq.on('trouble', ({ during, error }) =>
-  ledger.write({ e: 'trouble', during, code: codeOf(error), error: String(error) }),
+dlq.on('error', ({ during, error }) =>
+  ledger.write({ e: 'error', during, code: codeOf(error), error: String(error) }),
 )
 dlq.handle('work', handler)
 dlq.start()

@@ -11,7 +11,7 @@ import {
   moveTable,
   occur,
   park,
-  putOff,
+  defer,
   release,
   reschedule,
   resolve,
@@ -200,11 +200,11 @@ describe('release', () => {
   })
 })
 
-describe('putOff', () => {
+describe('defer', () => {
   it('takes back the retry, records the failure, and waits', () => {
     const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
     const retryAt = '2026-02-01T00:00:00.000Z'
-    const change = putOff(claimed, worker, { judged, retryAt, backoffMs: 7 })
+    const change = defer(claimed, worker, { judged, retryAt, backoffMs: 7 })
     expect(withChange(claimed, change)).toMatchObject({
       state: 'pending',
       retries: 2,

@@ -63,7 +63,7 @@ describe('where dead letters go', () => {
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
     expect(office.destinationFor(new Error('x'), message!).mailbox).toBe(bench.dlq)
-    expect(bench.heard('trouble')).toMatchObject([{ during: 'route of requests' }])
+    expect(bench.heard('error')).toMatchObject([{ during: 'route of requests' }])
   })
 
   it('is never the mailbox that they came from', () => {
@@ -429,7 +429,7 @@ describe('a policy that throws at receive', () => {
     await bench.clock.advance(30_000)
     const [again] = await bench.requests.receive()
     expect(office.overDelivered(office.unexplained(again!, 0))).toBe(true)
-    expect(bench.heard('trouble')).toHaveLength(2)
+    expect(bench.heard('error')).toHaveLength(2)
   })
 })
 

@@ -113,7 +113,7 @@ describe('DLQConsumer', () => {
     consuming(bench, { handler: fails, maxAttempts: 1, parked: parked.mailbox })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('trouble')).toMatchObject([
+    expect(bench.heard('error')).toMatchObject([
       { during: 'parking of a message of requests-dlq to parked' },
     ])
     delete parked.faults.send
@@ -156,7 +156,7 @@ describe('DLQConsumer', () => {
     await bench.settle()
     expect(bench.heard('dead-letter-handled')).toHaveLength(1)
     expect(bench.heard('dead-letter-failed')).toEqual([])
-    expect(bench.heard('trouble')).toMatchObject([
+    expect(bench.heard('error')).toMatchObject([
       { during: 'acknowledging of a message of requests-dlq' },
     ])
     expect(source.calls).not.toContain('nack')

@@ -22,8 +22,8 @@ it('a listener that throws or rejects is told about once, and never reaches who 
     },
   })
   tell(depth)
-  expect(heard.map(({ type }) => type)).toEqual(['trouble', 'depth'])
+  expect(heard.map(({ type }) => type)).toEqual(['error', 'depth'])
   teller({ hub, onEvent: () => Promise.reject(new Error('deaf')) })(depth)
   await Promise.resolve()
-  expect(heard.map(({ type }) => type)).toEqual(['trouble', 'depth', 'depth', 'trouble'])
+  expect(heard.map(({ type }) => type)).toEqual(['error', 'depth', 'depth', 'error'])
 })

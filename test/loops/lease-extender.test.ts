@@ -71,8 +71,8 @@ describe('LeaseExtender', () => {
   it('tells of an extension that failed and tries again after the interval', async () => {
     const { clock, message, heartbeat, source, extensions, settle } = await aMessage(600)
     const told: unknown[] = []
-    const trouble = (error: unknown): void => void told.push(error)
-    new LeaseExtender({ clock, trouble }).attach(message, heartbeat)
+    const onError = (error: unknown): void => void told.push(error)
+    new LeaseExtender({ clock, onError }).attach(message, heartbeat)
     source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     heartbeat.beat()
     await settle()

@@ -76,7 +76,7 @@ it('expired messages are a warning with the mailbox and their number', () => {
 
 it('errors are told by type, code and a bounded message', () => {
   const error = new RedriveError('MAILBOX_FULL', 'x'.repeat(900))
-  const line = logged({ type: 'trouble', during: 'sending', error }) as { errorMessage: string }
+  const line = logged({ type: 'error', during: 'sending', error }) as { errorMessage: string }
   expect(line).toMatchObject({ level: 'error', errorType: 'RedriveError MAILBOX_FULL' })
   expect(line.errorMessage).toHaveLength(501)
 })

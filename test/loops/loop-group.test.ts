@@ -340,7 +340,7 @@ describe('the health of a LoopGroup', () => {
         ],
       },
     })
-    expect(bench.heard('trouble')).toHaveLength(2)
+    expect(bench.heard('error')).toHaveLength(2)
     await group.shutdown()
     await run
   })

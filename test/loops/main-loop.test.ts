@@ -301,7 +301,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.requests.send('just text')
     await bench.settle()
     expect((await deadOf(bench.dlq)).map((dead) => dead.requestId)).toEqual(['o-9', undefined])
-    expect(bench.heard('trouble')).toMatchObject([{ during: 'requestIdOf of requests' }])
+    expect(bench.heard('error')).toMatchObject([{ during: 'requestIdOf of requests' }])
   })
 
   it('are written before the reply, and the reply before the acknowledgement', async () => {
@@ -346,7 +346,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.settle()
     expect(await bench.dlq.approximateCount()).toBe(1)
     expect(await bench.requests.approximateCount()).toBe(0)
-    expect(bench.heard('trouble')).toMatchObject([{ during: 'replying of a message of requests' }])
+    expect(bench.heard('error')).toMatchObject([{ during: 'replying of a message of requests' }])
   })
 
   it('that cannot be written leave the message where it is, unreplied, and the loop goes on', async () => {
@@ -359,7 +359,7 @@ describe('the dead letters of a MainLoop', () => {
     })
     await bench.requests.send({ n: 1 }, { replyTo: 'replies' })
     await bench.settle()
-    expect(bench.heard('trouble')).toMatchObject([
+    expect(bench.heard('error')).toMatchObject([
       {
         during: 'dead-lettering of a message of requests to requests-dlq',
         error: { code: 'MAILBOX_FULL' },
@@ -547,7 +547,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.requests.send({})
     await bench.clock.advance(60_000)
     expect(await bench.dlq.approximateCount()).toBe(1)
-    expect(bench.heard('trouble').length).toBeGreaterThan(0)
+    expect(bench.heard('error').length).toBeGreaterThan(0)
   })
 })
 

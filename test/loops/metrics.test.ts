@@ -70,7 +70,7 @@ it('metrics are labelled by what people look for', () => {
       tags: { source: 'requests', destination: 'requests-dlq', errorType: 'TypeError' },
     },
   ])
-  expect(metricsOf({ type: 'trouble', during: 'x', error: 'y' })).toEqual([])
+  expect(metricsOf({ type: 'error', during: 'x', error: 'y' })).toEqual([])
 })
 
 it('depth and the age of the oldest message are reported without any traffic', async () => {

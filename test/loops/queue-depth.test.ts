@@ -48,7 +48,7 @@ describe('reportDepth', () => {
       return measureMailbox(bench.dlq)
     })
     await bench.settle()
-    expect(bench.heard('trouble')).toMatchObject([{ during: 'counting requests-dlq' }])
+    expect(bench.heard('error')).toMatchObject([{ during: 'counting requests-dlq' }])
     away = false
     await bench.clock.advance(60_000)
     expect(bench.heard('depth')).toHaveLength(1)

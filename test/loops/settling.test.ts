@@ -30,7 +30,7 @@ describe('stillOurs', () => {
     const settling = await received(bench, source.mailbox)
     source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     expect(await stillOurs(settling, 'writing', bench.clock.now())).toBe(false)
-    expect(bench.heard('trouble')).toHaveLength(1)
+    expect(bench.heard('error')).toHaveLength(1)
   })
 
   it('goes by the time where the broker cannot extend', async () => {
@@ -48,7 +48,7 @@ describe('stillOurs', () => {
 })
 
 describe('settle', () => {
-  it('tells a lost lease from trouble, and throws neither', async () => {
+  it('tells a lost lease from onError, and throws neither', async () => {
     const bench = aLoop()
     const settling = await received(bench, bench.requests)
     const failing = (error: Error) => async (): Promise<never> => {
@@ -58,6 +58,6 @@ describe('settle', () => {
     expect(await settle(settling, 'acknowledging', failing(stale))).toBe(false)
     expect(await settle(settling, 'acknowledging', failing(new Error('away')))).toBe(false)
     expect(await settle(settling, 'acknowledging', () => settling.message.acknowledge())).toBe(true)
-    expect(bench.events.map(({ type }) => type)).toEqual(['message-lost', 'trouble'])
+    expect(bench.events.map(({ type }) => type)).toEqual(['message-lost', 'error'])
   })
 })

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
-import type { Ask, Delivery, Parcel } from '../../src/mailbox.ts'
+import type { Ask, Delivery, OutgoingMessage } from '../../src/mailbox.ts'
 import { mailbox } from '../../src/mailboxes/mailbox.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { aDelivery, aDriver } from './a-driver.ts'
@@ -109,8 +109,8 @@ describe('mailbox', () => {
   })
 
   it('gives the driver a parcel that the sender can no longer change', async () => {
-    const parcels: Parcel[] = []
-    const send = async (parcel: Parcel): Promise<void> => void parcels.push(parcel)
+    const parcels: OutgoingMessage[] = []
+    const send = async (parcel: OutgoingMessage): Promise<void> => void parcels.push(parcel)
     const headers = { a: 'b' }
     const body = Buffer.from('as it was')
     const id = await mailbox(aDriver({ send }), options).send(body, { headers })

@@ -75,7 +75,7 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   spooling: { type: 'spooling', place: '/var/spool', error: new Error('refused') },
   drained: { type: 'drained', count: 3, duplicates: 1 },
   'set-aside': { type: 'set-aside', what: 'damaged', file: '/var/spool/x', why: 'flipped' },
-  trouble: { type: 'trouble', during: 'claiming', error: new Error('disk\nfull', { cause: 1 }) },
+  error: { type: 'error', during: 'claiming', error: new Error('disk\nfull', { cause: 1 }) },
 }
 
 /** The lines that pino writes. */
@@ -121,7 +121,7 @@ describe('logObserver', () => {
     ['captured', 40],
     ['parked', 40],
     ['exhausted', 50],
-    ['trouble', 50],
+    ['error', 50],
     ['full', 50],
   ])('writes %s at level %i', (type, level) => {
     expect(logged(events[type]).lines[0]).toMatchObject({ level })
@@ -141,9 +141,9 @@ describe('logObserver', () => {
   it('takes any logger with the four methods', () => {
     const lines: [object, string][] = []
     const take = (fields: object, message: string): void => void lines.push([fields, message])
-    logObserver({ debug: take, info: take, warn: take, error: take })(events.trouble)
+    logObserver({ debug: take, info: take, warn: take, error: take })(events.error)
     expect(lines).toEqual([
-      [{ event: 'trouble', during: 'claiming', error: 'Error: disk\\nfull' }, 'trouble'],
+      [{ event: 'error', during: 'claiming', error: 'Error: disk\\nfull' }, 'error'],
     ])
   })
 })

@@ -82,7 +82,7 @@ describe('webhook', () => {
     const { url, heard } = await aServer()
     const notify = webhook({ url })
     expect(notify({ type: 'exhausted', letter: aLetter() })).toBeUndefined()
-    expect(notify({ type: 'trouble', during: 'x', error: new Error('x') })).toBeUndefined()
+    expect(notify({ type: 'error', during: 'x', error: new Error('x') })).toBeUndefined()
     await notify.idle()
     expect(heard).toEqual([])
   })
@@ -187,7 +187,7 @@ describe('webhook', () => {
     const { url, heard, arrival } = await aServer(slow)
     const hub = new ObserverHub()
     const troubles: RedriveEvent[] = []
-    hub.on('trouble', (event) => troubles.push(event))
+    hub.on('error', (event) => troubles.push(event))
     const notify = webhook({ url })
     hub.on('*', notify)
     for (let count = 0; count <= 110; count++) hub.emit(named(`a${count}`))
@@ -200,7 +200,7 @@ describe('webhook', () => {
     expect(names.slice(1)).toEqual(Array.from({ length: 100 }, (_, index) => `a${index + 11}`))
     expect(troubles).toEqual([
       {
-        type: 'trouble',
+        type: 'error',
         during: 'observer of alert',
         error: expect.objectContaining({
           message: expect.stringContaining('more than 100 notifications wait'),
@@ -225,7 +225,7 @@ describe('webhook', () => {
     hub.emit(raised)
     expect(heard).toEqual([])
     await notify.idle()
-    expect(events.map(({ type }) => type)).toEqual(['alert', 'trouble'])
+    expect(events.map(({ type }) => type)).toEqual(['alert', 'error'])
     const { error } = events[1] as { error: Error }
     expect(error.message).toMatch(/^webhook at 127\.0\.0\.1:\d+: answered 400$/)
     expect(`${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`).not.toContain(secret)

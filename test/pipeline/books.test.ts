@@ -45,7 +45,7 @@ describe('Books', () => {
       transactor: { carry } as unknown as Transactor,
       settled: () => {},
       changed: () => {},
-      trouble: () => {},
+      onError: () => {},
     })
     const written = { value: Buffer.from('out'), headers: new Map() }
     for (const [offset, lane] of ['a', 'a', 'b', 'a'].entries()) {
@@ -72,7 +72,7 @@ describe('Books', () => {
       transactor: { carry: () => committing.promise } as unknown as Transactor,
       settled: ({ entry }) => settled.push(entry),
       changed: () => {},
-      trouble: () => {},
+      onError: () => {},
     })
     const ours = part()
     const entry = entryOf(ours)

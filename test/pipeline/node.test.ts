@@ -371,7 +371,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     ])
     await happened('routed', 2)
     expect(calls).toBe(4)
-    await happened('trouble', 3)
+    await happened('error', 3)
   })
 
   it('in transactions, commits what came of records and that they are done as one', async () => {

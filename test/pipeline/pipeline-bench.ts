@@ -41,7 +41,7 @@ export function pipelineBench(url: string): PipelineBench {
   const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: place.name })
   const ignore = (): void => {}
   const groupId = `${place.name}.look`
-  const fetcher = new Fetcher({ cluster, groupId, trouble: ignore, well: ignore })
+  const fetcher = new Fetcher({ cluster, groupId, onError: ignore, well: ignore })
   const countOf = async (topic: string): Promise<number> => {
     for (;;)
       try {

@@ -36,7 +36,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
       aloneFrom: 2,
       drainMs: 1000,
       work,
-      trouble: () => {},
+      onError: () => {},
       ...more,
     })
     readers.push(reader)
@@ -211,7 +211,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     const troubles: unknown[] = []
     const reader = started(async ({ value }) => passedOn(value, out, sent), {
       transactor: transactor(),
-      trouble: (error) => troubles.push(error),
+      onError: (error) => troubles.push(error),
     })
     await expect.poll(() => sent.length).toBe(9)
     await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
@@ -234,7 +234,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
         calls += 1
         return passedOn(value, out, sent)
       },
-      { transactor: transactor(), trouble: (error) => troubles.push(error) },
+      { transactor: transactor(), onError: (error) => troubles.push(error) },
     )
     await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
     await expect.poll(() => calls).toBe(10)

@@ -516,7 +516,7 @@ describe('Redelivery', () => {
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(2000)
     expect(heard('resolved')).toEqual([])
-    expect(heard('trouble').length).toBeGreaterThan(0)
+    expect(heard('error').length).toBeGreaterThan(0)
     down = false
     await clock.advance(10_000)
     expect(heard('resolved')).toHaveLength(1)
@@ -539,7 +539,7 @@ describe('Redelivery', () => {
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(0)
     expect(heard('resolved')).toHaveLength(1)
-    expect(heard('trouble').length).toBeGreaterThan(0)
+    expect(heard('error').length).toBeGreaterThan(0)
     await dlq.close()
   })
 })

@@ -187,7 +187,7 @@ describe(row('M5'), () => {
         await bench.requests.send({})
         await bench.settle()
         expect(await counts(bench)).toEqual([0, 1, 0])
-        expect(bench.heard('trouble')).toEqual([])
+        expect(bench.heard('error')).toEqual([])
       })
     },
   )

@@ -120,7 +120,7 @@ export class Witness {
         } else if (event.state === 'closed' && this.#opened.has(`${who} ${event.name}`))
           sightings.see('breaker closed again')
         return
-      case 'trouble':
+      case 'error':
         this.#ledger.log(`${who} trouble during ${event.during}: ${String(event.error)}`)
         this.#troubled.add(`${who} ${event.during}`)
         if (event.error instanceof RedriveError && event.error.code === 'QUEUE_FULL') return

@@ -74,7 +74,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   const read = async (topic: string, partition: number): Promise<Stored[]> => {
     const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 5000, clientId: place.name })
     const ignore = (): void => {}
-    const reader = new Fetcher({ cluster, groupId: place.name, trouble: ignore, well: ignore })
+    const reader = new Fetcher({ cluster, groupId: place.name, onError: ignore, well: ignore })
     try {
       return (await reader.read({ topic, partition }, 0)).records
     } finally {
@@ -294,7 +294,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       if (text === 'first' && fails) throw new Error('the store is full')
       kept.put(text)
     }
-    await started(keep, { onTrouble: (error) => errors.put(error) })
+    await started(keep, { onError: (error) => errors.put(error) })
     await dies('first', {})
     await dies('second', {})
     expect(await errors.next()).toMatchObject({ message: 'the store is full' })

@@ -273,8 +273,8 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     const kept = inbox<string>()
     const troubles = inbox<unknown>()
     const keep: Keep = async ({ messageId }) => kept.put(messageId)
-    const onTrouble = (error: unknown): void => troubles.put(error)
-    const tap = natsTap({ url: server.url, stream, consumer: 'worker', keep, onTrouble })
+    const onError = (error: unknown): void => troubles.put(error)
+    const tap = natsTap({ url: server.url, stream, consumer: 'worker', keep, onError })
     taps.push(tap)
     await tap.start()
     const all = 'redrive-dead-letters'

@@ -194,7 +194,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
       if (tries.count < 3) throw new Error('the store is away')
       kept.add()
     }
-    const tap = tapped({ keep, clock, onTrouble: (error) => troubles.push(error) })
+    const tap = tapped({ keep, clock, onError: (error) => troubles.push(error) })
     await tap.start()
     for (const count of [1, 2]) {
       await tries.reached(count)

@@ -14,7 +14,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import { connectionTo, placeOf } from './address.ts'
 import { QuickProducer } from './producer.ts'
-import { troubleOf } from './errors.ts'
+import { toRedriveError } from './errors.ts'
 
 export interface ClusterOptions {
   url: string
@@ -81,18 +81,20 @@ export class Cluster {
       return await Promise.race([
         act(),
         new Promise<never>((_, reject) => {
-          cancel = this.clock.timer(this.timeoutMs, () => reject(this.trouble(new Error(late))))
+          cancel = this.clock.timer(this.timeoutMs, () =>
+            reject(this.toRedriveError(new Error(late))),
+          )
         }),
       ])
     } catch (error) {
-      throw this.trouble(error)
+      throw this.toRedriveError(error)
     } finally {
       cancel()
     }
   }
 
-  trouble(error: unknown): RedriveError {
-    return troubleOf(error, this.place)
+  toRedriveError(error: unknown): RedriveError {
+    return toRedriveError(error, this.place)
   }
 }
 

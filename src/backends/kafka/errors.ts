@@ -22,7 +22,7 @@ const refusals: Record<string, [code: ErrorCode, advice: string]> = {
 }
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, place: string): RedriveError {
+export function toRedriveError(error: unknown, place: string): RedriveError {
   if (error instanceof RedriveError) return error
   const cause = error instanceof Error ? error : new Error(String(error))
   const refusal = Object.keys(refusals).find((id) => isRefusal(cause, id))

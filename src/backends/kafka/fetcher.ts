@@ -31,7 +31,7 @@ type Headers = Batch['records'][number]['headers']
 export interface FetcherOptions {
   cluster: Cluster
   groupId: string
-  trouble: (error: RedriveError) => void
+  onError: (error: RedriveError) => void
   /** The brokers answer. */
   well: () => void
 }
@@ -53,7 +53,7 @@ const noSession = [0, -1] as const
 /** For those who read when they like, and hear of what fails from their calls. */
 export function readerOf(cluster: Cluster): Fetcher {
   const ignore = (): void => {}
-  return new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+  return new Fetcher({ cluster, groupId: 'redrive', onError: ignore, well: ignore })
 }
 
 /** Reads partitions, with one request at a time to each broker. It has connections of its own, since such a request blocks others. */
@@ -164,10 +164,11 @@ export class Fetcher {
     topics: Topics,
     longestMs: number,
   ): Promise<void> {
-    const { cluster, trouble, well } = this.#options
+    const { cluster, onError, well } = this.#options
     this.#busy.add(node)
     // The client may try again for long. Those who wait hear of it in time, and this goes on.
-    const late = (): void => trouble(cluster.trouble(new Error(`broker ${node} does not answer`)))
+    const late = (): void =>
+      onError(cluster.toRedriveError(new Error(`broker ${node} does not answer`)))
     const cancel = cluster.clock.timer(waitMs + cluster.timeoutMs, late)
     try {
       const answer = await this.#twice(() => this.#ask(node, readings, topics, longestMs))
@@ -271,9 +272,9 @@ export class Fetcher {
   }
 
   async #fail(error: unknown): Promise<void> {
-    const { cluster, trouble } = this.#options
+    const { cluster, onError } = this.#options
     if (this.#closing.signal.aborted) return
-    trouble(cluster.trouble(error))
+    onError(cluster.toRedriveError(error))
     const waitMs = Math.min(100 * 2 ** this.#failures++, longestRetryMs)
     await sleep(cluster.clock, waitMs * (0.5 + cluster.clock.random()), this.#closing.signal)
     this.wake()

@@ -43,7 +43,7 @@ export interface GroupOptions {
   revoked: (places: Place[]) => Promise<void>
   /** Somebody else may have these already. */
   lost: (places: Place[]) => void
-  trouble: (error: RedriveError) => void
+  onError: (error: RedriveError) => void
   /** How often it is looked whether partitions were added. */
   lookEveryMs?: number
 }
@@ -204,14 +204,14 @@ export class Group {
   }
 
   async #keepJoining(): Promise<void> {
-    const { cluster, trouble } = this.#options
+    const { cluster, onError } = this.#options
     this.#cancelLook?.()
     for (let waitMs = 250; this.#isIn && !this.#closing.signal.aborted; waitMs *= 2)
       try {
         await this.consumer.joinGroup({})
         return
       } catch (error) {
-        trouble(cluster.trouble(error))
+        onError(cluster.toRedriveError(error))
         const jitter = 0.5 + cluster.clock.random()
         await sleep(cluster.clock, Math.min(waitMs, longestRetryMs) * jitter, this.#closing.signal)
       }

@@ -71,7 +71,7 @@ export class Intake {
       leaving: (part) => this.#leave(part),
       gone: (part) => this.#drop(part, () => true),
       committed: (parts) => parts.forEach(passed),
-      trouble: (error) => this.#waiting.fail(error),
+      onError: (error) => this.#waiting.fail(error),
       well: () => this.#waiting.well(),
     })
     this.group = this.#parts.group

@@ -1,5 +1,5 @@
 import type { Stored, Written } from './record.ts'
-import type { Delivery, Parcel } from '../../mailbox.ts'
+import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { latestMs } from '../../letter/time.ts'
 
 /** The header that only our messages have: what Kafka has no place for, as JSON. */
@@ -24,9 +24,9 @@ interface Meta extends Partial<Memory> {
   same?: string
 }
 
-export type Opened = Parcel & Memory
+export type Opened = OutgoingMessage & Memory
 
-export function writtenOf(parcel: Parcel, notBeforeMs: number): Written {
+export function writtenOf(parcel: OutgoingMessage, notBeforeMs: number): Written {
   const meta: Meta = { id: parcel.id, type: parcel.contentType }
   if (parcel.replyTo !== undefined) meta.replyTo = parcel.replyTo
   if (notBeforeMs > 0) meta.notBeforeMs = notBeforeMs

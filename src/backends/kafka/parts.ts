@@ -48,7 +48,7 @@ export interface PartsOptions<P extends Part & Holds> {
   /** The broker knows how far they are. */
   committed?: (parts: readonly P[]) => void
   /** The brokers do not answer, or refuse. It is tried again by itself. */
-  trouble: (error: RedriveError) => void
+  onError: (error: RedriveError) => void
   well: () => void
   /** Called before it is looked how far the partitions are. The broker is told of these, too. */
   closeBooks?: () => readonly P[]
@@ -67,8 +67,8 @@ export class Parts<P extends Part & Holds> {
 
   constructor(options: PartsOptions<P>) {
     this.#options = options
-    const { cluster, groupId, topics, sessionMs, lookEveryMs, trouble, well } = options
-    this.#fetcher = new Fetcher({ cluster, groupId, trouble, well })
+    const { cluster, groupId, topics, sessionMs, lookEveryMs, onError, well } = options
+    this.#fetcher = new Fetcher({ cluster, groupId, onError, well })
     this.group = new Group({
       cluster,
       groupId,
@@ -80,7 +80,7 @@ export class Parts<P extends Part & Holds> {
       },
       revoked: (places) => this.#letGo(places),
       lost: (places) => this.#lose(this.#at(places)),
-      trouble,
+      onError,
       ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
     })
   }
@@ -113,7 +113,7 @@ export class Parts<P extends Part & Holds> {
   }
 
   async #begin(assigned: Place[]): Promise<void> {
-    const { cluster, trouble, well } = this.#options
+    const { cluster, onError, well } = this.#options
     for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 2000)) {
       // It may take long to hear how far they are. Others may have gone on with them since.
       const places = assigned.filter((place) => this.group.owns(place))
@@ -128,7 +128,7 @@ export class Parts<P extends Part & Holds> {
         well()
         return
       } catch (error) {
-        trouble(cluster.trouble(error))
+        onError(cluster.toRedriveError(error))
         await sleep(cluster.clock, waitMs)
       }
     }
@@ -154,7 +154,7 @@ export class Parts<P extends Part & Holds> {
         if (part.isLost || part.isLeaving) return
         this.#start(place, new Progress(Math.min(first, part.progress.base), ''))
         // Until we knew, the broker was told how far we were among those.
-        this.commit(this.#at([place])).catch(this.#options.trouble)
+        this.commit(this.#at([place])).catch(this.#options.onError)
       },
     })
     this.#parts.set(keyOf(place), part)

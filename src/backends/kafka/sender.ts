@@ -1,5 +1,5 @@
 import type { MessageToProduce, Producer } from '@platformatic/kafka'
-import { gatherer, type Gatherer, type Outcome } from '../batcher.ts'
+import { Batcher, type Outcome } from '../batcher.ts'
 import type { Cluster } from './cluster.ts'
 import { hashOf } from './partition.ts'
 import { sizeOf, type Written } from './record.ts'
@@ -23,12 +23,14 @@ export interface Outgoing {
  */
 export class Sender {
   readonly #cluster: Cluster
-  readonly #out: Gatherer<Outgoing, void>
+  readonly #out: Batcher<Outgoing, void>
   #producer: Producer | undefined
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster
-    this.#out = gatherer({ maxBatches: 1, maxWeight: 4 * maxBatchBytes }, (all) => this.#carry(all))
+    this.#out = new Batcher({ maxInFlight: 1, maxBatchCost: 4 * maxBatchBytes }, (all) =>
+      this.#carry(all),
+    )
   }
 
   /** Connects. */

@@ -15,7 +15,7 @@ import {
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { Pull, type PullAsk, type PullSite } from './pull.ts'
-import { troubleOf } from './errors.ts'
+import { toRedriveError } from './errors.ts'
 
 /** How long anything that is asked may take. */
 const timeoutMs = 5000
@@ -64,7 +64,7 @@ export async function wireTo(
       throw error
     }
   } catch (error) {
-    throw troubleOf(error, place)
+    throw toRedriveError(error, place)
   }
 }
 
@@ -116,7 +116,7 @@ class OneWire implements Wire {
     try {
       return await act()
     } catch (error) {
-      throw troubleOf(error, this.#place)
+      throw toRedriveError(error, this.#place)
     }
   }
 
@@ -159,7 +159,7 @@ class OneWire implements Wire {
       const end = (error?: unknown): void => {
         cancel()
         this.#waiting.delete(broken)
-        if (error) reject(troubleOf(error, this.#place))
+        if (error) reject(toRedriveError(error, this.#place))
         else resolve()
       }
       const broken = (): void => end(this.#gone())

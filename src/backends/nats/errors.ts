@@ -23,7 +23,7 @@ const advice: Record<string, string> = {
 }
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, place: string): RedriveError {
+export function toRedriveError(error: unknown, place: string): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message } = error instanceof Error ? error : new Error(String(error))
   const [code, what] = refusalOf(error) ?? [

@@ -1,5 +1,5 @@
 import { headers as newHeaders, type Msg, type MsgHdrs } from '@nats-io/transport-node'
-import type { Delivery, Parcel } from '../../mailbox.ts'
+import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { ascii } from '../ascii.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
 
@@ -32,7 +32,7 @@ export interface Stored {
 const plainName = /^(?!nats-|redrive)[A-Za-z0-9_-]{1,100}$/i
 const plainValue = /^[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?$/
 
-export function headersOf(parcel: Parcel, delayMs: number): MsgHdrs {
+export function headersOf(parcel: OutgoingMessage, delayMs: number): MsgHdrs {
   const written = newHeaders()
   const meta: Meta = { id: parcel.id, type: parcel.contentType }
   if (parcel.replyTo !== undefined) meta.replyTo = parcel.replyTo
@@ -61,7 +61,10 @@ export function msgIdOf(id: string): string {
 }
 
 /** A message of anybody, with an id of the stream's making when it has none. */
-export function parcelOf({ data, headers }: Stored, fallbackId: string): Parcel & Delay {
+export function toOutgoingMessage(
+  { data, headers }: Stored,
+  fallbackId: string,
+): OutgoingMessage & Delay {
   const plain = plainHeaders(headers)
   const meta = metaIn(headers)
   if (!meta)
@@ -84,7 +87,7 @@ export interface Delay {
 
 /** A delayed message is set aside at its first delivery, which then does not count. */
 export function deliveryOf(
-  parcel: Parcel & Delay,
+  parcel: OutgoingMessage & Delay,
   told: Told,
   receipt: string,
   nowMs: number,

@@ -2,7 +2,7 @@ import type { Client, ClientOptions } from '@opensearch-project/opensearch'
 import { sleep, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
-import { isConnection, isLater, troubleOf } from './errors.ts'
+import { isConnection, isLater, toRedriveError } from './errors.ts'
 
 export interface Ask {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
@@ -57,7 +57,7 @@ export class Wire {
         return { status: statusCode ?? 0, body: body as T, repeated: tries > 1 }
       } catch (error) {
         const most = isLater(error) ? busyTries : isConnection(error) ? deafTries : 1
-        if (tries >= most) throw troubleOf(error, this.#address)
+        if (tries >= most) throw toRedriveError(error, this.#address)
       }
       await this.pause(tries)
     }

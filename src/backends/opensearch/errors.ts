@@ -56,7 +56,7 @@ export function isRefusal(error: unknown): error is RedriveError {
 }
 
 /** Turns whatever the client threw into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, { node }: Address): RedriveError {
+export function toRedriveError(error: unknown, { node }: Address): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message, statusCode, body } = error as ClientError
   if (statusCode !== undefined) return faultOf(statusCode, body?.error, node)

@@ -41,7 +41,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** Turns whatever was thrown into an error of ours. The one place that knows what the codes of Postgres mean. */
-export function troubleOf(error: unknown, place: string, tenant: Tenant): RedriveError {
+export function toRedriveError(error: unknown, place: string, tenant: Tenant): RedriveError {
   if (error instanceof RedriveError) return error
   const what = unreachable(error) ?? meaningOf(stateOf(error), tenant)
   return new RedriveError(tenant.unavailable, `${place}: ${what} (${messageOf(error)})`, {

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import amqplib, { type ChannelModel, type RecoveringChannelModel } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { troubleOf } from './errors.ts'
+import { toRedriveError } from './errors.ts'
 
 export interface LinkOptions<T> {
   url: string
@@ -83,7 +83,7 @@ class RecoveringLink<T> implements Link<T> {
   async open(): Promise<void> {
     this.#opening ??= this.#connect().catch((error: unknown) => {
       this.#opening = undefined
-      throw troubleOf(error, this.place)
+      throw toRedriveError(error, this.place)
     })
     await this.#opening
   }
@@ -194,7 +194,7 @@ class RecoveringLink<T> implements Link<T> {
   }
 
   #away(): RedriveError {
-    return troubleOf(this.#lastError ?? new Error('there is no connection'), this.place)
+    return toRedriveError(this.#lastError ?? new Error('there is no connection'), this.place)
   }
 }
 

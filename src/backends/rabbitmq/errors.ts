@@ -13,7 +13,7 @@ const advice: Record<number, string> = {
 }
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, place: string): RedriveError {
+export function toRedriveError(error: unknown, place: string): RedriveError {
   if (error instanceof RedriveError) return error
   const { code, message } = errorLike(error)
   const options = { cause: error }

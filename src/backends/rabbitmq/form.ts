@@ -1,6 +1,6 @@
 import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../../errors.ts'
-import type { Delivery, Parcel } from '../../mailbox.ts'
+import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { formatValue, fromJson, toJson } from './field-values.ts'
 import { delayPrefix } from './names.ts'
 import { latestMs } from '../../letter/time.ts'
@@ -44,7 +44,7 @@ const isPlainHeader = (name: string): boolean =>
 const isPlainReplyTo = (name: string): boolean => isShort(name) && !name.startsWith('amq.')
 
 /** A parcel as AMQP has it. TOO_LARGE when its headers are more than the wire takes. */
-export function publishingOf(parcel: Parcel, memory: Memory): Options.Publish {
+export function publishingOf(parcel: OutgoingMessage, memory: Memory): Options.Publish {
   const { id, contentType, replyTo } = parcel
   const note: Note = { ...memory }
   const publishing: Options.Publish = {

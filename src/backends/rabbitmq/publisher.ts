@@ -3,7 +3,7 @@ import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import { ignore, linkTo, type Link } from './connection.ts'
-import { troubleOf } from './errors.ts'
+import { toRedriveError } from './errors.ts'
 
 export interface PublisherOptions {
   url: string
@@ -103,7 +103,7 @@ class ConfirmedPublisher implements Publisher {
         this.#sent.delete(sent)
         const cameBack =
           returned.size > 0 && takeOne(returned, keyOf(exchange, routingKey, options.messageId))
-        if (error) reject(troubleOf(error, this.#link.place))
+        if (error) reject(toRedriveError(error, this.#link.place))
         else resolve(!cameBack)
       }
       try {
@@ -112,7 +112,7 @@ class ConfirmedPublisher implements Publisher {
         this.#sent.add(sent)
         this.#alarm.by(sent.lapsesMs)
       } catch (error) {
-        reject(troubleOf(error, this.#link.place))
+        reject(toRedriveError(error, this.#link.place))
       }
     })
   }

@@ -4,7 +4,7 @@ import { RedriveError } from '../../errors.ts'
 import { shownNode, type Address, type Node } from './address.ts'
 import type { Script } from './script.ts'
 import type { Tenant } from './tenant.ts'
-import { isLoading, isMoved, isNoScript, isUnwelcome, troubleOf } from './errors.ts'
+import { isLoading, isMoved, isNoScript, isUnwelcome, toRedriveError } from './errors.ts'
 
 export type Argument = string | Buffer
 /** Text comes as bytes. */
@@ -140,7 +140,7 @@ class RedisWire implements Wire {
       } catch (error) {
         if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)
         else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
-          throw troubleOf(error, this.place(), this.tenant)
+          throw toRedriveError(error, this.place(), this.tenant)
         else await pause(pauseMs)
       }
   }

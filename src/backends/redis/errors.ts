@@ -25,7 +25,7 @@ const adviceTo = ({ noun, page }: Tenant): Record<string, string> => ({
 })
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, place: string, tenant: Tenant): RedriveError {
+export function toRedriveError(error: unknown, place: string, tenant: Tenant): RedriveError {
   if (error instanceof RedriveError) return error
   const { message: text, name } = errorLike(error)
   const message = text || name

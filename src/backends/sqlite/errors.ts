@@ -85,7 +85,7 @@ export class FlushFailed extends Error {
 }
 
 /** Turns whatever was thrown in the thread into an error of ours. The one place that knows SQLite's codes. */
-export function troubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
+export function toRedriveError(error: unknown, path: string, tenant: Tenant): Trouble {
   if (error instanceof RedriveError) return { code: error.code, message: error.message }
   const message = error instanceof Error ? error.message : String(error)
   return {
@@ -109,8 +109,8 @@ const mistakes: readonly unknown[] = [
 ]
 
 /** The same for an open that failed: a path that cannot be is a wrong configuration, and no outage. */
-export function openingTroubleOf(error: unknown, path: string, tenant: Tenant): Trouble {
-  const trouble = troubleOf(error, path, tenant)
+export function toOpenError(error: unknown, path: string, tenant: Tenant): Trouble {
+  const trouble = toRedriveError(error, path, tenant)
   const found = codeOf(error) ?? (error as { code?: unknown }).code
   return trouble.code === tenant.unavailable && mistakes.includes(found)
     ? { ...trouble, code: 'INVALID_CONFIG' }

@@ -6,7 +6,7 @@ import type { AnyCall, Report, VerbTable } from './protocol.ts'
 import { whyNotStarted } from './errors.ts'
 
 /** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
-const maxBatches = 2
+const maxInFlight = 2
 
 /** How much one batch carries at the most, so that no call waits for long. */
 const maxBatchWeight = 512
@@ -101,7 +101,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   }
 
   #send(): void {
-    while (this.#queue.length > 0 && this.#batches < maxBatches) {
+    while (this.#queue.length > 0 && this.#batches < maxInFlight) {
       const line = (this.#line ??= this.#start())
       // While calls are out the process must not end; when none is, the thread must not keep it.
       if (this.#batches === 0) line.hold(true)

@@ -20,7 +20,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import type { PollAsk } from './line.ts'
-import { troubleOf } from './errors.ts'
+import { toRedriveError } from './errors.ts'
 
 /** How long anything may take that is not meant to wait, retries of the SDK included. */
 const timeoutMs = 5000
@@ -155,7 +155,7 @@ class OneWire implements Wire {
   }
 
   refused({ Code = '', Message: message = '' }: BatchResultErrorEntry): RedriveError {
-    return troubleOf(Object.assign(new Error(message), { name: Code }), this.#queue)
+    return toRedriveError(Object.assign(new Error(message), { name: Code }), this.#queue)
   }
 
   cut(): void {
@@ -177,7 +177,7 @@ class OneWire implements Wire {
     try {
       return await act({ abortSignal: stop.signal })
     } catch (error) {
-      throw troubleOf(error, this.#queue)
+      throw toRedriveError(error, this.#queue)
     } finally {
       cancel()
       among?.delete(stop)

@@ -19,7 +19,7 @@ const refusals: Record<string, [code: ErrorCode, advice: string]> = {
 const stale = ['ReceiptHandleIsInvalid', 'MessageNotInflight', 'InvalidParameterValue']
 
 /** Turns whatever the client rejected with into an error of ours. The one place that knows its errors. */
-export function troubleOf(error: unknown, queue: string): RedriveError {
+export function toRedriveError(error: unknown, queue: string): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message } = error instanceof Error ? error : new Error(String(error))
   if (message === 'Region is missing')

@@ -215,7 +215,7 @@ export class Chain {
       const answer: unknown = retryOn(thrown, failure)
       return answer === true
     } catch (error) {
-      this.#options.hub.emit({ type: 'trouble', during: `retryOn of ${name}`, error })
+      this.#options.hub.emit({ type: 'error', during: `retryOn of ${name}`, error })
       return false
     }
   }

@@ -121,7 +121,7 @@ export class ResilientExecutor {
       } catch (error) {
         // To throw the error that it was given is how a fallback declines.
         if (error !== thrown)
-          hub.emit({ type: 'trouble', during: `fallback of ${policy.name}`, error })
+          hub.emit({ type: 'error', during: `fallback of ${policy.name}`, error })
       }
     await this.#keep(policy, call, thrown, context)
     throw thrown
@@ -140,7 +140,7 @@ export class ResilientExecutor {
       : { ...context, policy: never(), tags: [...(context.tags ?? []), 'not-replayable'] }
     const { door, hub } = this.#parts
     const trouble = (error: unknown): void =>
-      hub.emit({ type: 'trouble', during: `capture of ${type}`, error })
+      hub.emit({ type: 'error', during: `capture of ${type}`, error })
     try {
       const captured = operationCapture({ ...operation, type }, thrown, { ...asked, attempts })
       await keepUnlessRetried(type, () => door.capture(captured).catch(trouble))

@@ -255,7 +255,7 @@ export class WorkflowGuard<T = unknown> {
       this.#counts[counted]++
       return { enqueued: true, letterId: id }
     } catch (error) {
-      this.#parts.hub.emit({ type: 'trouble', during: `capture of ${this.#settings.name}`, error })
+      this.#parts.hub.emit({ type: 'error', during: `capture of ${this.#settings.name}`, error })
       if (!(error instanceof RedriveError)) return this.#skip('store-unavailable', details.unknown)
       return this.#skip(reasonsByCode[error.code] ?? 'store-unavailable', error.message)
     }

@@ -101,8 +101,8 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
         '',
         `${event.archived} archived, ${event.removed} removed, ${event.parked} parked`,
       ]
-    case 'trouble':
-      return ['red', 'trouble', event.during, toFailure(event.error, '').message]
+    case 'error':
+      return ['red', 'error', event.during, toFailure(event.error, '').message]
     default:
       return undefined
   }

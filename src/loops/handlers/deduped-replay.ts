@@ -51,7 +51,7 @@ export function dedupedReplay(options: ReplayOptions & { seen: SeenSet }): DeadL
       try {
         await seen.add(key)
       } catch (error) {
-        tell({ type: 'trouble', during: `marking a replay to ${dead.sourceMailbox}`, error })
+        tell({ type: 'error', during: `marking a replay to ${dead.sourceMailbox}`, error })
       }
     return handled
   }

@@ -146,6 +146,6 @@ async function replyToOf(dead: DeadMessage, options: ReplayOptions): Promise<str
     `nothing is known here of the mailbox ${replyTo.slice(0, 100)} that wants the reply`,
   )
   if (unknownReplyTo === 'refuse') throw error
-  teller(options)({ type: 'trouble', during: `replay to ${dead.sourceMailbox}`, error })
+  teller(options)({ type: 'error', during: `replay to ${dead.sourceMailbox}`, error })
   return undefined
 }

@@ -10,7 +10,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
 import { sizeOf } from '../../backends/kafka/record.ts'
@@ -171,7 +171,7 @@ class KafkaMailbox implements MailboxDriver {
     await this.#admin.close().catch(() => {})
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const notBeforeMs = delayMs > 0 ? Math.ceil(this.#clock.now() + delayMs) : 0
     const written = writtenOf(parcel, notBeforeMs)
     const size = sizeOf(written)

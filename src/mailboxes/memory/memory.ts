@@ -9,7 +9,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
@@ -98,7 +98,7 @@ export class MemoryMailbox implements MailboxDriver {
     this.#report = report
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     this.#queue().send(parcel, delayMs, this.#rules)
   }
 

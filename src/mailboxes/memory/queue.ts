@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Ask, Delivery, Parcel } from '../../mailbox.ts'
+import type { Ask, Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { onAbort } from '../../clock/on-abort.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
@@ -15,7 +15,7 @@ export interface Rules {
 
 /** A message, which stands in the line of those that wait or is hidden. */
 interface Kept extends Hiding {
-  readonly parcel: Parcel
+  readonly parcel: OutgoingMessage
   readonly enqueuedMs: number
   firstReceivedMs: number | undefined
   deliveries: number
@@ -67,7 +67,7 @@ export class MemoryQueue {
   }
 
   /** Messages that have expired are not in the way of what comes. */
-  send(parcel: Parcel, delayMs: number, rules: Rules): void {
+  send(parcel: OutgoingMessage, delayMs: number, rules: Rules): void {
     const { maxMessages } = rules
     if (this.#kept.has(parcel.id) || this.#kept.size >= maxMessages) this.#expire(rules)
     if (this.#kept.has(parcel.id)) return

@@ -11,7 +11,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { maxVisibilitySeconds } from '../../backends/bounds.ts'
 import { mailbox } from '../mailbox.ts'
@@ -23,7 +23,7 @@ import {
   headersIn,
   headersOf,
   msgIdOf,
-  parcelOf,
+  toOutgoingMessage,
   toldIn,
 } from '../../backends/nats/packing.ts'
 import { Receipts } from './receipts.ts'
@@ -152,7 +152,7 @@ class NatsMailbox implements MailboxDriver {
     await this.#wire?.close()
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const wire = this.#open()
     const headers = headersOf(parcel, delayMs)
     const msgID = msgIdOf(parcel.id)
@@ -211,7 +211,7 @@ class NatsMailbox implements MailboxDriver {
       if (!stored) return { found }
       if (found.length === limit) return { found, after: String(seq) }
       seq = stored.seq
-      const parcel = parcelOf(
+      const parcel = toOutgoingMessage(
         { data: stored.data, headers: headersIn({ headers: stored.header }) },
         `${stream}:${seq}`,
       )
@@ -287,7 +287,7 @@ class NatsMailbox implements MailboxDriver {
       const receipt = message.reply!
       const told = toldIn(receipt)
       const stored = { data: message.data, headers: headersIn(message) }
-      const parcel = parcelOf(stored, `${this.#naming.stream}:${told.seq}`)
+      const parcel = toOutgoingMessage(stored, `${this.#naming.stream}:${told.seq}`)
       const leftMs = parcel.delayMs > 0 ? told.storedMs + parcel.delayMs - nowMs : 0
       if (parcel.delayMs > 0 && (told.deliveries === 1 || leftMs > earlyMs)) {
         // The server would remember the mistake of a clock that is far behind for years.
@@ -317,7 +317,7 @@ class NatsMailbox implements MailboxDriver {
     return true
   }
 
-  #mustFit({ bytes }: Parcel, headerBytes: number): void {
+  #mustFit({ bytes }: OutgoingMessage, headerBytes: number): void {
     const most = this.powers.maxBodyBytes + roomForHeaders
     if (bytes.byteLength + headerBytes + clientsHeaders <= most) return
     throw new RedriveError(

@@ -13,7 +13,7 @@ import {
 } from '../../backends/postgres/connection.ts'
 import type { Read } from '../../backends/postgres/inspect.ts'
 import type { Tenant } from '../../backends/postgres/tenant.ts'
-import { isBug, isCollision, isLost, troubleOf } from '../../backends/postgres/errors.ts'
+import { isBug, isCollision, isLost, toRedriveError } from '../../backends/postgres/errors.ts'
 
 const tenant: Tenant = { noun: 'mailbox', unavailable: 'MAILBOX_UNAVAILABLE' }
 
@@ -134,7 +134,7 @@ class PostgresLink implements Link {
           await sleep(this.#clock, this.#clock.random() * 5 * 2 ** tries)
           continue
         }
-        if (!(error instanceof LostAnswer)) throw troubleOf(error, this.place, tenant)
+        if (!(error instanceof LostAnswer)) throw toRedriveError(error, this.place, tenant)
         const quick = this.#clock.mono() - startMs < quickMs
         if (left === 0 || !quick) throw this.#unknown(error)
         left -= 1

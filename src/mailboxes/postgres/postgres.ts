@@ -9,7 +9,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
@@ -193,7 +193,7 @@ class PostgresMailbox implements MailboxDriver {
     await link.close()
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const opened = this.#use()
     await opened.sending.call({ parcel, delayMs })
     this.#tell(opened)

@@ -1,16 +1,16 @@
-import { gatherer, type Gatherer } from '../../backends/batcher.ts'
-import type { Parcel } from '../../mailbox.ts'
-import { aboutOf } from '../kept-parcel.ts'
+import { Batcher } from '../../backends/batcher.ts'
+import type { OutgoingMessage } from '../../mailbox.ts'
+import { aboutOf } from '../stored-message.ts'
 import type { Link } from './link.ts'
 import { expireIds, send } from './statements.ts'
 
 interface Sent {
-  parcel: Parcel
+  parcel: OutgoingMessage
   delayMs: number
 }
 
 /** One at a time, so that messages stand in the order in which they were given. */
-const batches = { maxBatches: 1, maxWeight: 512 }
+const batches = { maxInFlight: 1, maxBatchCost: 512 }
 /** So many bytes weigh as much as a parcel without any. */
 const bytesOfWeight = 16 * 1024
 
@@ -53,7 +53,7 @@ export function sending(options: {
     const rest = some.filter(({ parcel }) => gone.has(parcel.id))
     if (rest.length > 0) await add(rest)
   }
-  const calls: Gatherer<Sent, null> = gatherer(batches, async (some) => {
+  const calls: Batcher<Sent, null> = new Batcher(batches, async (some) => {
     if ((await add(some)) < some.length && retentionMs > 0) await addInPlaceOfOld(some)
     return some.map(() => ({ value: null }))
   })

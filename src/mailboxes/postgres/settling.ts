@@ -1,4 +1,4 @@
-import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import { isUnknown, type Link } from './link.ts'
 
 /** A delivery, named by the message, how often it was delivered by then, and until when it is hidden if nobody extends it. */
@@ -26,7 +26,7 @@ export interface Settling<How> {
 }
 
 /** Calls of one statement at the most, and statements that may be on their way at once. */
-const batches = { maxBatches: 2, maxWeight: 500 }
+const batches = { maxInFlight: 2, maxBatchCost: 500 }
 /** Receipts of which nobody knows what became. More than that are forgotten, the oldest first. */
 const maxDoubts = 10_000
 
@@ -56,7 +56,7 @@ class GatheredSettling<How> implements Settling<How> {
   readonly #mailbox: number
   readonly #sql: string
   readonly #columns: ((how: How) => unknown)[]
-  readonly #calls: Gatherer<Asked<How>, boolean>
+  readonly #calls: Batcher<Asked<How>, boolean>
   readonly #doubts = new Set<string>()
 
   constructor(link: Link, mailbox: number, sql: string, columns: ((how: How) => unknown)[]) {
@@ -64,7 +64,7 @@ class GatheredSettling<How> implements Settling<How> {
     this.#mailbox = mailbox
     this.#sql = sql
     this.#columns = columns
-    this.#calls = gatherer(batches, (asked) => this.#carry(asked))
+    this.#calls = new Batcher(batches, (asked) => this.#carry(asked))
   }
 
   async call(text: string, how: How): Promise<boolean> {

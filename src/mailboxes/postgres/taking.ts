@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
-import { parcelOf } from '../kept-parcel.ts'
+import { toOutgoingMessage } from '../stored-message.ts'
 import type { Cells, Link } from './link.ts'
 import type { Taken } from '../receiving.ts'
 import { writeReceipt } from './settling.ts'
@@ -51,7 +51,7 @@ export function deliveryOf(row: Cells): Delivery {
       number | null,
     ]
   return {
-    ...parcelOf(id, about, bytes),
+    ...toOutgoingMessage(id, about, bytes),
     receipt: writeReceipt({ seq, deliveries, untilMs: untilMs ?? 0 }),
     deliveries: deliveries - released,
     failures,

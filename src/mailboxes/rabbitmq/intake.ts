@@ -2,7 +2,7 @@ import type { Channel, ChannelModel, GetMessage } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
 import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer, type Outcome } from '../../backends/batcher.ts'
+import { Batcher, type Outcome } from '../../backends/batcher.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import { deliveryOf } from '../../backends/rabbitmq/form.ts'
@@ -15,7 +15,7 @@ import {
   type Session,
 } from '../../backends/rabbitmq/session.ts'
 import { Supply } from '../../backends/rabbitmq/supply.ts'
-import { troubleOf } from '../../backends/rabbitmq/errors.ts'
+import { toRedriveError } from '../../backends/rabbitmq/errors.ts'
 
 export interface IntakeOptions {
   url: string
@@ -42,7 +42,7 @@ export class Intake {
   readonly holding: Holding
   readonly #options: IntakeOptions
   readonly #link: Link<Session>
-  readonly #heard: Gatherer<Session, boolean>
+  readonly #heard: Batcher<Session, boolean>
   readonly #ready: Arrived[] = []
   readonly #waiting = new Set<Waiter>()
   readonly #alarm: Alarm
@@ -54,7 +54,7 @@ export class Intake {
     this.#options = options
     this.holding = new Holding(options.clock, options.onLapse)
     this.#alarm = new Alarm(options.clock, (nowMs) => this.#giveUp(nowMs))
-    this.#heard = gatherer({ maxBatches: 1, maxWeight: Infinity }, (all) => this.#hear(all))
+    this.#heard = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, (all) => this.#hear(all))
     this.#link = linkTo<Session>({ ...options, setup: (model) => this.#begin(model) })
   }
 
@@ -161,7 +161,7 @@ export class Intake {
         await within(clock, timeoutMs, session.channel.prefetch(1), 'the server did not answer')
         answers.set(session, { value: true })
       } catch (error) {
-        answers.set(session, { error: troubleOf(error, this.place) })
+        answers.set(session, { error: toRedriveError(error, this.place) })
       }
     return sessions.map((session) => answers.get(session)!)
   }
@@ -192,7 +192,7 @@ export class Intake {
     } catch (error) {
       // Whatever it had on its way to us, it has back.
       this.#link.cut(session)
-      throw troubleOf(error, this.place)
+      throw toRedriveError(error, this.place)
     }
   }
 

@@ -10,7 +10,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { queryOf, urlSettings } from '../../backends/url.ts'
 import { mailbox } from '../mailbox.ts'
@@ -27,7 +27,7 @@ import {
 } from '../../backends/rabbitmq/names.ts'
 import { publisherTo, type Publisher } from '../../backends/rabbitmq/publisher.ts'
 import { requeue } from '../../backends/rabbitmq/session.ts'
-import { troubleOf } from '../../backends/rabbitmq/errors.ts'
+import { toRedriveError } from '../../backends/rabbitmq/errors.ts'
 
 export interface RabbitMQMailboxOptions {
   /** Also that of its queue, if RabbitMQ can take it. */
@@ -156,7 +156,7 @@ class RabbitMQMailbox implements MailboxDriver {
     await Promise.all([this.#intake.close(), this.#publisher.close()])
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const memory = { enqueuedMs: Math.floor(this.#clock.now()), deliveries: 0, failures: 0 }
     await this.#put(parcel.bytes, publishingOf(parcel, memory), delayMs)
   }
@@ -304,7 +304,7 @@ class RabbitMQMailbox implements MailboxDriver {
     try {
       return await within(this.#clock, this.#timeoutMs, asked(), 'the server did not answer')
     } catch (error) {
-      throw troubleOf(error, this.#intake.place)
+      throw toRedriveError(error, this.#intake.place)
     }
   }
 }

@@ -1,6 +1,6 @@
-import type { Parcel } from '../../mailbox.ts'
+import type { OutgoingMessage } from '../../mailbox.ts'
 
-type Packed = Omit<Parcel, 'id'>
+type Packed = Omit<OutgoingMessage, 'id'>
 
 /** What a packed parcel begins with: this byte, and four with the length of what is said about the body. */
 const mark = 1

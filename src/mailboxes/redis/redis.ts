@@ -2,7 +2,6 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
-import type { Gatherer } from '../../backends/batcher.ts'
 import type {
   Ask,
   Delivery,
@@ -11,7 +10,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { addressOf, settingsIn } from '../../backends/redis/address.ts'
 import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
@@ -22,7 +21,7 @@ import { hintsOn, type Hints } from './hints.ts'
 import { pack, unpack } from './packing.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
-import { together, weightOf } from './together.ts'
+import { costOf, TimedBatcher } from './timed-batcher.ts'
 
 export interface RedisMailboxOptions {
   name: string
@@ -98,9 +97,9 @@ class RedisMailbox implements MailboxDriver {
   readonly #retentionMs: number
   readonly #wire: Wire
   readonly #hints: Hints
-  readonly #sends: Gatherer<Argument[], number>
-  readonly #receives: Gatherer<Ask, Taken>
-  readonly #settles: Gatherer<Argument[], boolean>
+  readonly #sends: TimedBatcher<Argument[], number>
+  readonly #receives: TimedBatcher<Ask, Taken>
+  readonly #settles: TimedBatcher<Argument[], boolean>
   #opened = false
   #durable: boolean | undefined
   #report: (count: number) => void = () => {}
@@ -119,10 +118,9 @@ class RedisMailbox implements MailboxDriver {
     this.#wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs })
     this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
     // Whoever sends, receives and settles is mostly the same.
-    const crowd = { weight: 0 }
-    this.#sends = together(timeoutMs, crowd, (parcels) => this.#sendAll(parcels))
-    this.#receives = together(timeoutMs, crowd, (asks) => this.#receiveAll(asks))
-    this.#settles = together(timeoutMs, crowd, (deeds) => this.#settleAll(deeds))
+    this.#sends = new TimedBatcher(timeoutMs, (parcels) => this.#sendAll(parcels))
+    this.#receives = new TimedBatcher(timeoutMs, (asks) => this.#receiveAll(asks))
+    this.#settles = new TimedBatcher(timeoutMs, (requests) => this.#settleAll(requests))
   }
 
   get powers(): MailboxPowers {
@@ -169,10 +167,10 @@ class RedisMailbox implements MailboxDriver {
     await this.#wire.close()
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     this.#mustBeOpen()
     const args = [parcel.id, String(delayMs), pack(parcel)]
-    const answer = await this.#sends.call(args, weightOf(parcel.bytes.length))
+    const answer = await this.#sends.call(args, costOf(parcel.bytes.length))
     if (answer >= 0) return
     throw new RedriveError(
       'MAILBOX_FULL',
@@ -304,9 +302,9 @@ class RedisMailbox implements MailboxDriver {
     return asks.map((ask) => taken[live.indexOf(ask)] ?? nothing)
   }
 
-  async #settleAll(deeds: Argument[][]): Promise<boolean[]> {
+  async #settleAll(requests: Argument[][]): Promise<boolean[]> {
     const args: Argument[] = []
-    for (const deed of deeds) args.push(...deed)
+    for (const deed of requests) args.push(...deed)
     const answers = (await this.#wire.run(scripts.settle, args)) as number[]
     return answers.map((answer) => answer === 1)
   }

@@ -1,6 +1,6 @@
 import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { breaksConnection, troubleOf, type Tenant } from '../../backends/sqlite/errors.ts'
+import { breaksConnection, toRedriveError, type Tenant } from '../../backends/sqlite/errors.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
 import { sweep } from './expiring.ts'
 import type { Call, Report, Verb } from './protocol.ts'
@@ -69,7 +69,7 @@ export class Clerk {
     } catch (error) {
       if (books) forgetAll(books)
       if (breaksConnection(error)) this.close()
-      const trouble = troubleOf(error, this.#path, tenant)
+      const trouble = toRedriveError(error, this.#path, tenant)
       return withExpired(books, {
         answers: [],
         troubles: calls.map(([number]) => [number, trouble]),

@@ -9,12 +9,12 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
 import { useFile, type MailFile } from './file.ts'
-import { aboutOf, parcelOf } from '../kept-parcel.ts'
+import { aboutOf, toOutgoingMessage } from '../stored-message.ts'
 import type { Held, Kept } from './protocol.ts'
 import type { Retention } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
@@ -138,7 +138,7 @@ class SqliteMailbox implements MailboxDriver {
     await opened.file.leave()
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const { file, number, retention } = this.#use()
     const { bytes } = parcel
     const weight = 1 + bytes.byteLength / bytesOfWeight
@@ -228,7 +228,7 @@ class SqliteMailbox implements MailboxDriver {
   #delivery(kept: Kept): Delivery {
     const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = kept
     return {
-      ...parcelOf(id, about, bytes),
+      ...toOutgoingMessage(id, about, bytes),
       receipt: `${seq}.${deliveries}`,
       deliveries: deliveries - released,
       failures,

@@ -1,5 +1,5 @@
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs'
-import type { Delivery, Parcel } from '../../mailbox.ts'
+import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { ascii } from '../../backends/ascii.ts'
 
 /** The attribute that only our messages have. SQS takes ten of them; all that there is to say stands in this one, as JSON. */
@@ -28,7 +28,7 @@ const unfit = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]/
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export function pack(parcel: Parcel): Packed {
+export function pack(parcel: OutgoingMessage): Packed {
   const meta: Meta = { id: parcel.id, type: parcel.contentType }
   if (parcel.replyTo !== undefined) meta.replyTo = parcel.replyTo
   if (Object.keys(parcel.headers).length > 0) meta.headers = parcel.headers
@@ -67,7 +67,7 @@ export function unpack(message: Message, nowMs: number): Delivery {
       ...counts,
     }
   }
-  const parcel: Parcel = {
+  const parcel: OutgoingMessage = {
     id: meta.id,
     bytes: meta.base64 ? Buffer.from(Body.slice(inBase64.length), 'base64') : Buffer.from(Body),
     contentType: meta.type,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
-import { gatherer, type Gatherer, type Outcome } from '../../backends/batcher.ts'
+import { Batcher, type Outcome } from '../../backends/batcher.ts'
 import type {
   Ask,
   Delivery,
@@ -12,7 +12,7 @@ import type {
   MailboxHealth,
   MailboxPowers,
   MailboxResolver,
-  Parcel,
+  OutgoingMessage,
 } from '../../mailbox.ts'
 import { mailbox } from '../mailbox.ts'
 import { addressOf, queueNameOf, type Address } from '../../backends/sqs/address.ts'
@@ -67,7 +67,7 @@ const longestSeconds = 43_200
 const longestDelayMs = 900_000
 
 /** One call carries so many entries, and so many calls of a kind are on their way at once. */
-const together = { maxBatches: 8, maxWeight: 10 }
+const together = { maxInFlight: 8, maxBatchCost: 10 }
 
 /** Attributes count as SQS measures a message; so much is kept free for them. */
 const roomForHeaders = 16 * 1024
@@ -99,9 +99,9 @@ class SqsMailbox implements MailboxDriver {
   readonly #clock: Clock
   readonly #receipts: Receipts
   readonly #polls: Polls
-  readonly #sends: Gatherer<Sending, void>
-  readonly #deletes: Gatherer<string, boolean>
-  readonly #changes: Gatherer<Change, boolean>
+  readonly #sends: Batcher<Sending, void>
+  readonly #deletes: Batcher<string, boolean>
+  readonly #changes: Batcher<Change, boolean>
   #queueUrl: string | undefined
   #maxBytes = 256 * 1024
 
@@ -122,9 +122,9 @@ class SqsMailbox implements MailboxDriver {
       start: (ask) => this.#wire.receive(this.#url(), ask),
       giveBack: (messages) => this.#giveBack(messages),
     })
-    this.#sends = gatherer(together, (sendings) => this.#sendAll(sendings))
-    this.#deletes = gatherer(together, (receipts) => this.#deleteAll(receipts))
-    this.#changes = gatherer(together, (changes) => this.#changeAll(changes))
+    this.#sends = new Batcher(together, (sendings) => this.#sendAll(sendings))
+    this.#deletes = new Batcher(together, (receipts) => this.#deleteAll(receipts))
+    this.#changes = new Batcher(together, (changes) => this.#changeAll(changes))
   }
 
   get powers(): MailboxPowers {
@@ -164,7 +164,7 @@ class SqsMailbox implements MailboxDriver {
     this.#wire.close()
   }
 
-  async send(parcel: Parcel, delayMs: number): Promise<void> {
+  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     if (delayMs > longestDelayMs)
       throw new RedriveError(
         'INVALID_INPUT',

@@ -92,7 +92,7 @@ export class AlertMonitor {
   #run(): void {
     const { clock, hub, everyMs } = this.#options
     this.#looking = this.#look()
-      .catch((error: unknown) => hub.emit({ type: 'trouble', during: 'alerts', error }))
+      .catch((error: unknown) => hub.emit({ type: 'error', during: 'alerts', error }))
       .finally(() => {
         this.#looking = undefined
         if (!this.#stopped) this.#cancel = clock.timer(everyMs, () => this.#run())

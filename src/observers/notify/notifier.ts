@@ -7,7 +7,7 @@ import { Sender, type Message } from './sender.ts'
 
 /**
  * An observer that sends alerts on, and hears nothing else. It returns at once; what cannot be delivered rejects later, so the
- * hub tells it as `trouble`.
+ * hub tells it as `error`.
  */
 export interface Notifier {
   (event: RedriveEvent): Promise<void> | undefined

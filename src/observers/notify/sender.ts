@@ -72,7 +72,7 @@ export class Sender {
     if (this.#overflowing) oldest?.done()
     else
       oldest?.fail(
-        this.#trouble(`more than ${maxWaiting} notifications wait, the oldest are dropped`),
+        this.#reportError(`more than ${maxWaiting} notifications wait, the oldest are dropped`),
       )
     this.#overflowing = true
   }
@@ -92,8 +92,9 @@ export class Sender {
     for (let tries = 1; ; tries++) {
       const result = await this.#try(message)
       if (result.sent) return undefined
-      if (!result.again) return this.#trouble(result.why)
-      if (tries === maxTries) return this.#trouble(`${result.why}, given up after ${tries} tries`)
+      if (!result.again) return this.#reportError(result.why)
+      if (tries === maxTries)
+        return this.#reportError(`${result.why}, given up after ${tries} tries`)
       const pauseMs = firstPauseMs * 4 ** (tries - 1) * (0.5 + clock.random() / 2)
       await sleep(clock, Math.min(longestPauseMs, Math.max(pauseMs, result.afterMs ?? 0)))
     }
@@ -124,7 +125,7 @@ export class Sender {
     }
   }
 
-  #trouble(why: string): Error {
+  #reportError(why: string): Error {
     return new Error(`${this.#options.what} at ${this.#options.url.host}: ${why}`)
   }
 }

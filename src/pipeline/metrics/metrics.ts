@@ -11,7 +11,7 @@ export interface PipelineMetricsOptions {
   /** How it stands with the dead records of each node. */
   standing: () => Promise<readonly NodeStanding[]>
   /** Hears why a depth could not be told. */
-  trouble?: (error: unknown) => void
+  onError?: (error: unknown) => void
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -81,7 +81,7 @@ export class PipelineMetrics {
         return this.#quarantined.add(node)
       case 'publish-failed':
         return this.#publishFailures.add(node)
-      case 'trouble':
+      case 'error':
         return
     }
   }
@@ -97,12 +97,12 @@ export class PipelineMetrics {
       'gauge',
       'How long the oldest of these lies there. 0 when there is none.',
     )
-    const { clock, standing, trouble } = this.#options
+    const { clock, standing, onError } = this.#options
     for (const one of await standing()) {
       const node = this.#labelsOf(one)
       if ('error' in one) {
         this.#scrapeErrors.add(node)
-        trouble?.(one.error)
+        onError?.(one.error)
         continue
       }
       const labels = { ...node, topic: one.topic }

@@ -104,7 +104,7 @@ export class Standing {
       try {
         found.push({ ...node, ...(await this.#ask(known, endMs)) })
       } catch (error) {
-        found.push({ ...node, error: cluster.trouble(error) })
+        found.push({ ...node, error: cluster.toRedriveError(error) })
       }
     }
     return found

@@ -1,6 +1,6 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
 import { systemClock, type Clock } from '../../clock/clock.ts'
-import { gatherer, shareOut, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { lifetime, type Lifetime } from '../lifetime.ts'
@@ -103,7 +103,7 @@ class DocumentStore implements OpenSearchStore {
   readonly #wire: Wire
   readonly #desk: Desk
   readonly #records: Shelf<RecordDocument>
-  readonly #adds: Gatherer<readonly DeadLetter[], AddResult[]>
+  readonly #adds: Batcher<readonly DeadLetter[], AddResult[]>
   /** Claims of one process would only get in each other's way, and so would letters that share what room is left. */
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
@@ -129,9 +129,9 @@ class DocumentStore implements OpenSearchStore {
       wake: () => this.#watchers.tell(),
     }
     this.#records = shelf('records')
-    this.#adds = gatherer({ maxBatches: 2, maxWeight: 500 }, async (asks) => {
+    this.#adds = new Batcher({ maxInFlight: 2, maxBatchCost: 500 }, async (asks) => {
       const outcomes = await addEach(this.#desk, asks.flat())
-      return shareOut(outcomes, asks).map(
+      return splitResults(outcomes, asks).map(
         (some) => some.find((one) => 'error' in one) ?? { value: together(some) },
       )
     })

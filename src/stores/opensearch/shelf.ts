@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { hasCode, type RedriveError } from '../../errors.ts'
-import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import { faultOf, isLaterStatus, type Fault } from '../../backends/opensearch/errors.ts'
 import type { Wire } from '../../backends/opensearch/connection.ts'
 
@@ -81,14 +81,14 @@ export class Shelf<T extends Stamped> {
   readonly #wire: Wire
   readonly #node: string
   readonly #clock: Clock
-  readonly #refreshes: Gatherer<null, null>
+  readonly #refreshes: Batcher<null, null>
 
   constructor(wire: Wire, node: string, index: string, clock: Clock) {
     this.#wire = wire
     this.#node = node
     this.index = index
     this.#clock = clock
-    this.#refreshes = gatherer({ maxBatches: 1, maxWeight: Infinity }, async (asks) => {
+    this.#refreshes = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
       await wire.ask({ method: 'POST', path: `/${index}/_refresh` })
       return asks.map(() => ({ value: null }))
     })

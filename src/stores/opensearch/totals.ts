@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
-import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'
@@ -43,12 +43,12 @@ export class Totals {
   readonly #own = new Map<string, Own>()
   /** Counted, and not yet written. */
   #pending = new Map<string, Cells>()
-  readonly #writer: Gatherer<null, null>
+  readonly #writer: Batcher<null, null>
 
   constructor(shelf: Shelf<TotalsDocument>, clock: Clock) {
     this.#shelf = shelf
     this.#clock = clock
-    this.#writer = gatherer({ maxBatches: 1, maxWeight: Infinity }, async (asks) => {
+    this.#writer = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
       await this.#write()
       return asks.map(() => ({ value: null }))
     })

@@ -11,7 +11,7 @@ import {
   poolOf,
   types,
 } from '../../backends/postgres/connection.ts'
-import { isCollision, isLost, troubleOf } from './trouble.ts'
+import { isCollision, isLost, toRedriveError } from './trouble.ts'
 
 export type Value = unknown
 export type Cells = Value[]
@@ -148,7 +148,7 @@ class PostgresLink implements Link {
       } catch (error) {
         const quick = this.#clock.mono() - startMs < quickMs
         if (!isLost(error) || ++cutOff > pool.options.max || !quick)
-          throw troubleOf(error, this.place)
+          throw toRedriveError(error, this.place)
       }
   }
 
@@ -172,11 +172,12 @@ class PostgresLink implements Link {
       } catch (error) {
         const quick = this.#clock.mono() - startMs < quickMs
         if (isCollision(error)) {
-          if (tries >= maxTries) throw troubleOf(error, this.place)
+          if (tries >= maxTries) throw toRedriveError(error, this.place)
           await sleep(this.#clock, this.#clock.random() * 5 * 2 ** tries)
         } else if (error instanceof LostCommit) {
           if (!repeatable || ++cutOff > max || !quick) throw this.#unknown(error)
-        } else if (!isLost(error) || ++cutOff > max || !quick) throw troubleOf(error, this.place)
+        } else if (!isLost(error) || ++cutOff > max || !quick)
+          throw toRedriveError(error, this.place)
       }
     }
   }

@@ -5,7 +5,7 @@ import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { resolved } from '../rows/codes.ts'
-import { gatherer, shareOut, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { lifetime, type Lifetime } from '../lifetime.ts'
 import { pack } from '../rows/pack.ts'
@@ -119,9 +119,9 @@ class SharedStore implements PostgresStore {
   readonly #books: Books
   readonly #waking: Waking
   readonly #slots: Slots
-  readonly #adds: Gatherer<Wanted[], AddResult[]>
-  readonly #changes: Gatherer<readonly Change[], ApplyResult[]>
-  readonly #renewals: Gatherer<Renewal[], boolean[]>
+  readonly #adds: Batcher<Wanted[], AddResult[]>
+  readonly #changes: Batcher<readonly Change[], ApplyResult[]>
+  readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life: Lifetime = lifetime('postgres', {
     release: () => this.#link.disconnect(),
     isRefusal,
@@ -145,10 +145,10 @@ class SharedStore implements PostgresStore {
       wake: () => this.#waking.wake(),
     }
     this.records = postgresRecords((work) => this.#use(work))
-    const batches = { maxBatches: 2, maxWeight: maxItems }
-    this.#adds = gatherer(batches, (asks) => together(asks, (some) => this.#addAll(some)))
-    this.#changes = gatherer(batches, (asks) => together(asks, (some) => this.#applyAll(some)))
-    this.#renewals = gatherer({ maxBatches: 1, maxWeight: maxItems }, (asks) =>
+    const batches = { maxInFlight: 2, maxBatchCost: maxItems }
+    this.#adds = new Batcher(batches, (asks) => together(asks, (some) => this.#addAll(some)))
+    this.#changes = new Batcher(batches, (asks) => together(asks, (some) => this.#applyAll(some)))
+    this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (asks) =>
       together(asks, (some) => this.#renewAll(some)),
     )
   }
@@ -192,7 +192,7 @@ class SharedStore implements PostgresStore {
     const results = all.some(isIntricate)
       ? await inParts(all, 1, (some) => this.#addSome(some))
       : await this.#addSome(all)
-    return shareOut(results, asks)
+    return splitResults(results, asks)
   }
 
   async #addSome(wanted: readonly Wanted[]): Promise<AddResult[]> {
@@ -305,7 +305,7 @@ class SharedStore implements PostgresStore {
 
   async #renewAll(asks: Renewal[][]): Promise<boolean[][]> {
     const work = (tx: Tx): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
-    return shareOut(await this.#link.transaction('hot', work, { repeatable: true }), asks)
+    return splitResults(await this.#link.transaction('hot', work, { repeatable: true }), asks)
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
@@ -319,7 +319,7 @@ class SharedStore implements PostgresStore {
       applyIn(this.#books, tx, asks.flat(), slot),
     )
     if (await woken) this.#waking.wake()
-    return shareOut(results, asks)
+    return splitResults(results, asks)
   }
 
   remove(which: LetterFilter): Promise<number> {

@@ -12,7 +12,7 @@ const refusals: Record<string, string> = {
 }
 
 /** Turns whatever was thrown into an error of ours. */
-export function troubleOf(error: unknown, place: string): RedriveError {
+export function toRedriveError(error: unknown, place: string): RedriveError {
   if (error instanceof Again)
     return new RedriveError(
       'STORE_UNAVAILABLE',
@@ -21,7 +21,10 @@ export function troubleOf(error: unknown, place: string): RedriveError {
     )
   const refusal = refusals[postgres.stateOf(error)?.slice(0, 2) ?? '']
   if (refusal === undefined)
-    return postgres.troubleOf(error, place, { noun: 'store', unavailable: 'STORE_UNAVAILABLE' })
+    return postgres.toRedriveError(error, place, {
+      noun: 'store',
+      unavailable: 'STORE_UNAVAILABLE',
+    })
   const message = `${place}: ${refusal} (${postgres.messageOf(error)})`
   return new RedriveError('INVALID_INPUT', message, { cause: error })
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
-import { gatherer, type Gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import { listen, type Listener } from '../../backends/postgres/listener.ts'
 import type { Link } from './link.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
@@ -25,7 +25,7 @@ class ChannelWaking implements Waking {
   readonly #clock: Clock
   readonly #self: string
   readonly #watchers: Watchers = watchers()
-  readonly #notices: Gatherer<null, null>
+  readonly #notices: Batcher<null, null>
   #listener: Listener | undefined
 
   constructor(link: Link, clock: Clock) {
@@ -34,7 +34,7 @@ class ChannelWaking implements Waking {
     this.#self = clock.id()
     this.channel = `redrive_${link.schema}`
     // One at a time: commits with a notice queue up on the server, so that many make one. It is a hint, and may get lost.
-    this.#notices = gatherer({ maxBatches: 1, maxWeight: 1_000_000 }, async (asks) => {
+    this.#notices = new Batcher({ maxInFlight: 1, maxBatchCost: 1_000_000 }, async (asks) => {
       await this.#say(this.#self).catch(() => {})
       return asks.map(() => ({ value: null }))
     })

@@ -5,7 +5,7 @@ import { addIn, candidatesOf, type Candidate, type Wanted } from './add.ts'
 import type { Books } from './books.ts'
 import { drawSlot } from './counters.ts'
 import { maxTries, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
-import { Again, troubleOf } from './trouble.ts'
+import { Again, toRedriveError } from './trouble.ts'
 
 /**
  * Adds in the transaction that the caller has begun on this connection. Whoever watches hears of it when it commits. When it fails, the
@@ -26,7 +26,7 @@ export async function addWithin(
       return adding(books, client, channel, candidates)
     })
   } catch (error) {
-    throw troubleOf(error, place)
+    throw toRedriveError(error, place)
   }
 }
 

@@ -1,4 +1,4 @@
-import { gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Argument } from '../../backends/redis/connection.ts'
 import type { AddResult, Capacity, KeepResult, StoredLetter } from '../../store.ts'
@@ -6,14 +6,14 @@ import { inChunks, maxScriptItems } from './chunks.ts'
 import { maxLooks, weightOf, type Desk } from './desk.ts'
 import { keepArguments } from './packing.ts'
 import { scripts } from './scripts.ts'
-import { maxBatches, together } from './together.ts'
+import { maxInFlight, together } from './together.ts'
 import { addArguments, addedOf, type Added } from './writing.ts'
 
 export type Add = (letters: readonly DeadLetter[], capacity?: Capacity) => Promise<AddResult[]>
 
 export function adder(desk: Desk): Add {
-  const adding = gatherer<Argument[][], Added[]>(
-    { maxBatches, maxWeight: maxScriptItems },
+  const adding = new Batcher<Argument[][], Added[]>(
+    { maxInFlight, maxBatchCost: maxScriptItems },
     async (asks) =>
       together(asks, await desk.moving(scripts.add, [desk.now(), ...asks.flat(2)]), addedOf),
   )

@@ -7,14 +7,14 @@ const maxAhead = 2
 /** Cuts a list where the weight of a piece has reached its most. */
 function* piecesOf<T>(
   all: readonly T[],
-  maxWeight: number,
+  maxBatchCost: number,
   weigh: (one: T) => number,
 ): Generator<readonly T[]> {
   let start = 0
   let weight = 0
   for (const [at, one] of all.entries()) {
     weight += weigh(one)
-    if (weight < maxWeight) continue
+    if (weight < maxBatchCost) continue
     yield all.slice(start, at + 1)
     start = at + 1
     weight = 0
@@ -28,13 +28,13 @@ function* piecesOf<T>(
  */
 export async function inChunks<T, R>(
   all: readonly T[],
-  maxWeight: number,
+  maxBatchCost: number,
   send: (some: readonly T[]) => Promise<R[]>,
   weigh: (one: T) => number = () => 1,
 ): Promise<R[]> {
   const calls: Promise<R[]>[] = []
   try {
-    for (const some of piecesOf(all, maxWeight, weigh)) {
+    for (const some of piecesOf(all, maxBatchCost, weigh)) {
       const call = send(some)
       // Whoever fails first is the answer; until then no other failure may count as unhandled.
       call.catch(() => {})

@@ -1,4 +1,4 @@
-import { gatherer } from '../../backends/batcher.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { unpack } from '../rows/unpack.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
@@ -10,7 +10,7 @@ import { inChunks, maxScriptItems } from './chunks.ts'
 import { weightOf, type Desk } from './desk.ts'
 import { keptOf, type Fields } from './form.ts'
 import { scripts } from './scripts.ts'
-import { maxBatches, together } from './together.ts'
+import { maxInFlight, together } from './together.ts'
 import { appliedOf, applyArguments, renewArguments, numberText } from './writing.ts'
 
 /** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
@@ -19,7 +19,7 @@ const maxClaimBytes = 64 * 2 ** 20
 
 const enough = [String(maxClaimLetters), String(maxClaimBytes)]
 
-const limits = { maxBatches, maxWeight: maxScriptItems }
+const limits = { maxInFlight, maxBatchCost: maxScriptItems }
 
 export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<Claim> {
   checkLease(request.leaseMs)
@@ -41,7 +41,7 @@ export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<C
 export type Renew = (leases: readonly LeaseRef[], leaseMs: number) => Promise<boolean[]>
 
 export function renewer(desk: Desk): Renew {
-  const renewing = gatherer<Argument[][], boolean[]>(limits, async (asks) => {
+  const renewing = new Batcher<Argument[][], boolean[]>(limits, async (asks) => {
     const replies = await desk.wire.run(scripts.renew, [desk.now(), ...asks.flat(2)])
     return together(asks, replies as Reply[], (reply) => reply === 1)
   })
@@ -59,7 +59,7 @@ export function renewer(desk: Desk): Renew {
 export type Apply = (changes: readonly Change[]) => Promise<ApplyResult[]>
 
 export function applier(desk: Desk): Apply {
-  const applying = gatherer<Argument[][], ApplyResult[]>(limits, async (asks) =>
+  const applying = new Batcher<Argument[][], ApplyResult[]>(limits, async (asks) =>
     together(asks, await desk.moving(scripts.apply, asks.flat(2)), appliedOf),
   )
   return (changes) =>

@@ -1,8 +1,8 @@
-import { shareOut, type Outcome } from '../../backends/batcher.ts'
+import { splitResults, type Outcome } from '../../backends/batcher.ts'
 import type { Argument, Reply } from '../../backends/redis/connection.ts'
 
 /** Batches that may be on their way at once: the server works on one while the answers to the other are read. */
-export const maxBatches = 2
+export const maxInFlight = 2
 
 /** The answers of a script, back to the calls that they belong to. */
 export function together<R>(
@@ -10,5 +10,5 @@ export function together<R>(
   replies: readonly Reply[],
   read: (reply: Reply) => R,
 ): Outcome<R[]>[] {
-  return shareOut(replies, asks).map((own) => ({ value: own.map(read) }))
+  return splitResults(replies, asks).map((own) => ({ value: own.map(read) }))
 }

@@ -22,7 +22,7 @@ export interface PackedExtras {
   history?: HistoryEntry[]
 }
 
-/** A letter as a driver gives it back. What is null was not asked for, or could not be read: `trouble` says why. */
+/** A letter as a driver gives it back. What is null was not asked for, or could not be read: `error` says why. */
 export type KeptLetter = [
   row: SqlValue[],
   queue: string,

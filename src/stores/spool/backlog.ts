@@ -43,6 +43,6 @@ export type SpoolEvent =
   /** Nothing waits any more. `duplicates` is how many of them the store had already, or counted as an occurrence. */
   | { type: 'drained'; count: number; duplicates: number }
   | { type: 'set-aside'; what: AsideKind; file: string; why: string }
-  | { type: 'trouble'; during: string; error: unknown }
+  | { type: 'error'; during: string; error: unknown }
 
 export type Tell = (event: SpoolEvent) => void

@@ -44,7 +44,7 @@ class InMemory implements Backlog {
   async close(): Promise<void> {
     if (this.empty) return
     const error = `${this.letters} letters waited in memory only, and are lost`
-    this.#tell({ type: 'trouble', during: 'closing the spool', error })
+    this.#tell({ type: 'error', during: 'closing the spool', error })
   }
 
   async append(letters: readonly DeadLetter[]): Promise<void> {

@@ -242,7 +242,7 @@ class Journal implements Backlog {
   }
 
   #complain(path: string, error: unknown): void {
-    this.#options.tell({ type: 'trouble', during: `reading the spool ${path}`, error })
+    this.#options.tell({ type: 'error', during: `reading the spool ${path}`, error })
   }
 
   async refuse({ letter, start }: Entry, why: string): Promise<void> {

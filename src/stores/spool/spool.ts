@@ -113,8 +113,8 @@ class Spool {
     this.#away = true
     this.#trouble = away
     if (this.#state === 'new') this.#state = 'away'
-    this.#tell({ type: 'trouble', during: 'opening the store', error: away })
-    if (!this.#draining && !this.#stopTimer) this.#putOff()
+    this.#tell({ type: 'error', during: 'opening the store', error: away })
+    if (!this.#draining && !this.#stopTimer) this.#defer()
   }
 
   /** Opens the store. It has as long as it takes, since it may have to migrate; drivers themselves give up on a server that is silent. */
@@ -187,7 +187,7 @@ class Spool {
       this.#told = true
       this.#tell({ type: 'spooling', place: this.#backlog.place, error: this.#trouble })
     }
-    if (!this.#draining && !this.#stopTimer) this.#putOff()
+    if (!this.#draining && !this.#stopTimer) this.#defer()
     return letters.map(() => ({ kind: 'added' }))
   }
 
@@ -200,12 +200,12 @@ class Spool {
       .catch((error: unknown) => this.#report(error))
       .finally(() => {
         this.#draining = undefined
-        if (!this.#backlog.empty || this.#state === 'away') this.#putOff()
+        if (!this.#backlog.empty || this.#state === 'away') this.#defer()
       })
   }
 
   /** Later, and later each time it fails. */
-  #putOff(): void {
+  #defer(): void {
     if (this.#closing) return
     const most = Math.min(maxWaitMs, firstWaitMs * 2 ** this.#failures)
     this.#failures += 1
@@ -239,7 +239,7 @@ class Spool {
       this.#drained += count
       this.#run.count += count
       this.#run.duplicates += delivery.duplicates
-      if ('trouble' in delivery) {
+      if ('error' in delivery) {
         this.#away = !hasCode(delivery.trouble, 'QUEUE_FULL')
         return this.#report(delivery.trouble)
       }
@@ -265,8 +265,7 @@ class Spool {
     const isNew = textOf(error) !== textOf(this.#trouble)
     this.#batch = 1
     this.#trouble = error
-    if (isNew && !hasCode(error, 'STORE_UNAVAILABLE'))
-      this.#tell({ type: 'trouble', during, error })
+    if (isNew && !hasCode(error, 'STORE_UNAVAILABLE')) this.#tell({ type: 'error', during, error })
   }
 
   /** What closing rejects, so that it does not wait for a store that does not answer. */

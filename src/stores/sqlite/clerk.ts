@@ -3,8 +3,8 @@ import {
   breaksConnection,
   concernsAll,
   isFull,
-  openingTroubleOf,
-  troubleOf,
+  toOpenError,
+  toRedriveError,
   type Tenant,
 } from '../../backends/sqlite/errors.ts'
 import { forgetAll, openBooks, type Books } from './books.ts'
@@ -151,7 +151,7 @@ export class Clerk {
       const result = results[at]!
       if ('steps' in result) this.#jobs.push({ call, steps: result.steps })
       else if ('error' in result) {
-        const describe = call[1] === 'open' ? openingTroubleOf : troubleOf
+        const describe = call[1] === 'open' ? toOpenError : toRedriveError
         troubles.push([call[0], describe(result.error, this.#options.path, tenant)])
       } else answers.push(call[0], result.value)
     }

@@ -4,7 +4,7 @@ import {
   edit,
   exhaust,
   park,
-  putOff,
+  defer,
   release,
   reschedule,
   resolve,
@@ -68,7 +68,7 @@ export const applyChecks = [
       { letter: e!, change: release(e!, by) },
       {
         letter: f!,
-        change: putOff(f!, by, { judged, payload, retryAt: ahead(bench, 1000), backoffMs: 1000 }),
+        change: defer(f!, by, { judged, payload, retryAt: ahead(bench, 1000), backoffMs: 1000 }),
       },
     ]
     const results = await store.apply(changes.map(({ change }) => change))

@@ -15,7 +15,7 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
   beforeEach(() => {
     bench = pipelineBench(url)
     const { cluster, name: groupId } = bench
-    fetcher = new Fetcher({ cluster, groupId, trouble: ignore, well: ignore })
+    fetcher = new Fetcher({ cluster, groupId, onError: ignore, well: ignore })
   })
 
   afterEach(async () => {

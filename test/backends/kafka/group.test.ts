@@ -74,7 +74,7 @@ describe('the member that leads a group looks for more partitions', () => {
       assigned: () => {},
       revoked: async () => {},
       lost: () => {},
-      trouble: () => {},
+      onError: () => {},
       lookEveryMs: 1000,
     })
     group.join()

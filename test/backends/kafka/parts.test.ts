@@ -48,7 +48,7 @@ describe.skipIf(missing)('Parts', { timeout: 60_000 }, () => {
       cut: ignore,
       leaving: async () => {},
       gone: ignore,
-      trouble: ignore,
+      onError: ignore,
       well: ignore,
       ...more,
     })

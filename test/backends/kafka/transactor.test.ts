@@ -218,7 +218,7 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
         assigned: (places) => (count += places.length),
         revoked: async () => {},
         lost: ignore,
-        trouble: ignore,
+        onError: ignore,
       })
       closing.unshift(() => group.close())
       group.join()

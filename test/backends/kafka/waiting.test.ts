@@ -17,7 +17,7 @@ function waiter(waitMs: number, signal = new AbortController().signal): Watched 
   return { ask, endMs: clock.mono() + waitMs, resolve, reject, outcome }
 }
 
-const trouble = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
+const onError = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
 
 describe('Waiting', () => {
   it('calls those who wait in the order of coming, each once', () => {
@@ -60,14 +60,14 @@ describe('Waiting', () => {
     waiting.close()
   })
 
-  it('tells all of trouble, and whoever comes later after a moment unless it is over by then', async () => {
+  it('tells all of onError, and whoever comes later after a moment unless it is over by then', async () => {
     const waiting = new Waiting(clock)
     const there = waiter(60_000)
     waiting.add(there)
-    waiting.fail(trouble)
-    await expect(there.outcome).rejects.toBe(trouble)
+    waiting.fail(onError)
+    await expect(there.outcome).rejects.toBe(onError)
     const later = waiter(60_000)
-    const refused = expect(later.outcome).rejects.toBe(trouble)
+    const refused = expect(later.outcome).rejects.toBe(onError)
     waiting.add(later)
     await clock.advance(500)
     await refused

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../../src/errors.ts'
 import type { Tenant } from '../../../src/backends/postgres/tenant.ts'
-import { isCollision, isLost, troubleOf } from '../../../src/backends/postgres/errors.ts'
+import { isCollision, isLost, toRedriveError } from '../../../src/backends/postgres/errors.ts'
 
 const tenant: Tenant = { noun: 'mailbox', unavailable: 'MAILBOX_UNAVAILABLE' }
 const withCode = (code: string): Error => Object.assign(new Error('said'), { code })
 
-describe('troubleOf', () => {
+describe('toRedriveError', () => {
   it.each([
     ['42P01', 'a table is gone: open the mailbox again to make it'],
     ['57P01', 'the server is shutting down or starting up'],
@@ -16,7 +16,7 @@ describe('troubleOf', () => {
     ['ECONNRESET', 'the server cannot be reached, or did not answer in time'],
   ])('says of %s what it means for the tenant', (code, what) => {
     const cause = withCode(code)
-    expect(troubleOf(cause, 'postgres h/d', tenant)).toMatchObject({
+    expect(toRedriveError(cause, 'postgres h/d', tenant)).toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',
       message: `postgres h/d: ${what} (said)`,
       cause,
@@ -25,12 +25,12 @@ describe('troubleOf', () => {
 
   it('tells what a failure gathers when it has no words of its own', () => {
     const gathered = new AggregateError([new Error('one'), new Error('two')], '')
-    expect(troubleOf(gathered, 'p', tenant).message).toMatch(/\(one, two\)$/)
+    expect(toRedriveError(gathered, 'p', tenant).message).toMatch(/\(one, two\)$/)
   })
 
   it('leaves errors of ours as they are', () => {
     const error = new RedriveError('CLOSED', 'closed')
-    expect(troubleOf(error, 'p', tenant)).toBe(error)
+    expect(toRedriveError(error, 'p', tenant)).toBe(error)
   })
 })
 

@@ -1,13 +1,13 @@
 import type { Message, MessageProperties, Options } from 'amqplib'
 import { describe, expect, it } from 'vitest'
 import { copyOf, deliveryOf, publishingOf } from '../../../src/backends/rabbitmq/form.ts'
-import type { Delivery, Parcel } from '../../../src/mailbox.ts'
+import type { Delivery, OutgoingMessage } from '../../../src/mailbox.ts'
 
 const nowMs = Date.UTC(2026, 0, 2)
 const about = { receipt: 'r', nowMs, freshId: () => 'fresh' }
 const memory = { enqueuedMs: 5000, deliveries: 0, failures: 0 }
 
-function parcel(more: Partial<Parcel> = {}): Parcel {
+function parcel(more: Partial<OutgoingMessage> = {}): OutgoingMessage {
   const bytes = Buffer.from('body')
   return { id: 'one', bytes, contentType: 'text/plain', headers: {}, ...more }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../../src/errors.ts'
 import type { Tenant } from '../../../src/backends/redis/tenant.ts'
-import { troubleOf } from '../../../src/backends/redis/errors.ts'
+import { toRedriveError } from '../../../src/backends/redis/errors.ts'
 
 const tenant: Tenant = {
   noun: 'mailbox',
@@ -11,7 +11,7 @@ const tenant: Tenant = {
   shortOfCopies: 'the master has it',
 }
 
-describe('troubleOf', () => {
+describe('toRedriveError', () => {
   it.each([
     ['MOVED 3999 h:1', "the mailbox's slot has moved to another node: try again"],
     ['NOPERM no', 'this user may not do what a mailbox must: see the page for what it needs'],
@@ -19,7 +19,7 @@ describe('troubleOf', () => {
     ['constructor', 'the server failed'],
   ])('says of "%s" what it means for the tenant', (message, what) => {
     const cause = new Error(message)
-    expect(troubleOf(cause, 'h:1', tenant)).toMatchObject({
+    expect(toRedriveError(cause, 'h:1', tenant)).toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',
       message: `redis h:1: ${what} (${message})`,
       cause,
@@ -28,6 +28,6 @@ describe('troubleOf', () => {
 
   it('leaves errors of ours as they are', () => {
     const error = new RedriveError('CLOSED', 'the redis mailbox is closed')
-    expect(troubleOf(error, 'h:1', tenant)).toBe(error)
+    expect(toRedriveError(error, 'h:1', tenant)).toBe(error)
   })
 })

@@ -3,7 +3,7 @@ import { RedriveError } from '../../../src/errors.ts'
 import {
   breaksConnection,
   FlushFailed,
-  troubleOf,
+  toRedriveError,
   type Tenant,
 } from '../../../src/backends/sqlite/errors.ts'
 
@@ -14,7 +14,7 @@ const tenant: Tenant = {
 }
 const withCode = (errcode: number): Error => Object.assign(new Error('said'), { errcode })
 
-describe('troubleOf', () => {
+describe('toRedriveError', () => {
   it.each([
     [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
     [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
@@ -23,7 +23,7 @@ describe('troubleOf', () => {
     [26, 'STORE_UNSAFE', /not a SQLite database/],
     [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
   ])('says of %i what it means for the tenant', (errcode, code, message) => {
-    const trouble = troubleOf(withCode(errcode), '/f', tenant)
+    const trouble = toRedriveError(withCode(errcode), '/f', tenant)
     expect(trouble.code).toBe(code)
     expect(trouble.message).toMatch(/^sqlite \/f: /)
     expect(trouble.message).toMatch(message)
@@ -40,21 +40,21 @@ describe('troubleOf', () => {
     ['EMFILE', /too many files are open/],
     ['ENAMETOOLONG', /too long/],
   ])('says what to do about %s of the system', (code, message) => {
-    const trouble = troubleOf(Object.assign(new Error('said'), { code }), '/f', tenant)
+    const trouble = toRedriveError(Object.assign(new Error('said'), { code }), '/f', tenant)
     expect(trouble.code).toBe('MAILBOX_UNAVAILABLE')
     expect(trouble.message).toMatch(message)
     expect(trouble.message).toMatch(/ \(said\)$/)
   })
 
   it('says that what the disk did not take may be kept or not', () => {
-    const { code, message } = troubleOf(new FlushFailed(new Error('EIO')), '/f', tenant)
+    const { code, message } = toRedriveError(new FlushFailed(new Error('EIO')), '/f', tenant)
     expect(code).toBe('MAILBOX_UNAVAILABLE')
     expect(message).toMatch(/may or may not be kept: look at the system log \(EIO\)$/)
   })
 
   it('leaves errors of ours as they are', () => {
     const error = new RedriveError('CLOSED', 'closed')
-    expect(troubleOf(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
+    expect(toRedriveError(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
   })
 })
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { troubleOf } from '../../../src/backends/sqs/errors.ts'
+import { toRedriveError } from '../../../src/backends/sqs/errors.ts'
 
 it('says how to name a region when none is known', () => {
-  const trouble = troubleOf(new Error('Region is missing'), 'orders')
+  const trouble = toRedriveError(new Error('Region is missing'), 'orders')
   expect(trouble.code).toBe('INVALID_CONFIG')
   expect(trouble.message).toMatch(/orders: .*\?region=.*AWS_REGION/)
 })

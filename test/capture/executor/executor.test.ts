@@ -115,9 +115,7 @@ describe('what is retried', () => {
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
-    expect(heard('trouble')).toEqual([
-      { type: 'trouble', during: 'retryOn of mine', error: mistake },
-    ])
+    expect(heard('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
   })
 
   it('not the answer of an async function, which is no answer yet', async () => {
@@ -265,7 +263,7 @@ describe('a call that fails for good', () => {
     for (const error of errors)
       expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toHaveLength(1)
-    expect(heard('trouble')).toMatchObject([
+    expect(heard('error')).toMatchObject([
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
     ])
@@ -276,7 +274,7 @@ describe('a call that fails for good', () => {
     const error = http(400)
     const context = { operation: { payload: 'x'.repeat(2000) } }
     expect(await errorOf(executor.execute('llm', failing(error), context))).toBe(error)
-    expect(heard('trouble')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
+    expect(heard('error')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
   })
 })
 
@@ -302,7 +300,7 @@ describe('a fallback', () => {
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('trouble')).toEqual([])
+    expect(heard('error')).toEqual([])
   })
 
   it('that fails itself is told, and the original error is kept and rethrown', async () => {
@@ -314,7 +312,7 @@ describe('a fallback', () => {
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('trouble')).toMatchObject([{ during: 'fallback of llm', error: broken }])
+    expect(heard('error')).toMatchObject([{ during: 'fallback of llm', error: broken }])
   })
 })
 

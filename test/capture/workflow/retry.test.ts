@@ -468,7 +468,7 @@ describe('any handler', () => {
     expect(letter).toMatchObject({ state: 'exhausted', retries: 2, payload: { version: 1 } })
     const note = 'what remains is too large to be kept: the next run gets all of it again'
     expect(notes(letter).slice(1)).toEqual([`reschedule: ${note}`, `exhaust: ${note}`])
-    expect(heard('trouble')).toMatchObject([
+    expect(heard('error')).toMatchObject([
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
     ])

@@ -384,7 +384,7 @@ describe('what cannot be kept', () => {
       why: 'store-unavailable',
       detail: 'the store cannot be reached: start it',
     })
-    expect(heard('trouble')).toMatchObject([{ during: 'capture of workflow', error: down }])
+    expect(heard('error')).toMatchObject([{ during: 'capture of workflow', error: down }])
     expect(guard.counts().skipped['store-unavailable']).toBe(1)
   })
 

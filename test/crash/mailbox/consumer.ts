@@ -69,8 +69,8 @@ const loop = new MainLoop({
     route: (_, { headers }) => ((planOf(headers)?.n ?? 0) % 2 === 0 ? world.dead : world.letters),
   },
   onEvent: (event) => {
-    if (event.type === 'trouble')
-      ledger.write({ e: 'trouble', during: event.during, code: codeOf(event.error) })
+    if (event.type === 'error')
+      ledger.write({ e: 'error', during: event.during, code: codeOf(event.error) })
   },
 })
 

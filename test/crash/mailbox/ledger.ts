@@ -28,7 +28,7 @@ export type Fact =
   /** Given back untried, so that the next delivery may have its number. */
   | ({ e: 'release.try' } & OfDelivery)
   | ({ e: 'fault' } & Failpoint & { id: string })
-  | { e: 'trouble'; during: string; code: string }
+  | { e: 'error'; during: string; code: string }
   | { e: 'open.fail'; code: string }
   | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung'; of: string }
   | { e: 'exit'; of: string; code: number | null; signal: string | null }

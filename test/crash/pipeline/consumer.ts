@@ -46,7 +46,7 @@ const node = new PipelineNode({
     }
   },
   onEvent: (event) => {
-    if (event.type === 'trouble')
+    if (event.type === 'error')
       appendFileSync(join(dir, 'trouble.log'), `${name} ${String(event.error)}\n`)
   },
 })

@@ -112,7 +112,7 @@ describe('a replay', () => {
     await replay(dead, { source, replies, unknownReplyTo: 'replay-without-reply', onEvent })
     const [message] = await source.receive()
     expect(message?.replyTo).toBeUndefined()
-    expect(bench.heard('trouble')).toHaveLength(1)
+    expect(bench.heard('error')).toHaveLength(1)
   })
 
   it('sends what transform makes of the body', async () => {

@@ -187,7 +187,7 @@ describe('AlertMonitor', () => {
     away = true
     world.exhausted = 0
     await clock.advance(2 * everyMs)
-    expect(events.filter(({ type }) => type === 'trouble')).toHaveLength(2)
+    expect(events.filter(({ type }) => type === 'error')).toHaveLength(2)
     expect(await monitor.raised()).toHaveLength(1)
     away = false
     world.exhausted = 1
@@ -207,7 +207,7 @@ describe('AlertMonitor', () => {
     })
     monitor.start()
     await clock.advance(0)
-    expect(events).toEqual([{ type: 'trouble', during: 'alerts', error: expect.any(Error) }])
+    expect(events).toEqual([{ type: 'error', during: 'alerts', error: expect.any(Error) }])
     fails = false
     await clock.advance(everyMs)
     expect(told()).toEqual(['+some-exhausted'])

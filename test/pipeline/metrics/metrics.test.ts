@@ -32,8 +32,8 @@ const away = new RedriveError('MAILBOX_UNAVAILABLE', 'the cluster is away')
 function metricsOf(...standing: NodeStanding[]) {
   const clock = fakeClock()
   const troubles: unknown[] = []
-  const trouble = (error: unknown): unknown => troubles.push(error)
-  const metrics = new PipelineMetrics({ clock, trouble, standing: async () => standing })
+  const onError = (error: unknown): unknown => troubles.push(error)
+  const metrics = new PipelineMetrics({ clock, onError, standing: async () => standing })
   return { clock, metrics, standing, troubles }
 }
 
@@ -76,7 +76,7 @@ describe('PipelineMetrics', () => {
     metrics.count(died('MALFORMED'))
     metrics.count({ ...died('TIMEOUT'), type: 'quarantined' })
     metrics.count({ ...parser, type: 'publish-failed', topic, error: away })
-    metrics.count({ ...parser, type: 'trouble', error: away })
+    metrics.count({ ...parser, type: 'error', error: away })
     expect(Object.fromEntries(parse(await metrics.text()))).toEqual({
       [`pipestream_dlq_messages_total{${labels},error_type="TIMEOUT"}`]: 2,
       [`pipestream_dlq_messages_total{${labels},error_type="MALFORMED"}`]: 1,

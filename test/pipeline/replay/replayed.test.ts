@@ -39,7 +39,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     bench = pipelineBench(url)
     const ignore = (): void => {}
     const { cluster } = bench
-    fetcher = new Fetcher({ cluster, groupId: 'redrive', trouble: ignore, well: ignore })
+    fetcher = new Fetcher({ cluster, groupId: 'redrive', onError: ignore, well: ignore })
   })
 
   afterEach(async () => {

@@ -151,7 +151,7 @@ describe('a store that is away when it is opened', () => {
     const options = where === 'on disk' ? { path: folder.path } : {}
     const { late, inner, clock, events, until, comeBack } = await aLateStore(options)
     await late.open()
-    expect(events).toMatchObject([{ type: 'trouble', during: 'opening the store' }])
+    expect(events).toMatchObject([{ type: 'error', during: 'opening the store' }])
     const letters = some(300, { lane: 'a' })
     for (const letter of letters) expect(await late.add([letter])).toEqual([added])
     await clock.advance(120_000)
@@ -244,7 +244,7 @@ describe('a store that is away when it is opened', () => {
     its.open = () => Promise.reject(new RedriveError('INVALID_CONFIG', 'wrong password'))
     for (let minute = 0; minute < 5; minute++) await clock.advance(60_000)
     expect(events.slice(1)).toMatchObject([
-      { type: 'trouble', during: 'opening the store', error: { code: 'INVALID_CONFIG' } },
+      { type: 'error', during: 'opening the store', error: { code: 'INVALID_CONFIG' } },
     ])
     expect((await late.health()).problems).toEqual([expect.stringContaining('wrong password')])
     const letter = aLetter()
@@ -309,7 +309,7 @@ describe('order', () => {
     await spooled.add(waiting)
     its.mood = 'well'
     // The store is back, but has room for one of them only: the other waits on.
-    expect(await bench.until('trouble')).toMatchObject({ error: { code: 'QUEUE_FULL' } })
+    expect(await bench.until('error')).toMatchObject({ error: { code: 'QUEUE_FULL' } })
     expect(await spooled.spool()).toMatchObject({ letters: 1 })
     const [behind, ahead] = [aLetter({ lane: 'a' }), aLetter()]
     expect(await spooled.add([behind])).toEqual([added])
@@ -336,7 +336,7 @@ describe('order', () => {
       bench.its.mood = 'away'
       await bench.spooled.add([aLetter(overrides)])
       bench.its.mood = 'well'
-      await bench.until('trouble')
+      await bench.until('error')
       await bench.spooled.add([aLetter(overrides)])
       expect(await bench.spooled.spool()).toMatchObject({ letters: 2 })
       await bench.store.remove({ ids: [other!.id] })
@@ -576,7 +576,7 @@ describe('while the spool itself cannot be read', () => {
     await bench.reopen()
     // It was tried, and will be tried again.
     await vi.waitFor(() => expect(bench.clock.pending()).toBe(1))
-    expect(bench.heard('trouble')).toMatchObject([{ error: { code: 'EMFILE' } }])
+    expect(bench.heard('error')).toMatchObject([{ error: { code: 'EMFILE' } }])
     await bench.spooled.add([plain])
     await bench.spooled.add([ordered])
     expect(bench.its.given).toEqual([plain.id])
@@ -642,6 +642,6 @@ describe('in memory', () => {
     bench.its.mood = 'away'
     await bench.spooled.add([aLetter()])
     await bench.spooled.close()
-    expect(bench.heard('trouble')).toHaveLength(1)
+    expect(bench.heard('error')).toHaveLength(1)
   })
 })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { together } from '../../../src/mailboxes/redis/together.ts'
+import { TimedBatcher } from '../../../src/mailboxes/redis/timed-batcher.ts'
 
-describe('together', () => {
-  it('sends what comes at once as one, and gives each its answer', async () => {
+describe('TimedBatcher', () => {
+  it('sends concurrent calls as one batch and returns each its own result', async () => {
     const batches: number[][] = []
-    const calls = together<number, number>(1000, { weight: 0 }, async (asks) => {
+    const calls = new TimedBatcher<number, number>(1000, async (asks) => {
       batches.push(asks)
       return asks.map((ask) => ask * 2)
     })
@@ -12,10 +12,10 @@ describe('together', () => {
     expect(batches).toEqual([[1, 2, 3, 4]])
   })
 
-  it('fails what has waited for too long behind others, without sending it', async () => {
+  it('fails a call that was queued for too long, without sending it', async () => {
     const sent: number[] = []
-    const impatient = -1
-    const calls = together<number, number>(impatient, { weight: 0 }, async (asks) => {
+    const expired = -1
+    const calls = new TimedBatcher<number, number>(expired, async (asks) => {
       sent.push(...asks)
       return asks
     })
