@@ -52,7 +52,7 @@ export function redisClusterPlace(url: string): Place {
       for (const master of cluster.masters) {
         const client = await cluster.nodeClient(master)
         for await (const keys of client.scanIterator({ MATCH: `*${name}*`, COUNT: 1000 }))
-          for (const key of keys) await client.unlink(key)
+          await Promise.all(keys.map((key) => client.unlink(key)))
       }
     } finally {
       cluster.destroy()
