@@ -165,7 +165,7 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
     expect(await sweepMail('fsync')).toBeGreaterThan(6)
   }, 120_000)
 
-  it('writes messages anew that a sync did not take, since the next would claim to have', async () => {
+  it('writes messages again after a failed sync, because the next sync would report success', async () => {
     const runs = await sweepMail('fdatasync', ({ calls, failed }, path, n) => {
       const sent = calls.find(
         ({ name, text, start }) =>

@@ -55,7 +55,7 @@ describe.each(Object.values(backends))('the name of a server: $name', ({ lacks, 
     it.each([
       ['is unknown for a while', undefined],
       ['leads to where nobody is for a while', '127.0.0.99'],
-    ])('and %s is looked up anew, without a new start', async (_, elsewhere) => {
+    ])('and %s is resolved again, without a restart', async (_, elsewhere) => {
       await store.open()
       await add()
       address = elsewhere

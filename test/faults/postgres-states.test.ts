@@ -70,7 +70,7 @@ describe.skipIf(lacksPrivate.postgres())('a PostgreSQL in a state of its own', (
     expect((await persist(settle)).value).toEqual(['written'])
   })
 
-  it('whose schema is gone refuses, and never begins anew by itself', async () => {
+  it('whose schema is gone refuses, and never recreates it', async () => {
     await store.add([aLetter({ id: systemClock.id() })])
     await client.query('drop schema redrive cascade')
     const { error } = await outcomeOf(store.add([aLetter({ id: systemClock.id() })]))

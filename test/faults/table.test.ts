@@ -5,16 +5,19 @@ import { describe, expect, it } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/operating/faults.md'), 'utf8')
 
-const rows = page
-  .split('\n')
-  .filter((line) => /^\| [CDEH]\d/.test(line))
-  .map((line) => {
-    const [id, fault, kinds, holds] = line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim())
-    return { id: id!, fault: fault!, kinds: kinds!.split(', '), holds: holds! }
-  })
+/** Each fault is a heading such as "### C1: …", followed by a table of stores or mailboxes. */
+const rows = page.split(/^### /m).flatMap((section) => {
+  const [, id, fault] = /^([CDEH]\d+): (.*)/.exec(section) ?? []
+  if (id === undefined) return []
+  return [...section.matchAll(/^\| ([a-z, ]+?) +\| (.*?) +\|$/gm)]
+    .slice(1)
+    .map(([, kinds, holds]) => ({
+      id,
+      fault: fault!,
+      kinds: kinds!.split(', '),
+      holds: holds!,
+    }))
+})
 
 /** Tests as the page names them: a file and a title. */
 const named = rows.flatMap(({ id, holds }) =>

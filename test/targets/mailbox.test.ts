@@ -55,7 +55,7 @@ describe('mailboxHandler', () => {
     await handle.close()
   })
 
-  it('fails the run when the mailbox cannot be opened, and tries anew at the next', async () => {
+  it('fails the run when the mailbox cannot be opened, and tries again at the next run', async () => {
     const dlq = await DeadLetterQueue.open('memory:', { backoff: immediate(), maxRetries: 2 })
     const nowhere = join(folder, 'no', 'such', 'folder', 'mail.db')
     dlq.handle('charge', mailboxHandler({ url: `sqlite:${nowhere}#orders` }, systemClock))
