@@ -527,7 +527,7 @@ describe('DeadLetterQueue.start and stop', () => {
     await clock.advance(10_000)
     expect(works).toHaveLength(1)
     const { problems } = await dlq.health()
-    expect(problems).toEqual([expect.stringContaining('1 of 1 slots (maxConcurrent) are kept')])
+    expect(problems).toEqual([expect.stringContaining('1 of 1 slots (maxConcurrent) are blocked')])
     works[0]!()
     await clock.advance(10)
     expect(works).toHaveLength(2)

@@ -136,6 +136,11 @@ export function parsePolicy(input: unknown): RetryPolicy | undefined {
   }
 }
 
+/** The policy with all defaults filled in. Letters store complete policies. */
+export function withDefaults(policy: RetryPolicy): RetryPolicy {
+  return parsePolicy(policy) ?? policy
+}
+
 /** A wait, and what was wrong on the way to it, if anything was. Null: no further run. */
 export interface Delay {
   delayMs: number | null

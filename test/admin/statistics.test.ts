@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixed } from '../../src/policy/backoff.ts'
-import type { Metrics } from '../../src/admin/statistics.ts'
+import type { Metrics } from '../../src/admin/metrics.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
 import { compareMetrics } from '../metrics-model.ts'
@@ -141,7 +141,11 @@ describe('metrics', () => {
     ['null', () => null, 'totalEnqueued is undefined'],
     ['a timestamp', () => '2026-01-01', 'totalEnqueued is undefined'],
     ['a result without a counter', (since) => ({ ...since, totalWaits: undefined }), 'totalWaits'],
-    ['a result of since', (since) => ({ ...since, partial: true }), 'a part of the lifetime'],
+    [
+      'a result of since',
+      (since) => ({ ...since, partial: true }),
+      'a partial result cannot be used',
+    ],
     [
       'a result of another store',
       (since) => ({ ...since, enqueuedByType: { elsewhere: 4 } }),

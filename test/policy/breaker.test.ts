@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { categories, type ErrorCategory } from '../../src/letter/letter.ts'
 import {
   admits,
-  breaker,
+  stepBreaker,
   closedBreaker,
   type BreakerEvent,
   type BreakerSettings,
@@ -38,7 +38,7 @@ const event = (
 const after = (
   events: readonly BreakerEvent[],
   start: BreakerState = closedBreaker,
-): BreakerState => events.reduce((state, next) => breaker(state, next, settings), start)
+): BreakerState => events.reduce((state, next) => stepBreaker(state, next, settings), start)
 
 const open = after([failed('a'), failed('b'), failed('c', 500)])
 
@@ -186,9 +186,9 @@ describe('breaker', () => {
 
   it('opens after ten letters for half a minute unless told otherwise', () => {
     let state: BreakerState = closedBreaker
-    for (let index = 0; index < 9; index++) state = breaker(state, failed(`l${index}`, 5))
+    for (let index = 0; index < 9; index++) state = stepBreaker(state, failed(`l${index}`, 5))
     expect(state.kind).toBe('closed')
-    expect(breaker(state, failed('last', 5))).toEqual({
+    expect(stepBreaker(state, failed('last', 5))).toEqual({
       kind: 'open',
       untilMs: 30_005,
       openings: 1,
@@ -199,7 +199,7 @@ describe('breaker', () => {
     const a = Object.freeze({ letterId: 'a', failed: true })
     const state: BreakerState = Object.freeze({ kind: 'closed', recent: Object.freeze([a]) })
     const recent = [a, { letterId: 'b', failed: true }]
-    expect(breaker(state, failed('b'), settings)).toEqual({ kind: 'closed', recent })
+    expect(stepBreaker(state, failed('b'), settings)).toEqual({ kind: 'closed', recent })
   })
 })
 
@@ -243,17 +243,17 @@ describe('admits', () => {
             if (admits(state, nowMs, rules) < 1) continue
             const id = `l${ids++}`
             running.push(id)
-            state = breaker(state, event('started', id, nowMs), rules)
+            state = stepBreaker(state, event('started', id, nowMs), rules)
             if (state.kind === 'half-open') probes.add(id)
           } else {
             const [id] = running.splice(pick % Math.max(1, running.length), 1)
             if (id === undefined) continue
             probes.delete(id)
             const type = act === 'succeed' ? 'succeeded' : 'ended'
-            if (act === 'fail') state = breaker(state, failed(id, nowMs), rules)
+            if (act === 'fail') state = stepBreaker(state, failed(id, nowMs), rules)
             else if (act === 'own fault')
-              state = breaker(state, failed(id, nowMs, 'permanent'), rules)
-            else state = breaker(state, event(type, id, nowMs), rules)
+              state = stepBreaker(state, failed(id, nowMs, 'permanent'), rules)
+            else state = stepBreaker(state, event(type, id, nowMs), rules)
           }
           if (before === 'half-open' && state.kind !== 'half-open') probes = new Set()
           expect(probes.size).toBeLessThanOrEqual(rules.probes)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueOptions } from '../../src/options/options.ts'
-import { affordable, freshBucket, spend, type Budget } from '../../src/policy/budget.ts'
+import { availableRuns, newBucket, spend, type Budget } from '../../src/policy/budget.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
@@ -33,10 +33,10 @@ class Service {
 
   /** Visits that a bucket of this size, full at the start, could not have paid for. */
   visitsBeyond(budget: Budget): number {
-    let bucket = { ...freshBucket(0), tokens: budget.burst ?? budget.perSecond }
+    let bucket = { ...newBucket(0), tokens: budget.burst ?? budget.perSecond }
     let beyond = 0
     for (const { atMs } of this.visits) {
-      if (affordable(bucket, budget, atMs) < 1) beyond++
+      if (availableRuns(bucket, budget, atMs) < 1) beyond++
       else bucket = spend(bucket, budget, atMs)
     }
     return beyond

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { LetterSummary, State } from '../../src/letter/letter.ts'
-import { waitingForThemselves } from '../../src/redelivery/hopeless.ts'
-import { aLetter } from '../../src/testing/a-letter.ts'
-import { fakeClock } from '../../src/testing/fake-clock.ts'
+import type { LetterSummary, State } from '../../../src/letter/letter.ts'
+import { findDependencyCycles } from '../../../src/redelivery/sweep/dependency-cycles.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
-describe('waitingForThemselves', () => {
+describe('findDependencyCycles', () => {
   const waits: Record<string, string[]> = {
     behind: ['a'],
     a: ['before', 'b'],
@@ -23,7 +23,7 @@ describe('waitingForThemselves', () => {
       ]),
     )
   const found = (there: Map<string, LetterSummary>): string[] =>
-    [...waitingForThemselves(there)].sort()
+    [...findDependencyCycles(there)].sort()
 
   it('knows those of a circle, and not what stands before, behind or between', () => {
     expect(found(lettersOf())).toEqual(['a', 'b', 'c', 'd', 'e'])

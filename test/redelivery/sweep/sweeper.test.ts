@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { nextTurn, type Clock } from '../../src/clock/clock.ts'
-import type { LetterQuery } from '../../src/letter/query.ts'
-import { fixed, immediate } from '../../src/policy/backoff.ts'
-import { toTimestamp } from '../../src/letter/time.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
-import { aLetter } from '../../src/testing/a-letter.ts'
-import type { FakeClock } from '../../src/testing/fake-clock.ts'
-import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
+import { nextTurn, type Clock } from '../../../src/clock/clock.ts'
+import type { LetterQuery } from '../../../src/letter/query.ts'
+import { fixed, immediate } from '../../../src/policy/backoff.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { DeadLetterQueue } from '../../../src/queue.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import type { FakeClock } from '../../../src/testing/fake-clock.ts'
+import { aQueue, deferred, forbidden, refused, timedOut } from '../../a-queue.ts'
 
 describe('Sweeper', () => {
   it('archives what is past its retention, and removes what was archived long enough', async () => {
