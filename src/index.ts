@@ -47,7 +47,8 @@ export { sourceIdOf } from './letter/source-id.ts'
 export type { JsonScalar, LetterFilter, LetterQuery, Page } from './letter/query.ts'
 export { decodePayload, encodePayload } from './letter/payload.ts'
 export { viewPayload } from './letter/payload-view.ts'
-export { isLegal, moveTable, type Change } from './letter/moves.ts'
+export { isLegal, moveTable } from './letter/move-table.ts'
+export type { Change } from './letter/moves.ts'
 export type { EventOf, EventType, Observer, RedriveEvent } from './observer.ts'
 export {
   custom,

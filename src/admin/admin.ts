@@ -5,6 +5,7 @@ import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
+import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
 import type { LetterFilter } from '../letter/query.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
@@ -64,9 +65,9 @@ export interface ReviewInput {
 const maxAttempts = 5
 
 /**
- * Actions of a person on letters. Each action reads the letter, checks the table of moves and writes
- * with the version that it read; if the letter has changed meanwhile, it starts over. It resolves with
- * the letter after the action.
+ * Actions of a person on letters. Each action reads the letter, checks the table of moves and
+ * writes with the version that it read; if the letter has changed meanwhile, it starts over. It
+ * resolves with the letter after the action.
  */
 export class Admin {
   readonly #options: AdminOptions
@@ -123,7 +124,8 @@ export class Admin {
 
   /**
    * Publishes a letter as it is now, then records that. After a crash in between the letter is
-   * unchanged: another replay may publish it twice, but it is never lost. At the limit it is parked.
+   * unchanged: another replay may publish it twice, but it is never lost. At the limit it is
+   * parked.
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
     checkKeys('replay options', options, ['to'])
@@ -139,7 +141,7 @@ export class Admin {
         return now
       }
       letter = await this.#load(id)
-      if (!moves.isLegal('replay', letter.state) || letter.payload.version !== version) break
+      if (!isLegal('replay', letter.state) || letter.payload.version !== version) break
     }
     const done =
       outcome.kind === 'published' ? `was published to ${outcome.to}` : 'is at its replay limit'
@@ -284,7 +286,7 @@ export class Admin {
 
   async #act(
     id: string,
-    move: moves.Move,
+    move: Move,
     actor: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
     note?: string,
@@ -322,9 +324,9 @@ export class Admin {
     return letter
   }
 
-  #checkMove(move: moves.Move, letter: DeadLetter): void {
-    if (moves.isLegal(move, letter.state)) return
-    const from = moves.moveTable[move].from.join(', ')
+  #checkMove(move: Move, letter: DeadLetter): void {
+    if (isLegal(move, letter.state)) return
+    const from = moveTable[move].from.join(', ')
     throw new RedriveError(
       'ILLEGAL_MOVE',
       `letter ${letter.id} is ${letter.state}: ${move} is possible when it is ${from}`,

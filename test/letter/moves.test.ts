@@ -1,14 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { states, type DeadLetter, type HistoryEntry, type State } from '../../src/letter/letter.ts'
+import { appendHistory } from '../../src/letter/history.ts'
+import { isLegal, moveTable, type Move } from '../../src/letter/move-table.ts'
 import {
-  appendHistory,
   archive,
   claim,
   edit,
   exhaust,
-  isLegal,
-  moveTable,
   occur,
   park,
   defer,
@@ -22,7 +21,6 @@ import {
   withChange,
   type Change,
   type Judged,
-  type Move,
   type Mover,
 } from '../../src/letter/moves.ts'
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
