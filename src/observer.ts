@@ -101,7 +101,9 @@ export class ObserverHub {
   /** Lists are replaced, never changed, so that listeners may come and go during an event. */
   readonly #listeners = new Map<EventType | '*', readonly Observer[]>()
 
-  /** Adds a listener for one type of event, or for all with `*`. Returns a function to remove it. */
+  /**
+   * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
+   */
   on(type: EventType | '*', listener: Observer): () => void {
     checkOneOf('event type', [type], ['*', ...eventTypes])
     if (typeof listener !== 'function')

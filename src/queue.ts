@@ -71,7 +71,9 @@ export class DeadLetterQueue {
   readonly #store: Store
   #closing: Promise<void> | undefined
 
-  /** Opens the store, creates it if needed, and checks the options. Nothing runs before `start()`. */
+  /**
+   * Opens the store, creates it if needed, and checks the options. Nothing runs before `start()`.
+   */
   static async open(store: string | Store, options: QueueOptions = {}): Promise<DeadLetterQueue> {
     const settings = readOptions(options)
     const clock = options.clock ?? systemClock
@@ -107,8 +109,8 @@ export class DeadLetterQueue {
   /**
    * Wraps a function: its failures are stored, and retried by calling it again with the same input.
    * The original error is rethrown once the letter is stored; with `rethrow: false` the call then
-   * resolves with undefined. The function gets `run` in every call; `run.idempotencyKey` is the same
-   * in the first call and in its retries.
+   * resolves with undefined. The function gets `run` in every call; `run.idempotencyKey` is the
+   * same in the first call and in its retries.
    */
   guard<A, R>(
     queue: string,
@@ -137,7 +139,9 @@ export class DeadLetterQueue {
     })
   }
 
-  /** Runs calls with named policies of retries, timeouts and breakers, and stores final failures. */
+  /**
+   * Runs calls with named policies of retries, timeouts and breakers, and stores final failures.
+   */
   executor(options: ExecutorOptions = {}): ResilientExecutor {
     return new ResilientExecutor(options, this.#parts.capture)
   }
@@ -197,8 +201,8 @@ export class DeadLetterQueue {
   }
 
   /**
-   * Claims no more letters, waits up to `drainMs` (default: 10 s) for running handlers, and releases
-   * the rest uncounted.
+   * Claims no more letters, waits up to `drainMs` (default: 10 s) for running handlers, and
+   * releases the rest uncounted.
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
@@ -237,7 +241,8 @@ export class DeadLetterQueue {
   }
 
   /**
-   * Letters with all these words, best match first. Needs an OpenSearch store or the option `search`.
+   * Letters with all these words, best match first. Needs an OpenSearch store or the option
+   * `search`.
    */
   async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
     checkSearch(text, options)
@@ -351,7 +356,9 @@ export class DeadLetterQueue {
     return this.#parts.admin.remove(id, by)
   }
 
-  /** Removes all matching letters that do not run. `confirm` must be their number, as a safeguard. */
+  /**
+   * Removes all matching letters that do not run. `confirm` must be their number, as a safeguard.
+   */
   async clear(filter: LetterFilter, options: ClearOptions): Promise<number> {
     checkKeys('clear options', options, clearKeys)
     return this.#parts.admin.clear(filter, options.confirm, options.by ?? 'operator')
@@ -359,7 +366,9 @@ export class DeadLetterQueue {
 
   // operation files
 
-  /** Imports a JSON file of operations that another queue wrote. Importing it again adds nothing. */
+  /**
+   * Imports a JSON file of operations that another queue wrote. Importing it again adds nothing.
+   */
   importOperations(text: string): Promise<ImportReport> {
     return importOperationFile(this.#store, text, this.#parts.capacity)
   }
@@ -369,7 +378,9 @@ export class DeadLetterQueue {
     return exportOperationFile(this.#store, filter)
   }
 
-  /** Adds a listener for one type of event, or for all with `*`. Returns a function to remove it. */
+  /**
+   * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
+   */
   on<T extends EventType>(type: T, listener: (event: EventOf<T>) => unknown): () => void
   on(type: '*', listener: (event: RedriveEvent) => unknown): () => void
   on(type: EventType | '*', listener: (event: never) => unknown): () => void {

@@ -33,7 +33,9 @@ export interface Metrics {
    * only the maximum of its lifetime.
    */
   maxRetryCount: number | null
-  /** Shares of the enqueued letters, from 0 to 1. With `since`, above 1 if older letters settled. */
+  /**
+   * Shares of the enqueued letters, from 0 to 1. With `since`, above 1 if older letters settled.
+   */
   successRate: number
   abandonmentRate: number
   /** Sum behind `avgRetryCount`: retries of all letters when they were resolved or exhausted. */

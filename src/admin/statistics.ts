@@ -29,7 +29,10 @@ export interface Statistics {
   severities?: Record<Severity, number>
   /** By kind of source. Only with `by: ['source']`. */
   sources?: Record<Source['kind'], number>
-  /** Runs per captured letter over the lifetime of the store: `lifetime.retried / lifetime.captured`. */
+  /**
+   * Runs per captured letter over the lifetime of the store: `lifetime.retried /
+   * lifetime.captured`.
+   */
   avgRetryCount: number
   lifetime: Lifetime
   processor: Processor
@@ -84,7 +87,9 @@ export interface Processor {
   pollMs: number
 }
 
-/** Reads maintained counts, so the cost does not grow with the number of letters, except for `by`. */
+/**
+ * Reads maintained counts, so the cost does not grow with the number of letters, except for `by`.
+ */
 export async function readStatistics(
   store: Store,
   maxItems: number,

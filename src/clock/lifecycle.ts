@@ -21,7 +21,9 @@ export class Lifecycle<Args extends unknown[] = []> {
     this.#steps = steps
   }
 
-  /** True from start() until stop() is called. False while it stops, also if a restart is wanted. */
+  /**
+   * True from start() until stop() is called. False while it stops, also if a restart is wanted.
+   */
   get started(): boolean {
     return this.#started
   }

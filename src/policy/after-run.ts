@@ -32,7 +32,9 @@ export interface FailedRun {
   policyOverride?: RetryPolicy | undefined
   /** Input of the next run. Default: the input of this one. */
   payload?: Payload | undefined
-  /** Given when an outage caused the failure: the run is not counted, and waits at least so long. */
+  /**
+   * Given when an outage caused the failure: the run is not counted, and waits at least so long.
+   */
   deferMs?: number | undefined
 }
 

@@ -31,7 +31,10 @@ export type BreakerEvent =
       letterId: string
       atMs: number
       category: ErrorCategory
-      /** The delay that the other side asked for: a breaker stays open at least so long, at most a day. */
+      /**
+       * The delay that the other side asked for: a breaker stays open at least so long, at most a
+       * day.
+       */
       retryAfterMs?: number
     }
 
@@ -48,7 +51,9 @@ export interface BreakerSettings {
   probes: number
   /** Probes that must succeed before the breaker closes. Default: 1. */
   successes: number
-  /** Time after the first deferral of a letter during which outages cost no retry. Default: a day. */
+  /**
+   * Time after the first deferral of a letter during which outages cost no retry. Default: a day.
+   */
   patienceMs: number
 }
 
@@ -79,8 +84,8 @@ export function blamesDependency(category: ErrorCategory): boolean {
 
 /**
  * The next state. Counts different letters rather than failures, so that one poison letter cannot
- * stop a queue. A failure that the letter itself causes neither counts nor resets. Results of letters
- * that started before the breaker opened do not change an open breaker.
+ * stop a queue. A failure that the letter itself causes neither counts nor resets. Results of
+ * letters that started before the breaker opened do not change an open breaker.
  */
 export function stepBreaker(
   state: BreakerState,
@@ -113,8 +118,8 @@ type FailedRun = Pick<Judged, 'failure' | 'category'> & { isPartial: boolean }
 /**
  * Whether a failed run is not counted because an outage caused the failure: either the dependency
  * was not reached and no part of the work was done, or the breaker is not closed. `patienceMs`
- * limits this per letter, by timestamps of the letter, so that it holds across restarts and processes
- * and every letter ends eventually.
+ * limits this per letter, by timestamps of the letter, so that it holds across restarts and
+ * processes and every letter ends eventually.
  */
 export function forgives(
   state: BreakerState,

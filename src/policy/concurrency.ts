@@ -22,9 +22,9 @@ export type RunEnd =
   | { type: 'failed'; category: ErrorCategory; startedMs: number; atMs: number }
 
 /**
- * Adaptive concurrency: raises the limit a little with every success and halves it when a dependency
- * fails. Failures of runs that started before the last cut do not count again. A limit that has grown
- * to `enough` is lifted.
+ * Adaptive concurrency: raises the limit a little with every success and halves it when a
+ * dependency fails. Failures of runs that started before the last cut do not count again. A limit
+ * that has grown to `enough` is lifted.
  */
 export function adaptLimit(
   state: ConcurrencyState,

@@ -18,9 +18,10 @@ interface LeaseOptions {
 }
 
 /**
- * Renews the leases of running letters: one call for all of them every third of a lease, so that one
- * or two slow answers do no harm. If the store does not answer, the signal of the handler aborts
- * before the lease ends. The epoch prevents a late result from replacing that of another worker.
+ * Renews the leases of running letters: one call for all of them every third of a lease, so that
+ * one or two slow answers do no harm. If the store does not answer, the signal of the handler
+ * aborts before the lease ends. The epoch prevents a late result from replacing that of another
+ * worker.
  */
 export class LeaseKeeper {
   readonly #held = new Roll<HeldLease>()

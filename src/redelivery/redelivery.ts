@@ -28,9 +28,9 @@ interface Settling extends OnRoll {
 
 /**
  * Claims due letters, runs them and settles the results. One pump at a time turns free slots into
- * claims. Events of this process wake the pump (a free slot, a due letter, a new handler); changes by
- * other processes are found by polling. A slot is freed when its handler returns. Settling continues
- * in the background so that the next claim can share a transaction with it.
+ * claims. Events of this process wake the pump (a free slot, a due letter, a new handler); changes
+ * by other processes are found by polling. A slot is freed when its handler returns. Settling
+ * continues in the background so that the next claim can share a transaction with it.
  */
 export class Redelivery {
   readonly #options: RedeliveryOptions
@@ -232,7 +232,9 @@ export class Redelivery {
     this.#pump()
   }
 
-  /** A handler that still runs after its letter was taken away occupies its slot until it returns. */
+  /**
+   * A handler that still runs after its letter was taken away occupies its slot until it returns.
+   */
   #holdSlot({ letter, handling }: ActiveRun): void {
     if (!handling) return
     this.#stuck.add(letter)

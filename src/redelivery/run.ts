@@ -21,9 +21,9 @@ export interface Run<Input = unknown> {
 }
 
 /**
- * Runs a letter again. Returning resolves the letter; throwing, or returning `{ ok: false, error }`,
- * is a failure. With `remaining` next to the error, the next run gets that as its input, unless it
- * is too large to be stored.
+ * Runs a letter again. Returning resolves the letter; throwing, or returning `{ ok: false, error
+ * }`, is a failure. With `remaining` next to the error, the next run gets that as its input, unless
+ * it is too large to be stored.
  */
 export type Handler<Input = unknown> = (run: Run<Input>) => unknown
 

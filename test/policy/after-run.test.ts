@@ -69,7 +69,7 @@ function decide(
 }
 
 describe('changeAfterFailure', () => {
-  it('waits longer after each run that was counted', () => {
+  it('waits longer after each counted run', () => {
     const delays = [1, 2, 3, 4].map((retries) => decide('network', { retries }))
     expect(delays).toEqual(
       [2, 4, 8, 16].map((minutes) => ({ move: 'reschedule', delayMs: minutes * minuteMs })),
@@ -83,7 +83,7 @@ describe('changeAfterFailure', () => {
   })
 
   it.each<ErrorCategory>(['permanent', 'permission', 'validation'])(
-    'parks at once what turns out %s',
+    'parks a letter at once after a %s failure',
     (category) => {
       expect(decide(category)).toEqual({ move: 'park', reason: 'permanent' })
       expect(decide(category, { retries: 5, policy: immediate() })).toEqual({
@@ -93,7 +93,7 @@ describe('changeAfterFailure', () => {
     },
   )
 
-  it('tries what it does not know a little, then asks a person', () => {
+  it('retries an unknown failure a few times, then asks a person', () => {
     const unknown = { category: 'unknown' as const, maxRetries: 3 }
     expect(decide('unknown', { ...unknown, retries: 2 })).toMatchObject({ move: 'reschedule' })
     expect(decide('unknown', { ...unknown, retries: 3 })).toEqual({
@@ -110,7 +110,7 @@ describe('changeAfterFailure', () => {
     expect(decide('unknown', { ...unknown, retries: 3 }, three)).toEqual({ move: 'exhaust' })
   })
 
-  it('follows the category of each failure with a limit that the options give', () => {
+  it('uses the limit of the category of each failure', () => {
     const limits = { maxRetries: 5, maxRetriesByCategory: { 'rate-limit': 3, resource: 2 } }
     const decideBy = (category: ErrorCategory, over: Partial<DeadLetter>): Decision =>
       decide(category, over, { limits })
@@ -126,7 +126,7 @@ describe('changeAfterFailure', () => {
     })
   })
 
-  it('keeps a limit that was chosen for the letter, or that other options gave', () => {
+  it('keeps a limit that was chosen for the letter, or set by other options', () => {
     const limits = { maxRetries: 9, maxRetriesByCategory: { network: 1 } }
     const chosen = { maxRetries: 9, maxRetriesChosen: true as const }
     for (const own of [chosen, { maxRetries: 7 }]) {
@@ -139,7 +139,7 @@ describe('changeAfterFailure', () => {
     }
   })
 
-  it('gives up by time where that is the limit, whatever the number of retries', () => {
+  it('exhausts by time with retryForMs, regardless of the number of retries', () => {
     const limits = { maxRetries: 3, retryForMs: 10 * minuteMs }
     const after = (minutes: number, over: Partial<DeadLetter>): Decision =>
       decide('network', over, { limits, by: moverAt(nowMs + minutes * minuteMs) })
@@ -153,7 +153,7 @@ describe('changeAfterFailure', () => {
     expect(after(10, { retries: 1, budgetSince })).toMatchObject({ move: 'reschedule' })
   })
 
-  it('runs a last time when the time is up, but not sooner than the other side asked', () => {
+  it('runs a last time when the time is up, but not before the other side asks', () => {
     const limits = { maxRetries: 3, retryForMs: 10 * minuteMs }
     const policy = fixed(60 * minuteMs)
     expect(decide('network', { policy }, { limits })).toMatchObject({ delayMs: 10 * minuteMs })
@@ -163,7 +163,7 @@ describe('changeAfterFailure', () => {
     })
   })
 
-  it('gives up at once at a limit of 0, though there is time left', () => {
+  it('exhausts at once at a limit of 0, even with time left', () => {
     const limits = { maxRetries: 3, maxRetriesByCategory: { network: 0 }, retryForMs: minuteMs }
     expect(decide('network', { retries: 1, maxRetries: 3 }, { limits })).toEqual({
       move: 'exhaust',
@@ -171,11 +171,11 @@ describe('changeAfterFailure', () => {
     })
   })
 
-  it('parks again a letter that somebody chose never to retry', () => {
+  it('parks a letter again whose policy is never', () => {
     expect(decide('network', { policy: never() })).toEqual({ move: 'park', reason: 'never' })
   })
 
-  it('follows the category with a policy that came from the category', () => {
+  it('changes a policy that was derived from the category', () => {
     expect(decide('resource')).toEqual({
       move: 'reschedule',
       delayMs: 10 * minuteMs,
@@ -196,7 +196,7 @@ describe('changeAfterFailure', () => {
     expect(decide('resource', { policy: reordered })).toMatchObject({ policy: linear() })
   })
 
-  it('keeps a policy that somebody chose', () => {
+  it('keeps a chosen policy', () => {
     expect(decide('resource', { policy: fixed(5000) })).toEqual({
       move: 'reschedule',
       delayMs: 5000,
@@ -204,7 +204,7 @@ describe('changeAfterFailure', () => {
     expect(decide('timeout')).toEqual({ move: 'reschedule', delayMs: 2 * minuteMs })
   })
 
-  it('waits by an override, without making it the policy of the letter', () => {
+  it('uses an override without storing it in the letter', () => {
     const policyOverride = fixed(9000)
     expect(decide('resource', {}, { policyOverride })).toEqual({
       move: 'reschedule',
@@ -213,7 +213,7 @@ describe('changeAfterFailure', () => {
     expect(decide('validation', {}, { policyOverride })).toMatchObject({ move: 'park' })
   })
 
-  it('never reschedules a letter without retries left and always answers with a wait that is a number', () => {
+  it('never reschedules a letter without retries left, and always with a finite delay', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...categories),

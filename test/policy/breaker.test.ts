@@ -42,13 +42,13 @@ const after = (
 
 const open = after([failed('a'), failed('b'), failed('c', 500)])
 
-describe('breaker', () => {
-  it('opens when so many different letters fail in a row', () => {
+describe('stepBreaker', () => {
+  it('opens when enough different letters fail in a row', () => {
     expect(after([failed('a'), failed('b')]).kind).toBe('closed')
     expect(open).toEqual({ kind: 'open', untilMs: 1500, openings: 1 })
   })
 
-  it('is not opened by one letter that fails again and again', () => {
+  it('does not open for one letter that fails repeatedly', () => {
     expect(after(Array.from({ length: 100 }, () => failed('poison'))).kind).toBe('closed')
   })
 
@@ -77,7 +77,7 @@ describe('breaker', () => {
     expect(stays).toEqual([2000, 3000, 3000, 3000])
   })
 
-  it('stays open for as long as the other side asked', () => {
+  it('stays open at least as long as the other side asks', () => {
     const asked: BreakerEvent = {
       type: 'failed',
       letterId: 'c',
@@ -88,7 +88,7 @@ describe('breaker', () => {
     expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 60_500 })
   })
 
-  it('stays open for a day at the most, whatever the other side asked', () => {
+  it('stays open at most a day, whatever the other side asks', () => {
     const asked: BreakerEvent = {
       ...failed('c', 500, 'rate-limit'),
       type: 'failed',
@@ -98,7 +98,7 @@ describe('breaker', () => {
     expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 86_400_500 })
   })
 
-  it('counts what a dependency causes and not what the letter itself causes', () => {
+  it('counts failures of a dependency, not those that the letter causes', () => {
     const opened = categories.filter(
       (category) => after(['a', 'b', 'c'].map((id) => failed(id, 0, category))).kind === 'open',
     )
@@ -113,7 +113,7 @@ describe('breaker', () => {
     ])
   })
 
-  it('neither counts nor clears on a letter that is at fault itself, or that did not run', () => {
+  it('ignores letters that cause their own failure or did not run', () => {
     const events = [
       failed('a'),
       failed('x', 0, 'validation'),
@@ -131,7 +131,7 @@ describe('breaker', () => {
     expect(after([event('started', 'g', 1499)], open)).toBe(open)
   })
 
-  it('tries a few when its time is over', () => {
+  it('lets probes run after its open time', () => {
     const half = after([event('started', 'p', 1500)], open)
     expect(half).toEqual({
       kind: 'half-open',
@@ -159,7 +159,7 @@ describe('breaker', () => {
     )
   })
 
-  it('opens again when a probe fails, and forgets the successes before it', () => {
+  it('opens again when a probe fails, and resets the successful probes', () => {
     const events = [
       event('started', 'p', 1500),
       event('succeeded', 'p', 1600),
@@ -173,7 +173,7 @@ describe('breaker', () => {
     )
   })
 
-  it('learns nothing from a probe that was at fault itself or given back, and lets another one try', () => {
+  it('ignores a probe that caused its own failure or was released, and admits another', () => {
     const half = after([event('started', 'p', 1500), failed('p', 1600, 'validation')], open)
     expect(half).toEqual({
       kind: 'half-open',
@@ -184,7 +184,7 @@ describe('breaker', () => {
     expect(after([event('started', 'q', 1700), event('ended', 'q', 1800)], half)).toEqual(half)
   })
 
-  it('opens after ten letters for half a minute unless told otherwise', () => {
+  it('opens after 10 letters for 30 s by default', () => {
     let state: BreakerState = closedBreaker
     for (let index = 0; index < 9; index++) state = stepBreaker(state, failed(`l${index}`, 5))
     expect(state.kind).toBe('closed')
@@ -204,7 +204,7 @@ describe('breaker', () => {
 })
 
 describe('admits', () => {
-  it('lets all through when closed, none when open, and then only the probes', () => {
+  it('admits all letters when closed, none when open, and then only probes', () => {
     expect(admits(closedBreaker, 0, settings)).toBe(Infinity)
     expect(admits(open, 1499, settings)).toBe(0)
     expect(admits(open, 1500, settings)).toBe(2)
@@ -216,7 +216,7 @@ describe('admits', () => {
     ).toBe(0)
   })
 
-  it('never has more letters in flight than probes while half-open, whatever happens', () => {
+  it('never has more letters in flight than probes while half-open', () => {
     const steps = fc.array(
       fc.record({
         act: fc.constantFrom('start', 'succeed', 'fail', 'own fault', 'end'),
@@ -268,7 +268,7 @@ describe('admits', () => {
     )
   })
 
-  it('always lets a letter through again once time has passed and nothing is in flight', () => {
+  it('always admits a letter again after enough time with nothing in flight', () => {
     expect(admits(open, 1500)).toBe(1)
     expect(admits({ kind: 'half-open', probing: [], succeeded: 0, openings: 1 }, 0)).toBe(1)
   })

@@ -11,12 +11,12 @@ describe('budget', () => {
     expect(availableRuns(fresh, budget, 60_000)).toBe(5)
   })
 
-  it('lets a second’s worth through at once unless told otherwise, and at least one', () => {
+  it('has a default burst of one second, and at least one run', () => {
     expect(availableRuns(newBucket(0), { perSecond: 20 }, 60_000)).toBe(20)
     expect(availableRuns(newBucket(0), { perSecond: 0.1 }, 60_000)).toBe(1)
   })
 
-  it('says when it is worth looking again', () => {
+  it('computes the time of the next refill', () => {
     const budget = { perSecond: 0.5 }
     const spent = spend(newBucket(0), budget, 0)
     expect(availableRuns(spent, budget, 0)).toBe(0)
@@ -24,7 +24,7 @@ describe('budget', () => {
     expect(availableRuns(spent, budget, refillMs(spent, budget, 0))).toBe(1)
   })
 
-  it('has a whole run to give whenever it said that it would', () => {
+  it('has a run available after the computed time', () => {
     const rates = fc.double({ min: 0.01, max: 5000, noNaN: true })
     fc.assert(
       fc.property(rates, fc.integer({ min: 0, max: 1e9 }), (perSecond, startMs) => {
@@ -36,7 +36,7 @@ describe('budget', () => {
     )
   })
 
-  it('never lets more through in any span of time than the rate and one burst', () => {
+  it('never allows more runs in any period than the rate and one burst', () => {
     const steps = fc.array(fc.nat(3000), { maxLength: 100 })
     fc.assert(
       fc.property(
@@ -65,7 +65,7 @@ describe('budget', () => {
     )
   })
 
-  it('is shared out evenly among workers', () => {
+  it('is divided evenly among workers', () => {
     const budget = { perSecond: 10, burst: 8 }
     expect(shareOf(budget, 1)).toBe(budget)
     expect(shareOf(budget, 4)).toEqual({ perSecond: 2.5, burst: 2 })

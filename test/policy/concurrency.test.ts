@@ -23,7 +23,7 @@ describe('concurrency', () => {
     expect(roomFor(unlimited, 1000)).toBe(Infinity)
   })
 
-  it('halves what runs when a run fails, and counts a wave of failures once', () => {
+  it('halves the limit when a run fails, once for a wave of failures', () => {
     const cut = adaptLimit(unlimited, failure(0, 5), 8, enough)
     expect(cut.limit).toBe(4)
     expect(adaptLimit(cut, failure(0, 6), 7, enough)).toBe(cut)
@@ -31,13 +31,13 @@ describe('concurrency', () => {
     expect(adaptLimit(cut, failure(7, 9), 4, enough).limit).toBe(2)
   })
 
-  it('lets at least one run', () => {
+  it('allows at least one run', () => {
     const cut = adaptLimit(unlimited, failure(0, 5), 1, enough)
     expect(roomFor(cut, 0)).toBe(1)
     expect(roomFor(cut, 1)).toBe(0)
   })
 
-  it('is not lowered by failures that are the letter’s own fault', () => {
+  it('is not lowered by failures that the letter causes', () => {
     for (const category of ['validation', 'permission', 'permanent'] as const)
       expect(adaptLimit(unlimited, failure(0, 5, category), 8, enough)).toBe(unlimited)
   })
@@ -51,7 +51,7 @@ describe('concurrency', () => {
     expect(runs).toBeLessThan(60)
   })
 
-  it('keeps to the limits that were set', () => {
+  it('respects min and max', () => {
     const settings = { max: 4, min: 2 }
     expect(roomFor(unlimited, 1, settings)).toBe(3)
     const cut = adaptLimit(

@@ -38,7 +38,7 @@ describe('decideCapture', () => {
     ['dependency', 1],
     ['unknown', 1],
     ['resource', 5],
-  ])('lets a %s failure wait for its first retry', (category, minutes) => {
+  ])('schedules the first retry of a %s failure', (category, minutes) => {
     const policy = defaultPolicyFor(category)
     expect(decide(category)).toEqual({
       kind: 'keep',
@@ -60,7 +60,7 @@ describe('decideCapture', () => {
     },
   )
 
-  it('waits as the queue prefers, but parks what is hopeless all the same', () => {
+  it('uses the policy of the queue, but still parks permanent failures', () => {
     const preferred = fixed(7000)
     expect(decide('network', { preferred })).toMatchObject({
       state: 'pending',
@@ -73,7 +73,7 @@ describe('decideCapture', () => {
     })
   })
 
-  it('does what the caller chose for this letter, whatever its category', () => {
+  it('uses the policy that the caller chose, regardless of the category', () => {
     const chosen = immediate()
     expect(decide('validation', { chosen })).toMatchObject({
       state: 'pending',
@@ -83,7 +83,7 @@ describe('decideCapture', () => {
     expect(decide('network', { chosen, preferred: fixed(7000) })).toMatchObject({ delayMs: 0 })
   })
 
-  it('parks what is never to be retried by choice', () => {
+  it('parks a letter with the policy never', () => {
     expect(decide('network', { chosen: never() })).toMatchObject({
       state: 'parked',
       reason: 'never',
@@ -98,7 +98,7 @@ describe('decideCapture', () => {
     })
   })
 
-  it('parks a letter without retries instead of letting it wait for ever', () => {
+  it('parks a letter with maxRetries 0', () => {
     expect(decide('network', { maxRetries: 0 })).toEqual({
       kind: 'keep',
       state: 'parked',
@@ -107,7 +107,7 @@ describe('decideCapture', () => {
     })
   })
 
-  it('lets critical letters go at once, unless the other side asked for time', () => {
+  it('retries critical letters at once, unless the other side asks for a delay', () => {
     expect(decide('network', { priority: 'critical' })).toMatchObject({ delayMs: 0 })
     const told = judged('rate-limit', { retryAfterMs: 90_000 })
     expect(decide('rate-limit', { priority: 'critical', judged: told })).toMatchObject({
@@ -115,7 +115,7 @@ describe('decideCapture', () => {
     })
   })
 
-  it('passes on what was wrong with a custom backoff', () => {
+  it('reports the problem with a custom backoff', () => {
     expect(decide('network', { chosen: custom('gone') })).toMatchObject({
       delayMs: minuteMs,
       problem: expect.stringContaining('gone') as string,

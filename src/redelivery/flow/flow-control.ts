@@ -68,7 +68,9 @@ export class FlowControl {
     for (const limiter of this.#limitersOf(letter.queue)) limiter.begin(letter)
   }
 
-  /** Learns from the result of a run. If an outage caused a failure, adds `deferMs` to the result. */
+  /**
+   * Learns from the result of a run. If an outage caused a failure, adds `deferMs` to the result.
+   */
   end(letter: DeadLetter, result: RunResult): RunResult {
     const limiters = this.#limitersOf(letter.queue)
     const isOutage =
