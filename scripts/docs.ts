@@ -5,7 +5,7 @@ import { configJsonSchema } from '../src/config/json-schema.ts'
 import { configPage } from '../src/config/reference.ts'
 import { errorTable } from '../src/errors.ts'
 import { states } from '../src/letter/letter.ts'
-import { moveTable } from '../src/letter/moves.ts'
+import { moveTable } from '../src/letter/move-table.ts'
 
 const pages: Record<string, () => string> = {
   'docs/reference/errors.md': () =>

@@ -23,10 +23,11 @@ export type {
 export type { Strategy, WorkflowOptions } from './capture/workflow/options.ts'
 export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow/task.ts'
 export type { FailedResult } from './letter/result.ts'
-export type { GateStatus } from './redelivery/gate.ts'
+export type { LimiterStatus } from './redelivery/flow/limiter.ts'
 export type { Handler, ReplayingHandler, ReplayRoute, Run } from './redelivery/run.ts'
 export type { ReplayOutcome } from './letter/result.ts'
-export type { EditInput, LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
+export type { LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
+export type { EditInput } from './admin/edit-input.ts'
 export type { ImportReport } from './transfer/operation-file/import.ts'
 export { logObserver } from './observers/log.ts'
 export { pagerduty, type PagerDutyOptions } from './observers/notify/pagerduty.ts'
@@ -36,21 +37,18 @@ export type { Notifier } from './observers/notify/notifier.ts'
 export { verifySignature } from './backends/http/signature.ts'
 export { defaultAlertRules, type Alert, type AlertRule } from './policy/alerts.ts'
 export type { Group, GroupQuery } from './admin/groups.ts'
-export type {
-  Health,
-  Metrics,
-  MetricsQuery,
-  SpoolStatus,
-  Statistics,
-  StatisticsOptions,
-} from './admin/statistics.ts'
+export type { Health } from './admin/health.ts'
+export type { Metrics, MetricsQuery } from './admin/metrics.ts'
+export type { Statistics, StatisticsOptions } from './admin/statistics.ts'
+export type { SpoolStatus } from './store.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
 export { sourceIdOf } from './letter/source-id.ts'
 export type { JsonScalar, LetterFilter, LetterQuery, Page } from './letter/query.ts'
 export { decodePayload, encodePayload } from './letter/payload.ts'
 export { viewPayload } from './letter/payload-view.ts'
-export { isLegal, moveTable, type Change } from './letter/moves.ts'
+export { isLegal, moveTable } from './letter/move-table.ts'
+export type { Change } from './letter/moves.ts'
 export type { EventOf, EventType, Observer, RedriveEvent } from './observer.ts'
 export {
   custom,

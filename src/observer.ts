@@ -1,29 +1,39 @@
 import { RedriveError } from './errors.ts'
 import { checkOneOf, keysOf } from './check/keys.ts'
-import type { DeadLetter } from './letter/letter.ts'
+import type { Action, DeadLetter } from './letter/letter.ts'
 import type { Change } from './letter/moves.ts'
 import type { Alert } from './policy/alerts.ts'
 
-/** Everything that observers hear. They hear it after it has happened, and can stop nothing. */
+/** All events. An event is emitted after the fact: an observer cannot prevent anything. */
 export type RedriveEvent =
+  /** A new letter was stored. */
   | { type: 'captured'; letter: DeadLetter }
+  /** A failure was added as an occurrence to a stored letter with the same dedupe key. */
   | { type: 'duplicate'; letter: DeadLetter; occurrences: number }
+  /** A new letter was rejected because the store has reached `maxItems`. */
   | { type: 'full'; queue: string; maxItems: number }
+  /** Letters were removed to make room for new ones. */
   | { type: 'evicted'; count: number }
+  /** A handler is about to run the letter. */
   | { type: 'started'; letter: DeadLetter; worker: string }
   | { type: 'resolved'; letter: DeadLetter; durationMs?: number }
   | { type: 'rescheduled'; letter: DeadLetter; durationMs?: number }
   | { type: 'exhausted'; letter: DeadLetter; durationMs?: number }
   | { type: 'parked'; letter: DeadLetter; durationMs?: number }
+  /** A claimed letter was returned without counting the run. */
   | { type: 'released'; letter: DeadLetter }
-  /** Published to its source again. */
+  /** The letter was published to its source again. */
   | { type: 'replayed'; letter: DeadLetter }
+  /** The result of a run was discarded, because the lease of the worker had ended. */
   | { type: 'lease-lost'; letter: DeadLetter; worker: string }
+  /** A handler timed out and still runs `overdueMs` after its signal was aborted. */
   | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
+  /** Any change of a stored letter, after the more specific event. */
   | { type: 'changed'; letter: DeadLetter; change: Change }
   | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
+  /** A sweep changed letters. Sweeps that change nothing emit no event. */
   | { type: 'swept'; archived: number; removed: number; parked: number }
-  /** Of a queue, of something that queues need, or of a policy of a ResilientExecutor. */
+  /** The circuit breaker of a queue, a dependency or a policy of a ResilientExecutor changed. */
   | {
       type: 'breaker'
       kind: 'queue' | 'dependency' | 'policy'
@@ -31,13 +41,13 @@ export type RedriveEvent =
       state: 'open' | 'half-open' | 'closed'
       until?: string
     }
-  /** The store cannot be reached, and the first letter waits for it in `place`. */
+  /** The store is unreachable, and the first letter was written to the spool at `place`. */
   | { type: 'spooling'; place: string; error: unknown }
-  /** The store has all that waited. `duplicates` of them it had already, or counted as occurrences. */
+  /** The spool was delivered to the store, which already had `duplicates` of the letters. */
   | { type: 'drained'; count: number; duplicates: number }
-  /** Something in the spool cannot come to the store, and lies in `file`. */
+  /** Part of the spool cannot be delivered and was moved to `file`. */
   | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
-  /** A rule is crossed, or no longer. Of all processes on a store one hears it, and once for each change. */
+  /** An alert rule changed. Of all processes on a store, one emits it, once for each change. */
   | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
   | { type: 'error'; during: string; error: unknown }
 
@@ -45,7 +55,7 @@ export type EventType = RedriveEvent['type']
 export type EventOf<T extends EventType> = Extract<RedriveEvent, { type: T }>
 export type Observer = (event: RedriveEvent) => unknown
 
-/** Every type of event. A type that is missing here does not compile. */
+/** All event types. A missing type is a compile error. */
 const eventTypes = keysOf<Record<EventType, true>>({
   captured: true,
   duplicate: true,
@@ -71,16 +81,29 @@ const eventTypes = keysOf<Record<EventType, true>>({
   error: true,
 })
 
+/** The event of an action on a letter, besides `changed`. Actions that are missing have none. */
+const eventOfAction: Partial<Record<Action, LetterEventType>> = {
+  resolve: 'resolved',
+  reschedule: 'rescheduled',
+  exhaust: 'exhausted',
+  park: 'parked',
+  release: 'released',
+  replay: 'replayed',
+}
+type LetterEventType = 'resolved' | 'rescheduled' | 'exhausted' | 'parked' | 'released' | 'replayed'
+
 /**
- * Where events go out. Watching cannot hurt: a listener that throws or rejects is told about once as `error`
- * and never reaches the caller, nothing waits for a listener, and each gets a letter of its own, from which it may
- * take away what it likes.
+ * Delivers events to listeners. Listeners cannot do harm: nothing waits for a listener, an error of
+ * a listener becomes an `error` event and never reaches the caller, and each listener gets its own
+ * shallow copy of the letter.
  */
 export class ObserverHub {
-  /** Never changed but replaced, so that whoever goes through one is not led astray by those who come and go meanwhile. */
+  /** Lists are replaced, never changed, so that listeners may come and go during an event. */
   readonly #listeners = new Map<EventType | '*', readonly Observer[]>()
 
-  /** Adds a listener for one type of event, or for all with `*`. Returns a function that takes it away. */
+  /**
+   * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
+   */
   on(type: EventType | '*', listener: Observer): () => void {
     checkOneOf('event type', [type], ['*', ...eventTypes])
     if (typeof listener !== 'function')
@@ -91,46 +114,56 @@ export class ObserverHub {
     const remove = (): void =>
       void this.#listeners.set(
         type,
-        this.#of(type).filter((other) => other !== listener),
+        this.#listenersOf(type).filter((other) => other !== listener),
       )
-    if (!this.#of(type).includes(listener)) this.#listeners.set(type, [...this.#of(type), listener])
+    if (!this.#listenersOf(type).includes(listener))
+      this.#listeners.set(type, [...this.#listenersOf(type), listener])
     return remove
   }
 
   emit(event: RedriveEvent): void {
-    this.#tellAll('*', event)
-    this.#tellAll(event.type, event)
+    this.#deliver('*', event)
+    this.#deliver(event.type, event)
   }
 
-  /** Those who were there when it began, and still are. */
-  #tellAll(type: EventType | '*', event: RedriveEvent): void {
-    for (const listener of this.#of(type))
-      if (this.#of(type).includes(listener)) this.#tell(listener, event)
+  /** Emits the events of a change that was written: the one of its action, then `changed`. */
+  emitChange(letter: DeadLetter, change: Change, durationMs?: number): void {
+    const isParked = change.action === 'replay' && letter.state === 'parked'
+    const type = isParked ? 'parked' : eventOfAction[change.action]
+    const timing = durationMs === undefined || type === 'released' ? {} : { durationMs }
+    if (type) this.emit({ type, letter, ...timing })
+    this.emit({ type: 'changed', letter, change })
   }
 
-  #of(type: EventType | '*'): readonly Observer[] {
+  /** Delivers to the listeners that were there at the beginning and still are. */
+  #deliver(type: EventType | '*', event: RedriveEvent): void {
+    for (const listener of this.#listenersOf(type))
+      if (this.#listenersOf(type).includes(listener)) this.#call(listener, event)
+  }
+
+  #listenersOf(type: EventType | '*'): readonly Observer[] {
     return this.#listeners.get(type) ?? []
   }
 
-  #tell(listener: Observer, event: RedriveEvent): void {
+  #call(listener: Observer, event: RedriveEvent): void {
     try {
-      const returned = listener(apart(event))
+      const returned = listener(copyLetter(event))
       if (returned instanceof Promise)
-        returned.catch((error: unknown) => this.#complain(event, error))
+        returned.catch((error: unknown) => this.#reportError(event, error))
     } catch (error) {
-      this.#complain(event, error)
+      this.#reportError(event, error)
     }
   }
 
-  /** Trouble with a listener of `error` goes no further, or it would go round for ever. */
-  #complain(event: RedriveEvent, error: unknown): void {
+  /** Errors of listeners for `error` are dropped: they would cause further ones without end. */
+  #reportError(event: RedriveEvent, error: unknown): void {
     if (event.type !== 'error')
       this.emit({ type: 'error', during: `observer of ${event.type}`, error })
   }
 }
 
-/** With a copy of the letter. It is not deep: letters are large, and events are many. */
-function apart(event: RedriveEvent): RedriveEvent {
+/** The copy is shallow: letters are large and events frequent. */
+function copyLetter(event: RedriveEvent): RedriveEvent {
   if (!('letter' in event) || !event.letter) return event
   const { letter } = event
   return { ...event, letter: { ...letter, payload: { ...letter.payload } } }

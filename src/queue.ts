@@ -1,18 +1,18 @@
-import { hostname } from 'node:os'
+import type { LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
+import type { EditInput } from './admin/edit-input.ts'
+import { groupsOf, type Group, type GroupQuery } from './admin/groups.ts'
+import { readHealth, type Health } from './admin/health.ts'
+import { formatSummary, metricsOf, type Metrics, type MetricsQuery } from './admin/metrics.ts'
 import {
-  Admin,
-  type EditInput,
-  type LetterReplayOptions,
-  type RetryOptions,
-  type ReviewInput,
-} from './admin/admin.ts'
-import { readMeasures } from './observers/alerts/measures.ts'
-import { AlertMonitor } from './observers/alerts/monitor.ts'
-import { Door } from './capture/capture.ts'
+  checkStatistics,
+  readStatistics,
+  type Statistics,
+  type StatisticsOptions,
+} from './admin/statistics.ts'
+import { assemble, type Parts } from './assembly.ts'
 import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor/executor.ts'
-import { keepForeign, type ForeignLetterOptions } from './taps/capture.ts'
-import { pipelineKeeper, type PipelineKeeper } from './pipeline/dead/capture.ts'
+import type { ExecutorOptions } from './capture/executor/resilience.ts'
 import {
   enqueuedCapture,
   guarded,
@@ -21,196 +21,96 @@ import {
   type GuardedRun,
   type OperationInput,
 } from './capture/operation.ts'
-import type { ExecutorOptions } from './capture/executor/resilience.ts'
-import { WorkflowGuard } from './capture/workflow/workflow.ts'
 import type { WorkflowOptions } from './capture/workflow/options.ts'
+import { WorkflowGuard } from './capture/workflow/workflow.ts'
 import { checkQuery, checkSearch } from './check/filter.ts'
-import { systemClock, type Clock } from './clock/clock.ts'
-import { RedriveError } from './errors.ts'
-import { groupsOf, type Group, type GroupQuery } from './admin/groups.ts'
 import { checkKeys, keysOf } from './check/keys.ts'
+import { systemClock } from './clock/clock.ts'
+import { openStore } from './connect/open.ts'
+import { RedriveError } from './errors.ts'
 import { states, type DeadLetter, type LetterSummary, type Payload } from './letter/letter.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
-import { toMs } from './letter/time.ts'
-import { importOperationFile, type ImportReport } from './transfer/operation-file/import.ts'
-import { exportOperationFile } from './transfer/operation-file/export.ts'
 import {
   letterDestination,
   type Destination,
   type LetterDestinationOptions,
 } from './loops/destination.ts'
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from './observer.ts'
-import { capacityOf, openStore, type OpenedStore } from './connect/open.ts'
-import {
-  ownOf,
-  readOptions,
-  type QueueOptions,
-  type QueuePolicy,
-  type Settings,
-} from './options/options.ts'
-import { Policies } from './options/per-queue.ts'
-import type { Rule } from './policy/classify.ts'
-import type { GateStatus } from './redelivery/gate.ts'
-import { Redelivery } from './redelivery/redelivery.ts'
+import { readOptions, type QueueOptions, type QueuePolicy } from './options/options.ts'
+import { pipelineKeeper, type PipelineKeeper } from './pipeline/dead/capture.ts'
+import type { LimiterStatus } from './redelivery/flow/limiter.ts'
 import { checkHandler, type Handler, type Run } from './redelivery/run.ts'
-import { announce } from './redelivery/settle.ts'
-import { Sweeper } from './redelivery/sweep.ts'
-import { ReplayRoutes } from './targets/replay-routes.ts'
-import {
-  checkStatistics,
-  metricsOf,
-  readHealth,
-  readStatistics,
-  summaryOf,
-  type Health,
-  type Metrics,
-  type MetricsQuery,
-  type SpoolStatus,
-  type Statistics,
-  type StatisticsOptions,
-} from './admin/statistics.ts'
-import type { Capacity, SearchOptions, Store } from './store.ts'
+import type { SearchOptions, Store } from './store.ts'
+import { keepForeign, type ForeignLetterOptions } from './taps/capture.ts'
 import type { Keep } from './taps/tap.ts'
+import { exportOperationFile } from './transfer/operation-file/export.ts'
+import { importOperationFile, type ImportReport } from './transfer/operation-file/import.ts'
 
 export interface GuardSettings<A> extends QueuePolicy {
-  /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
+  /** False: once the letter is stored, the guarded call resolves with undefined. Default: true. */
   rethrow?: boolean
-  /** What to say about a failure of this input: a dedupeKey, a lane, tags. */
+  /** Context of a failure of this input, such as a dedupeKey, a lane or tags. */
   context?: (input: A) => CaptureContext
 }
 
 export interface ClearOptions {
-  /** How many letters match, as a safeguard: any other number is refused. */
+  /** The number of matching letters, as a safeguard: any other number is rejected. */
   confirm: number
-  /** Who clears, for the history. Default: operator. */
+  /** Name of the person who clears. Default: operator. */
   by?: string
 }
 
 const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
 /**
- * The dead letter queue: keeps what failed, runs it again when it is due, and lets people look and act. It wires the rooms and
- * delegates; this file is the only one that knows their order.
+ * The dead letter queue: stores failed work, runs it again when it is due, and lets people inspect
+ * and change it. Every method delegates to one of its parts.
  */
 export class DeadLetterQueue {
+  readonly #parts: Parts
   readonly #store: Store
-  readonly #settings: Settings
-  readonly #policies: Policies
-  readonly #capacity: Capacity | undefined
-  readonly #hub: ObserverHub
-  readonly #spool: (() => Promise<SpoolStatus>) | undefined
-  readonly #door: Door
-  /** What every door beside this class needs. */
-  readonly #doorway: { door: Door; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
-  readonly #redelivery: Redelivery
-  readonly #sweeper: Sweeper
-  readonly #alerts: AlertMonitor | undefined
-  readonly #admin: Admin
-  readonly #routes: ReplayRoutes
   #closing: Promise<void> | undefined
 
-  /** Opens the store, creating it when it is not there, and checks the options. Nothing runs before `start()`. */
+  /**
+   * Opens the store, creates it if needed, and checks the options. Nothing runs before `start()`.
+   */
   static async open(store: string | Store, options: QueueOptions = {}): Promise<DeadLetterQueue> {
     const settings = readOptions(options)
     const clock = options.clock ?? systemClock
     const hub = new ObserverHub()
     for (const observer of settings.observers) hub.on('*', observer)
     const opened = await openStore(store, settings, clock, hub)
-    return new DeadLetterQueue(opened, settings, clock, hub, options.worker)
+    return new DeadLetterQueue(assemble(opened, settings, clock, hub, options.worker))
   }
 
-  private constructor(
-    store: OpenedStore,
-    settings: Settings,
-    clock: Clock,
-    hub: ObserverHub,
-    worker?: string,
-  ) {
-    this.#store = store
-    this.#spool = store.spool
-    this.#settings = settings
-    this.#policies = new Policies(settings)
-    this.#hub = hub
-    const { rules: classifierRules, backoffs } = settings
-    this.#capacity = capacityOf(settings)
-    const limitsFor = (queue: string): Settings => this.#policies.of(queue)
-    const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, limitsFor }
-    this.#door = new Door({
-      ...judging,
-      maxPayloadBytes: settings.maxPayloadBytes,
-      capacity: this.#capacity,
-      enabled: settings.capture,
-      app: { host: hostname(), pid: process.pid, ...settings.app },
-      rulesFor: (queue) => this.#policies.of(queue),
-    })
-    this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
-    const named = worker ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
-    this.#redelivery = new Redelivery({
-      ...settings,
-      ...judging,
-      worker: named,
-      timeoutMsFor: (queue) => this.#policies.of(queue).timeoutMs,
-      brakesFor: (queue) => this.#policies.of(queue),
-      brakesOf: (dependency) => ownOf(settings.dependencies, dependency) ?? {},
-      workersFor: (queues) => this.#sweeper.workersFor(queues),
-    })
-    this.#sweeper = new Sweeper({
-      ...judging,
-      worker: named,
-      sweepMs: settings.sweepMs,
-      queues: () => this.#redelivery.queues,
-      retentionFor: (queue) => this.#policies.of(queue).retention,
-    })
-    this.#alerts = settings.alerts
-      ? new AlertMonitor({
-          store,
-          clock,
-          hub,
-          rules: settings.alerts,
-          everyMs: settings.alertEveryMs,
-          measure: () => readMeasures(store, settings.maxItems),
-        })
-      : undefined
-    this.#routes = new ReplayRoutes({ ...settings, clock })
-    this.#admin = new Admin({
-      ...judging,
-      pollMs: settings.pollMs,
-      publish: (letter, to) => this.#routes.publish(letter, to),
-      maxPayloadBytes: settings.maxPayloadBytes,
-      announce: (letter, change) => announce(letter, change, this.#hub),
-    })
-    this.#hub.on('captured', (event) => this.#expect(event))
-    this.#hub.on('changed', (event) => this.#expect(event))
+  private constructor(parts: Parts) {
+    this.#parts = parts
+    this.#store = parts.store
   }
 
-  /** What this process learns of due times wakes the redelivery; what others write is found by polling. */
-  #expect(event: RedriveEvent): void {
-    if ('letter' in event && event.letter.state === 'pending' && event.letter.retryAt)
-      this.#redelivery.expect(toMs(event.letter.retryAt))
-  }
+  // capture
 
-  // in
-
-  /** Keeps a failed operation. When it resolves, the letter is in the store, durable if the store is. */
+  /** Stores a failed operation. Resolves once the letter is stored, durably if the store is. */
   async enqueue(
     operation: OperationInput,
     error: unknown,
     context: CaptureContext = {},
   ): Promise<DeadLetter> {
-    this.#mustBeOpen()
-    return this.#door.capture(operationCapture(operation, error, context))
+    this.#checkOpen()
+    return this.#parts.door.capture(operationCapture(operation, error, context))
   }
 
-  /** Keeps many at once, in few writes; answers with the ids of their letters in the order given. */
+  /** Stores many failures in few writes. Returns the ids of their letters in the same order. */
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
-    this.#mustBeOpen()
-    return this.#door.captureAll(failures, enqueuedCapture)
+    this.#checkOpen()
+    return this.#parts.door.captureAll(failures, enqueuedCapture)
   }
 
   /**
-   * Wraps a function: its failures are kept, and retried by calling it again with the same input. The original
-   * error is rethrown once the letter is stored; with `rethrow: false`, the call then resolves with undefined. The function gets
-   * `run` in every call; `run.idempotencyKey` is the same in the first call and in its retries.
+   * Wraps a function: its failures are stored, and retried by calling it again with the same input.
+   * The original error is rethrown once the letter is stored; with `rethrow: false` the call then
+   * resolves with undefined. The function gets `run` in every call; `run.idempotencyKey` is the
+   * same in the first call and in its retries.
    */
   guard<A, R>(
     queue: string,
@@ -227,82 +127,93 @@ export class DeadLetterQueue {
     fn: (input: A, run: GuardedRun<A>) => Promise<R>,
     options: GuardSettings<A> = {},
   ): (input: A) => Promise<R | undefined> {
-    // Around it stands a function of ours, which would pass for a handler.
+    // Checked here, because `handle` sees only the wrapper.
     checkHandler(queue, fn)
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
     return guarded(async (input: A, run) => fn(input, run), {
-      ...this.#doorway,
+      ...this.#parts.capture,
       queue,
       rethrow,
       ...(context ? { contextOf: context as (input: unknown) => CaptureContext } : {}),
     })
   }
 
-  /** Makes calls by named policies, with retries, timeouts and breakers, and keeps the ones that fail for good. */
+  /**
+   * Runs calls with named policies of retries, timeouts and breakers, and stores final failures.
+   */
   executor(options: ExecutorOptions = {}): ResilientExecutor {
-    return new ResilientExecutor(options, this.#doorway)
+    return new ResilientExecutor(options, this.#parts.capture)
   }
 
-  /** Runs workflows and keeps the ones that fail, as its strategy says. */
+  /** Runs workflows and stores the failed ones according to its strategy. */
   workflow<T = unknown>(options: WorkflowOptions<T> = {}): WorkflowGuard<T> {
     return new WorkflowGuard(options, {
-      ...this.#doorway,
-      policy: (queue, policy) => this.#policies.set(queue, policy),
+      ...this.#parts.capture,
+      policy: (queue, policy) => this.#parts.policies.set(queue, policy),
       handle: (queue, handler, policy) => this.handle(queue, handler, policy),
     })
   }
 
-  /** Where loops keep their dead messages as letters. */
+  /** A destination that stores the dead messages of loops as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
-    return letterDestination(this.#door, options, this.#store, (source) =>
-      this.#routes.addSource(source),
-    )
+    const { door, routes } = this.#parts
+    return letterDestination(door, options, this.#store, (source) => routes.addSource(source))
   }
-
-  /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
-  foreignLetters(options: ForeignLetterOptions = {}): Keep {
-    return keepForeign(this.#door, options)
-  }
-
-  /** Where a pipeline keeps its dead records as letters: `pipeline.deadLetters(dlq)`. */
-  pipelineLetters(): PipelineKeeper {
-    return pipelineKeeper(this.#door, this.#admin, this.#store)
-  }
-
-  // back
 
   /**
-   * Registers the handler that runs letters of this queue again; a later one for the same queue replaces it. `Input` is the type of
-   * the payload, as the caller knows it.
+   * A destination that stores the dead letters of other brokers. They are parked until a person
+   * acts; the handler `sendBack(tap)` returns them to their source.
+   */
+  foreignLetters(options: ForeignLetterOptions = {}): Keep {
+    return keepForeign(this.#parts.door, options)
+  }
+
+  /** A destination that stores dead records of a pipeline: `pipeline.deadLetters(dlq)`. */
+  pipelineLetters(): PipelineKeeper {
+    return pipelineKeeper(this.#parts.door, this.#parts.admin, this.#store)
+  }
+
+  // redelivery
+
+  /**
+   * Registers the handler that runs letters of this queue again, replacing an earlier one. `Input`
+   * is the type of the payload; it is not checked.
    */
   handle<Input = unknown>(queue: string, handler: Handler<Input>, policy: QueuePolicy = {}): void {
-    this.#policies.set(queue, policy)
-    this.#redelivery.handle(queue, handler as Handler)
-    this.#routes.setHandler(queue, handler as Handler)
+    this.#parts.policies.set(queue, policy)
+    this.#parts.redelivery.handle(queue, handler as Handler)
+    this.#parts.routes.setHandler(queue, handler as Handler)
   }
 
-  /** Starts to redeliver what is due. Safe twice. Keeps the process alive until `stop`. With `redeliver: false`, only alerts start. */
+  /**
+   * Starts redelivery and alerts. Safe to call twice. Keeps the process alive until `stop`. With
+   * `redeliver: false`, only alerts start.
+   */
   start(): void {
-    this.#mustBeOpen()
-    if (this.#settings.redeliver) {
-      this.#redelivery.start()
-      this.#sweeper.start()
+    this.#checkOpen()
+    const { settings, redelivery, sweeper, alerts } = this.#parts
+    if (settings.redeliver) {
+      redelivery.start()
+      sweeper.start()
     }
-    this.#alerts?.start()
+    alerts?.start()
   }
 
-  /** Takes no more letters, waits up to `drainMs` (10 s) for running handlers, and gives the rest back uncounted. */
+  /**
+   * Claims no more letters, waits up to `drainMs` (default: 10 s) for running handlers, and
+   * releases the rest uncounted.
+   */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const drainMs = options.drainMs ?? 10_000
-    await Promise.all([this.#redelivery.stop(drainMs), this.#sweeper.stop(), this.#alerts?.stop()])
+    const { redelivery, sweeper, alerts } = this.#parts
+    await Promise.all([redelivery.stop(options.drainMs ?? 10_000), sweeper.stop(), alerts?.stop()])
   }
 
-  /** Stops, and closes the store. Safe twice: all calls wait for the same end. */
+  /** Stops, and closes the store. Safe to call twice: all calls wait for the same end. */
   close(): Promise<void> {
     this.#closing ??= this.stop()
-      .then(() => this.#routes.close())
+      .then(() => this.#parts.routes.close())
       .then(() => this.#store.close())
     return this.#closing
   }
@@ -311,13 +222,13 @@ export class DeadLetterQueue {
     await this.close()
   }
 
-  // look
+  // inspection
 
   async get(id: string): Promise<DeadLetter | undefined> {
     return (await this.#store.get([id]))[0]
   }
 
-  /** The payload as it was captured, whatever edits came later. */
+  /** The payload as captured, before any edit. */
   original(id: string): Promise<Payload | undefined> {
     return this.#store.original(id)
   }
@@ -329,140 +240,155 @@ export class DeadLetterQueue {
     return this.#store.find(query)
   }
 
-  /** Letters that have all these words, best first: with an OpenSearch store, or with the option `search`. */
+  /**
+   * Letters with all these words, best match first. Needs an OpenSearch store or the option
+   * `search`.
+   */
   async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
     checkSearch(text, options)
     if (this.#store.search) return this.#store.search(text, options)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `a ${this.#store.powers.kind} store has no full text: set the option search, as in search: 'opensearch://localhost:9200', or use find({ text })`,
+      `a ${this.#store.powers.kind} store has no full-text search: set the option search, as in search: 'opensearch://localhost:9200', or use find({ text })`,
     )
   }
 
-  /** Letters by cause, the most frequent first. */
+  /** Letters grouped by cause, the most frequent first. */
   groups(query: GroupQuery = {}): Promise<Page<Group>> {
     return groupsOf(this.#store, query)
   }
 
-  /** How things stand. `by` adds counts by severity or by kind of source, for which every letter may be read. */
+  /** Current counts. `by` adds counts by severity or source, for which every letter may be read. */
   async stats(options: StatisticsOptions = {}): Promise<Statistics> {
     checkStatistics(options)
-    const { started: running, active } = this.#redelivery
-    const processor = { running, active, pollMs: this.#settings.pollMs }
-    return readStatistics(this.#store, this.#settings.maxItems, processor, options)
+    const { redelivery, settings } = this.#parts
+    const { started: running, active } = redelivery
+    const processor = { running, active, pollMs: settings.pollMs }
+    return readStatistics(this.#store, settings.maxItems, processor, options)
   }
 
   /**
-   * Counters and averages, exact, and kept across restarts: over the lifetime of the store, or with `since`, an earlier result,
-   * of what happened after it.
+   * Exact counters and averages that survive restarts: over the lifetime of the store, or since an
+   * earlier result that is given as `since`.
    */
   async metrics(query: MetricsQuery = {}): Promise<Metrics> {
     checkKeys('metrics query', query, ['since'])
     const metrics = metricsOf(await this.#store.totals(), query)
-    return this.#spool ? { ...metrics, spool: await this.#spool() } : metrics
+    const { spool } = this.#parts.store
+    return spool ? { ...metrics, spool: await spool() } : metrics
   }
 
-  /** The metrics as text. */
+  /** The metrics as a string for people. */
   async getSummary(): Promise<string> {
-    return summaryOf(await this.metrics())
+    return formatSummary(await this.metrics())
   }
 
-  /** How the brakes stand before each queue and each dependency, in this process. */
-  brakes(): GateStatus[] {
-    return this.#redelivery.gates
+  /** State of the flow control of each queue and dependency in this process. */
+  flowControl(): LimiterStatus[] {
+    return this.#parts.redelivery.limiters
   }
 
   async health(): Promise<Health> {
-    const { started: running, active, stuck } = this.#redelivery
-    const alerts = (await this.#alerts?.raised()) ?? []
-    return readHealth(this.#store, { running, active }, stuck, alerts, this.#spool)
+    const { redelivery, alerts, store } = this.#parts
+    const { started: running, active, stuck } = redelivery
+    const raised = (await alerts?.raised()) ?? []
+    return readHealth(this.#store, { running, active }, stuck, raised, store.spool)
   }
 
-  // act on one
+  // actions on one letter
 
   /**
-   * Due now, or at `at`, with a fresh retry budget if it was settled. With `wait: true` it resolves once the next run has ended, in
-   * whichever process, with the letter as it stands then; `signal` ends the waiting.
+   * Makes the letter due now, or at `at`; a settled letter gets a fresh retry budget. With
+   * `wait: true` it resolves after the next run, in any process, with the letter after it; `signal`
+   * aborts the wait.
    */
   retry(id: string, by = 'operator', options: RetryOptions = {}): Promise<DeadLetter> {
-    return this.#admin.retry(id, by, options)
+    return this.#parts.admin.retry(id, by, options)
   }
 
   /**
-   * Publishes the letter as it is now to where it came from, a mailbox or a topic, with its headers and an account of its past, and resolves
-   * it. When the message dies again it becomes another letter, with one more replay. At `maxReplays` it is parked instead, for the reason
-   * `replay-limit`. The message is published durably first, and recorded then: a crash in between can publish twice, and never loses. A source without an address, or one that this
-   * process does not know, rejects with NO_ROUTE.
+   * Publishes the letter as it is now to its source, a mailbox or a topic, with its headers and its
+   * lineage, and resolves it. If the message fails there, it becomes another letter with one more
+   * replay. At `maxReplays` the letter is parked with the reason `replay-limit`. The message is
+   * published first and recorded then: a crash in between can publish it twice but never loses it.
+   * Rejects with NO_ROUTE if the source has no address or is unknown to this process.
    */
   replay(id: string, by = 'operator', options: LetterReplayOptions = {}): Promise<DeadLetter> {
-    return this.#admin.replay(id, by, options)
+    return this.#parts.admin.replay(id, by, options)
   }
 
   resolve(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.resolve(id, by)
+    return this.#parts.admin.resolve(id, by)
   }
 
-  /** Says that a run of it, somewhere else, failed: counted and rescheduled like any other. */
+  /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
   fail(id: string, error: unknown, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.fail(id, error, by)
+    return this.#parts.admin.fail(id, error, by)
   }
 
-  /** Puts it aside for review. */
+  /** Parks the letter for review. */
   park(id: string, note?: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.park(id, note, by)
+    return this.#parts.admin.park(id, note, by)
   }
 
   review(id: string, decision: ReviewInput): Promise<DeadLetter> {
-    return this.#admin.review(id, decision)
+    return this.#parts.admin.review(id, decision)
   }
 
   edit(id: string, edit: EditInput): Promise<DeadLetter> {
-    return this.#admin.edit(id, edit)
+    return this.#parts.admin.edit(id, edit)
   }
 
   undoEdit(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.undoEdit(id, by)
+    return this.#parts.admin.undoEdit(id, by)
   }
 
   archive(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.archive(id, by)
+    return this.#parts.admin.archive(id, by)
   }
 
   restore(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.restore(id, by)
+    return this.#parts.admin.restore(id, by)
   }
 
-  /** Removes it for ever and answers with what it was. */
+  /** Removes the letter permanently and returns it. */
   remove(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.#admin.remove(id, by)
+    return this.#parts.admin.remove(id, by)
   }
 
-  /** Removes every letter that matches and is not running. To prevent accidents, `confirm` must be the number of them. */
+  /**
+   * Removes all matching letters that do not run. `confirm` must be their number, as a safeguard.
+   */
   async clear(filter: LetterFilter, options: ClearOptions): Promise<number> {
     checkKeys('clear options', options, clearKeys)
-    return this.#admin.clear(filter, options.confirm, options.by ?? 'operator')
+    return this.#parts.admin.clear(filter, options.confirm, options.by ?? 'operator')
   }
 
-  // in and out as a file
+  // operation files
 
-  /** Takes in a JSON file of operations that another queue wrote. Doing it twice adds nothing the second time. */
+  /**
+   * Imports a JSON file of operations that another queue wrote. Importing it again adds nothing.
+   */
   importOperations(text: string): Promise<ImportReport> {
-    return importOperationFile(this.#store, text, this.#capacity)
+    return importOperationFile(this.#store, text, this.#parts.capacity)
   }
 
-  /** All letters that match, archived ones too unless the filter says otherwise, as such a file. */
+  /** Exports all matching letters as such a file. Default: all letters, also archived ones. */
   exportOperations(filter: LetterFilter = { state: [...states] }): Promise<string> {
     return exportOperationFile(this.#store, filter)
   }
 
-  /** Hears one type of event, or all with `*`. Returns a function that stops it. */
+  /**
+   * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
+   */
   on<T extends EventType>(type: T, listener: (event: EventOf<T>) => unknown): () => void
   on(type: '*', listener: (event: RedriveEvent) => unknown): () => void
   on(type: EventType | '*', listener: (event: never) => unknown): () => void {
-    return this.#hub.on(type, listener as (event: RedriveEvent) => unknown)
+    return this.#parts.hub.on(type, listener as (event: RedriveEvent) => unknown)
   }
 
-  #mustBeOpen(): void {
-    if (this.#closing) throw new RedriveError('CLOSED', 'the queue is closed: open it again')
+  #checkOpen(): void {
+    if (this.#closing)
+      throw new RedriveError('CLOSED', 'this queue is closed: call DeadLetterQueue.open() again')
   }
 }

@@ -3,48 +3,50 @@ import { idempotencyKeyOf, type KeyedWork } from './letter/idempotency-key.ts'
 import type { Payload } from './letter/letter.ts'
 import { isFailedResult } from './letter/result.ts'
 
-/** As much of a letter as is looked at while it is redelivered. */
+/** The fields of a letter that are read during its run. */
 type Redelivered = KeyedWork & { queue: string; payload: Payload }
 
-/** A letter being run again, and what failed on the way and may still need a letter of its own. */
+/** A run in progress, and failures inside it that may still need their own letters. */
 interface Redelivery {
   letter: Redelivered
-  /** What was started by it, such as a timer, may live on and is no part of it then. */
-  over: boolean
-  left: (() => Promise<unknown>)[]
+  /** True after the run. Work that it started, such as a timer, is no longer part of it. */
+  isOver: boolean
+  /** Captures that happen if the run succeeds. */
+  deferredCaptures: (() => Promise<unknown>)[]
 }
 
 /**
- * Whether the current call runs inside a redelivery. The doors look here: work that fails inside a retry, and makes it
- * fail, is done again with it, and must not get a second letter.
+ * The run that the current call is part of. Work that fails inside a run and makes it fail is
+ * retried with it, and must not get a second letter.
  */
 const current = new AsyncLocalStorage<Redelivery>()
 
 /**
- * Runs `fn` as the redelivery of this letter. When it ends well, failures that it caught get letters of their own, before
- * this resolves: nobody would run that work again.
+ * Runs `fn` as the run of this letter. If it succeeds, failures that it caught get their own
+ * letters before this resolves, because nothing else would retry that work.
  */
 export async function insideRedelivery<T>(letter: Redelivered, fn: () => Promise<T>): Promise<T> {
-  const redelivery: Redelivery = { letter, over: false, left: [] }
+  const redelivery: Redelivery = { letter, isOver: false, deferredCaptures: [] }
   try {
     const value = await current.run(redelivery, fn)
-    redelivery.over = true
-    // Those who keep them tell of trouble themselves.
-    if (!isFailedResult(value)) await Promise.allSettled(redelivery.left.map((keep) => keep()))
+    redelivery.isOver = true
+    // Captures report their own errors.
+    if (!isFailedResult(value))
+      await Promise.allSettled(redelivery.deferredCaptures.map((capture) => capture()))
     return value
   } finally {
-    redelivery.over = true
+    redelivery.isOver = true
   }
 }
 
-/** The id of the letter being redelivered, or undefined outside of a redelivery. */
+/** The id of the letter that runs, or undefined outside of a run. */
 export function redelivering(): string | undefined {
   return running()?.letter.id
 }
 
 /**
- * The idempotency key of a call that makes the work of the letter being redelivered: same queue, same payload. Undefined
- * for other calls, which have a key of their own.
+ * The idempotency key of a call that does the work of the running letter: same queue and payload.
+ * Undefined for other calls, which have their own key.
  */
 export function redeliveredKey(queue: string, payload: () => Payload): string | undefined {
   const letter = running()?.letter
@@ -55,8 +57,9 @@ export function redeliveredKey(queue: string, payload: () => Payload): string | 
 }
 
 /**
- * Keeps a failure of work of this queue: at once, or inside a redelivery once that has ended well. A failure of the
- * queue that is redelivered is the failure of its letter, and is not kept. False: not kept yet, if ever.
+ * Captures a failure of this queue: at once, or inside a run after the run has succeeded. A failure
+ * of the queue of the running letter is the failure of that letter, and is not captured. Returns
+ * false if the failure is not captured yet.
  */
 export async function keepUnlessRetried(
   queue: string,
@@ -67,11 +70,11 @@ export async function keepUnlessRetried(
     await keep()
     return true
   }
-  if (redelivery.letter.queue !== queue) redelivery.left.push(keep)
+  if (redelivery.letter.queue !== queue) redelivery.deferredCaptures.push(keep)
   return false
 }
 
 function running(): Redelivery | undefined {
   const redelivery = current.getStore()
-  return redelivery?.over ? undefined : redelivery
+  return redelivery?.isOver ? undefined : redelivery
 }

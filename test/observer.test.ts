@@ -5,7 +5,7 @@ import { aLetter } from '../src/testing/a-letter.ts'
 const evicted: RedriveEvent = { type: 'evicted', count: 1 }
 
 describe('ObserverHub', () => {
-  it('tells listeners of the type and listeners of all, until they leave', () => {
+  it('calls listeners of the type and of all types, until they are removed', () => {
     const hub = new ObserverHub()
     const heard: string[] = []
     const leave = hub.on('evicted', () => heard.push('one'))
@@ -17,7 +17,7 @@ describe('ObserverHub', () => {
     expect(heard).toEqual(['all', 'one', 'all'])
   })
 
-  it('tells a listener that leaves and comes back meanwhile only once', () => {
+  it('calls a listener only once that is removed and added during an event', () => {
     const hub = new ObserverHub()
     let heard = 0
     const again = (): void => {
@@ -33,7 +33,7 @@ describe('ObserverHub', () => {
     expect(heard).toBe(2)
   })
 
-  it('does not tell a listener that another one has taken away', () => {
+  it('does not call a listener that another one removed during the event', () => {
     const hub = new ObserverHub()
     const heard: string[] = []
     hub.on('*', () => leave())
@@ -42,7 +42,7 @@ describe('ObserverHub', () => {
     expect(heard).toEqual([])
   })
 
-  it('goes on to the other listeners when one throws, and tells of the trouble', () => {
+  it('calls the other listeners when one throws, and emits the error', () => {
     const hub = new ObserverHub()
     const heard: string[] = []
     hub.on('evicted', () => {
@@ -54,7 +54,7 @@ describe('ObserverHub', () => {
     expect(heard).toEqual(['observer of evicted', 'second'])
   })
 
-  it('gives each listener a letter of its own to take things away from', () => {
+  it('gives each listener its own copy of the letter', () => {
     const hub = new ObserverHub()
     const letter = aLetter()
     const whole = structuredClone(letter)
@@ -73,7 +73,7 @@ describe('ObserverHub', () => {
     expect(letter).toEqual(whole)
   })
 
-  it('catches a rejecting listener, and does not go round when the listener of trouble is broken too', async () => {
+  it('catches a rejecting listener, and does not loop when a listener of error throws', async () => {
     const hub = new ObserverHub()
     const broken = async (): Promise<never> => Promise.reject(new Error('broken'))
     let troubles = 0

@@ -16,7 +16,7 @@ import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
 describe('DeadLetterQueue.open', () => {
   // As from an environment variable that nobody has set.
-  it.each([undefined, null, 7, {}])('refuses %j and says what to give', async (store) => {
+  it.each([undefined, null, 7, {}])('rejects %j and names what to pass', async (store) => {
     await expect(DeadLetterQueue.open(store as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringContaining('sqlite:redrive.db') as string,
@@ -25,7 +25,7 @@ describe('DeadLetterQueue.open', () => {
 })
 
 describe('DeadLetterQueue.enqueue', () => {
-  it('keeps a failure as a pending letter that waits one minute for its first retry', async () => {
+  it('stores a failure as a pending letter with a first delay of one minute', async () => {
     const { dlq, clock } = await aQueue()
     const letter = await dlq.enqueue(
       { type: 'send-mail', payload: { to: 'mia' }, endpoint: '/mail' },
@@ -44,7 +44,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(await dlq.get(letter.id)).toEqual(letter)
   })
 
-  it('parks what cannot succeed by waiting, and keeps it all the same', async () => {
+  it('stores permanent failures as parked letters', async () => {
     const { dlq } = await aQueue()
     const letter = await dlq.enqueue({ type: 'send-mail' }, forbidden())
     expect(letter).toMatchObject({ state: 'parked', reason: 'permanent', category: 'permission' })
@@ -52,13 +52,13 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(letter.retryAt).toBeUndefined()
   })
 
-  it('tells of a letter that is parked at once, too', async () => {
+  it('emits events for a letter that is parked at capture', async () => {
     const { dlq, heard } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'send-mail' }, forbidden())
     expect(heard('parked').map(({ letter }) => letter.id)).toEqual([id])
   })
 
-  it('gives back the letter that is kept already when the same id is captured again', async () => {
+  it('returns the stored letter when the same id is captured again', async () => {
     const { dlq, heard } = await aQueue()
     const id = '0198c0de-0000-7000-8000-000000000001'
     const first = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { id })
@@ -67,7 +67,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(heard('captured')).toHaveLength(1)
   })
 
-  it('refuses another payload under the same id, and keeps the first', async () => {
+  it('rejects another payload with the same id, and keeps the first', async () => {
     const { dlq } = await aQueue()
     const id = '0198c0de-0000-7000-8000-000000000001'
     await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { id })
@@ -77,7 +77,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(Buffer.from((await dlq.get(id))!.payload.bytes).toString()).toBe('1')
   })
 
-  it('keeps a failure of its own when the letter that it counted for is removed in between', async () => {
+  it('stores a new letter when the duplicate is removed concurrently', async () => {
     const { dlq, store } = await aQueue()
     const first = await dlq.enqueue({ type: 'a' }, refused(), { dedupeKey: 'k' })
     const get = store.get.bind(store)
@@ -101,7 +101,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect((await dlq.find()).items).toHaveLength(1)
   })
 
-  it('refuses at maxItems with QUEUE_FULL and says so to observers', async () => {
+  it('rejects at maxItems with QUEUE_FULL and emits an event', async () => {
     const { dlq, heard } = await aQueue({ maxItems: 1 })
     await dlq.enqueue({ type: 'a' }, refused())
     await expect(dlq.enqueue({ type: 'a' }, refused())).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(heard('full')).toHaveLength(1)
   })
 
-  it('makes room from resolved letters when told to', async () => {
+  it('evicts resolved letters if configured', async () => {
     const { dlq, heard } = await aQueue({ maxItems: 1, overflow: 'evict-resolved' })
     const first = await dlq.enqueue({ type: 'a' }, refused())
     await dlq.resolve(first.id)
@@ -120,7 +120,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect((await dlq.stats()).lifetime.evicted).toBe(1)
   })
 
-  it('refuses payloads above the limit before anything is kept', async () => {
+  it('rejects payloads above the limit before storing anything', async () => {
     const { dlq } = await aQueue({ maxPayloadBytes: 10 })
     await expect(
       dlq.enqueue({ type: 'a', payload: 'x'.repeat(11) }, refused()),
@@ -141,7 +141,7 @@ describe('DeadLetterQueue.enqueue', () => {
     ['no operation', null as never, {}],
     ['holes in the tags', { type: 'a' }, { tags: Array<string>(2) }],
     ['an empty dedupe key', { type: 'a' }, { dedupeKey: '' }],
-  ])('refuses %s with INVALID_INPUT', async (_what, operation, context) => {
+  ])('rejects %s with INVALID_INPUT', async (_what, operation, context) => {
     const { dlq } = await aQueue()
     await expect(dlq.enqueue(operation, refused(), context)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -149,7 +149,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect((await dlq.find()).items).toEqual([])
   })
 
-  it('does not change when the caller changes what it passed', async () => {
+  it('does not change when the caller changes the input later', async () => {
     const { dlq } = await aQueue()
     const payload = { nested: { value: 1 } }
     const metadata = { team: 'payments' }
@@ -161,7 +161,7 @@ describe('DeadLetterQueue.enqueue', () => {
     expect(kept.metadata).toEqual({ team: 'payments' })
   })
 
-  it('is refused once the queue is closed', async () => {
+  it('is rejected once the queue is closed', async () => {
     const { dlq } = await aQueue()
     await dlq.close()
     await dlq.close()
@@ -170,13 +170,13 @@ describe('DeadLetterQueue.enqueue', () => {
 })
 
 describe('DeadLetterQueue.enqueueAll', () => {
-  it('refuses what is no list, since it would keep nothing of it', async () => {
+  it('rejects iterables that are not arrays, which would be silently ignored', async () => {
     const { dlq } = await aQueue()
     const failures = new Set([{ operation: { type: 'a' }, error: refused() }])
     await expect(dlq.enqueueAll(failures as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('keeps many in the order given', async () => {
+  it('stores many failures in the given order', async () => {
     const { dlq } = await aQueue()
     const failures = Array.from({ length: 1200 }, (_, n) => ({
       operation: { type: 'bulk', payload: n },
@@ -188,7 +188,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
     expect((await dlq.stats()).states.pending).toBe(1200)
   })
 
-  it('says how many are kept when it has to stop in the middle of many writes', async () => {
+  it('reports how many letters are stored when one of many writes fails', async () => {
     const { dlq } = await aQueue({ maxItems: 300 })
     const failures = Array.from({ length: 1000 }, () => ({
       operation: { type: 'bulk' },
@@ -198,7 +198,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
     expect((await dlq.stats()).size).toBe(300)
   })
 
-  it('says how many are kept when it has to stop', async () => {
+  it('reports how many letters are stored when it fails', async () => {
     const { dlq } = await aQueue({ maxItems: 3 })
     const failures = Array.from({ length: 5 }, () => ({
       operation: { type: 'bulk' },
@@ -209,7 +209,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
 })
 
 describe('DeadLetterQueue.guard', () => {
-  it('keeps the failure, rethrows the very error, and runs the function again when it is due', async () => {
+  it('stores the failure, rethrows the same error, and runs the function again when due', async () => {
     const { dlq, clock, heard } = await aQueue()
     let calls = 0
     const error = refused()
@@ -227,35 +227,35 @@ describe('DeadLetterQueue.guard', () => {
     await dlq.close()
   })
 
-  it('refuses what is no function when it is given, not when it is called', async () => {
+  it('rejects a non-function when it is wrapped, not when it is called', async () => {
     const { dlq } = await aQueue()
     expect(() => dlq.guard('charge', undefined as never)).toThrow(
       'the handler of charge must be a function',
     )
   })
 
-  it('passes results through and makes no letter when nothing fails', async () => {
+  it('returns results and stores nothing when nothing fails', async () => {
     const { dlq } = await aQueue()
     const double = dlq.guard('double', async (n: number) => n * 2)
     expect(await double(21)).toBe(42)
     expect((await dlq.stats()).lifetime.captured).toBe(0)
   })
 
-  it('swallows the error once it is kept, when told to', async () => {
+  it('resolves with undefined once the letter is stored, with rethrow: false', async () => {
     const { dlq } = await aQueue()
     const quiet = dlq.guard('quiet', async () => Promise.reject(refused()), { rethrow: false })
     expect(await quiet(undefined)).toBeUndefined()
     expect((await dlq.stats()).lifetime.captured).toBe(1)
   })
 
-  it('takes a returned { ok: false, error } for a failure', async () => {
+  it('treats a returned { ok: false, error } as a failure', async () => {
     const { dlq } = await aQueue()
     const soft = dlq.guard('soft', async () => ({ ok: false as const, error: refused() }))
     expect(await soft(undefined)).toMatchObject({ ok: false })
     expect((await dlq.find({ queue: 'soft' })).items[0]).toMatchObject({ category: 'network' })
   })
 
-  it('keeps the input as it was passed in, whatever the function does to it', async () => {
+  it('stores the input as passed, even if the function changes it', async () => {
     const { dlq } = await aQueue()
     const spoil = dlq.guard('spoil', async (input: { list: number[] }) => {
       input.list.push(99)
@@ -266,7 +266,7 @@ describe('DeadLetterQueue.guard', () => {
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('{"list":[1]}')
   })
 
-  it('makes no second letter when it fails inside a redelivery', async () => {
+  it('stores no second letter when it fails inside a run', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(100) })
     const inner = dlq.guard('inner', async () => Promise.reject(refused()))
     dlq.handle('outer', async () => inner(undefined))
@@ -277,7 +277,7 @@ describe('DeadLetterQueue.guard', () => {
     await dlq.close()
   })
 
-  it('does not hide the error when the letter cannot be kept, and reports the trouble', async () => {
+  it('rethrows the original error when the letter cannot be stored, and emits the other one', async () => {
     const { dlq, heard } = await aQueue({ maxItems: 1 })
     await dlq.enqueue({ type: 'a' }, refused())
     const error = refused()
@@ -292,7 +292,7 @@ describe('DeadLetterQueue.guard', () => {
 })
 
 describe('DeadLetterQueue.stats', () => {
-  it('has every state, category and priority, also those with none', async () => {
+  it('has every state, category and priority, also those with count 0', async () => {
     const { dlq } = await aQueue({ maxItems: 10 })
     await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     const stats = await dlq.stats()
@@ -317,7 +317,7 @@ describe('DeadLetterQueue.stats', () => {
 })
 
 describe('DeadLetterQueue.stats by severity and source', () => {
-  it('counts kept letters exactly, archived ones excluded', async () => {
+  it('counts stored letters exactly, without archived ones', async () => {
     const { dlq } = await aQueue()
     const network = await dlq.enqueue({ type: 'a' }, refused())
     const permission = await dlq.enqueue({ type: 'a' }, forbidden())
@@ -341,7 +341,7 @@ describe('DeadLetterQueue.stats by severity and source', () => {
   it.each([
     [{ by: ['severty'] }, 'unknown by "severty": did you mean "severity"?'],
     [{ bye: [] }, 'unknown key "bye"'],
-  ])('refuses %j', async (options, message) => {
+  ])('rejects %j', async (options, message) => {
     const { dlq } = await aQueue()
     await expect(dlq.stats(options as StatisticsOptions)).rejects.toThrow(message)
   })
@@ -351,7 +351,7 @@ describe('DeadLetterQueue filters', () => {
   const bad = { status: 'resolved' } as unknown as LetterFilter
   const hint = 'unknown key "status" in the letter'
 
-  it('are checked whatever the store does with them', async () => {
+  it('are checked regardless of the store', async () => {
     const { dlq } = await aQueue({}, (clock) => {
       const store = memoryStore({ clock })
       const careless: Partial<Store> = {
@@ -392,7 +392,7 @@ describe('DeadLetterQueue app', () => {
     expect(app).toEqual({ host: hostname(), pid: process.pid })
   })
 
-  it('refuses an unknown key', async () => {
+  it('rejects an unknown key', async () => {
     await expect(aQueue({ app: { nam: 'shop' } as AppOptions })).rejects.toThrow(
       'unknown option "app.nam": did you mean "name"?',
     )
@@ -400,7 +400,7 @@ describe('DeadLetterQueue app', () => {
 })
 
 describe('DeadLetterQueue.getSummary', () => {
-  it('shows what is hidden in the name of a queue, so that it cannot act on a terminal or look like a line', async () => {
+  it('escapes hidden characters in queue names', async () => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a\u009b2J\u2028Total Successes: 9' }, refused())
     expect((await dlq.getSummary()).split('\n')).toContain(
@@ -411,7 +411,7 @@ describe('DeadLetterQueue.getSummary', () => {
 })
 
 describe('DeadLetterQueue.groups', () => {
-  it('gathers letters by cause, the most frequent first', async () => {
+  it('groups letters by cause, the most frequent first', async () => {
     const { dlq } = await aQueue()
     for (let order = 0; order < 5; order++)
       await dlq.enqueue({ type: 'a' }, new Error(`order ${order} fell over in shard 7`))
@@ -427,12 +427,12 @@ describe('DeadLetterQueue.groups', () => {
     expect((await dlq.groups({ limit: 1, cursor: page.cursor! })).items[0]!.count).toBe(1)
   })
 
-  it.each(['', 'x', '-1', '1.5', '1x'])('refuses %j, which is no cursor', async (cursor) => {
+  it.each(['', 'x', '-1', '1.5', '1x'])('rejects the invalid cursor %j', async (cursor) => {
     const { dlq } = await aQueue()
     await expect(dlq.groups({ cursor })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('gives none for a limit of 0, and no next page', async () => {
+  it('returns no groups for a limit of 0, and no next page', async () => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a' }, refused())
     await dlq.enqueue({ type: 'a' }, forbidden())
@@ -440,18 +440,18 @@ describe('DeadLetterQueue.groups', () => {
   })
 
   it.each([
-    [{ limit: -1 }, 'limit must be a whole number from 0, got -1'],
-    [{ limit: NaN }, 'limit must be a whole number from 0, got NaN'],
+    [{ limit: -1 }, 'limit must be a non-negative integer, got -1'],
+    [{ limit: NaN }, 'limit must be a non-negative integer, got NaN'],
     [{ status: 'parked' }, 'unknown key "status" in group query: did you mean "state"?'],
     [{ state: 'queued' }, 'unknown state "queued": did you mean "pending"?'],
-  ])('refuses %j', async (query, message) => {
+  ])('rejects %j', async (query, message) => {
     const { dlq } = await aQueue()
     await expect(dlq.groups(query as GroupQuery)).rejects.toThrow(message)
   })
 })
 
 describe('DeadLetterQueue.handle', () => {
-  it('refuses a handler that is no function, since letters would spend their retries on it', async () => {
+  it('rejects a handler that is not a function', async () => {
     const { dlq } = await aQueue()
     expect(() => dlq.handle('a', undefined as never)).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT' }) as Error,
@@ -490,7 +490,7 @@ describe('DeadLetterQueue.start and stop', () => {
     expect(heard('resolved')).toHaveLength(1)
   })
 
-  it('aborts and gives back, uncounted, what does not end in time', async () => {
+  it('aborts and releases, uncounted, runs that do not end in time', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
     let signal: AbortSignal | undefined
     dlq.handle('a', (run) => {
@@ -519,7 +519,7 @@ describe('DeadLetterQueue.start and stop', () => {
     dlq.start()
   }
 
-  it('leaves the slot to a handler that goes on after its letter was given back', async () => {
+  it('keeps the slot of a handler that continues after its letter was released', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
     const works: (() => void)[] = []
     dlq.handle('a', () => new Promise<void>((resolve) => works.push(resolve)))
@@ -527,7 +527,7 @@ describe('DeadLetterQueue.start and stop', () => {
     await clock.advance(10_000)
     expect(works).toHaveLength(1)
     const { problems } = await dlq.health()
-    expect(problems).toEqual([expect.stringContaining('1 of 1 slots (maxConcurrent) are kept')])
+    expect(problems).toEqual([expect.stringContaining('1 of 1 slots (maxConcurrent) are blocked')])
     works[0]!()
     await clock.advance(10)
     expect(works).toHaveLength(2)
@@ -537,7 +537,7 @@ describe('DeadLetterQueue.start and stop', () => {
     expect(heard('resolved')).toHaveLength(1)
   })
 
-  it('counts both runs of a letter that was given back within the limit of its queue', async () => {
+  it('counts both runs of a released letter towards the limit of its queue', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), concurrency: { max: 2 } })
     let running = 0
     dlq.handle('a', () => {
@@ -562,7 +562,7 @@ describe('DeadLetterQueue.start and stop', () => {
       path: 'dependencies.smtp.concurrency',
       got: 2,
     },
-  ])('refuses fewest letters at a time above the most in $path', async ({ options, path, got }) => {
+  ])('rejects a minimum concurrency above the maximum in $path', async ({ options, path, got }) => {
     await expect(aQueue(options)).rejects.toMatchObject({
       code: 'INVALID_CONFIG',
       message: `option "${path}.min": must not be above max (got ${got})`,
@@ -578,7 +578,7 @@ describe('DeadLetterQueue.start and stop', () => {
     ['throws', (reason) => Promise.reject(reason), [1, 2]],
     ['returns that it failed', (error) => ({ ok: false, error }), [1, 2]],
     ['returns what remains', (error) => ({ ok: false, error, remaining: [2] }), [2]],
-  ])('gives back, uncounted, a run that %s once its signal aborts', async (_how, answer, left) => {
+  ])('releases, uncounted, a run that %s once its signal aborts', async (_how, answer, left) => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
     dlq.handle('a', async ({ signal }) => {
       const aborted = deferred()
@@ -625,7 +625,7 @@ describe('DeadLetterQueue.start and stop', () => {
   })
 })
 
-describe('an object with a key that is not known', () => {
+describe('an object with an unknown key', () => {
   const operation = { type: 'a' }
   const context = (more: object): object => ({ priority: 'high', ...more })
 
@@ -731,7 +731,7 @@ describe('an object with a key that is not known', () => {
       async (dlq) => dlq.on('resolved', undefined as never),
       'the listener for "resolved" must be a function, got undefined',
     ],
-  ])('is refused by %s, by name', async (_name, act, message) => {
+  ])('is rejected by %s, by name', async (_name, act, message) => {
     const { dlq } = await aQueue()
     const before = await dlq.enqueue(operation, forbidden())
     await expect((async () => act(dlq, before.id))()).rejects.toThrow(message)
@@ -740,7 +740,7 @@ describe('an object with a key that is not known', () => {
     await dlq.close()
   })
 
-  it('costs a guarded call neither its error nor its letter', async () => {
+  it('affects neither the error nor the letter of a guarded call', async () => {
     const { dlq, heard } = await aQueue()
     const guarded = dlq.guard('a', () => Promise.reject(refused()), {
       context: () => ({ tagz: ['x'] }) as never,

@@ -15,7 +15,7 @@ function aKeeper(): { kept: string[]; keep: (queue: string) => Promise<boolean> 
 }
 
 describe('insideRedelivery', () => {
-  it('names the letter while it lasts, and for nothing that lives on', async () => {
+  it('returns the letter during the run, and not for work that outlives it', async () => {
     const later = deferred()
     let after: Promise<string | undefined> | undefined
     const during = await insideRedelivery(letter, async () => {
@@ -26,7 +26,7 @@ describe('insideRedelivery', () => {
     expect([during, await after, redelivering()]).toEqual(['a-letter', undefined, undefined])
   })
 
-  it('is over when it fails, too', async () => {
+  it('ends when the run fails', async () => {
     const later = deferred()
     let after: Promise<string | undefined> | undefined
     const failing = insideRedelivery(letter, async () => {
@@ -40,13 +40,13 @@ describe('insideRedelivery', () => {
 })
 
 describe('keepUnlessRetried', () => {
-  it('keeps at once outside of a redelivery', async () => {
+  it('captures at once outside of a run', async () => {
     const { kept, keep } = aKeeper()
     expect(await keep('inner')).toBe(true)
     expect(kept).toEqual(['inner'])
   })
 
-  it('keeps what a redelivery caught, before that resolves', async () => {
+  it('captures failures that a run caught, before the run resolves', async () => {
     const { kept, keep } = aKeeper()
     await insideRedelivery(letter, async () => {
       expect(await keep('inner')).toBe(false)
@@ -58,7 +58,7 @@ describe('keepUnlessRetried', () => {
   it.each([
     ['throws', () => Promise.reject(new Error('failed'))],
     ['says that it failed', () => Promise.resolve({ ok: false, error: 'failed' })],
-  ])('keeps nothing when the redelivery %s: its letter is run again', async (_how, end) => {
+  ])('captures nothing when the run %s, because its letter runs again', async (_how, end) => {
     const { kept, keep } = aKeeper()
     await insideRedelivery(letter, async () => {
       await keep('inner')
@@ -67,13 +67,13 @@ describe('keepUnlessRetried', () => {
     expect(kept).toEqual([])
   })
 
-  it('keeps no failure of the queue that is redelivered: it is that of the letter', async () => {
+  it('does not capture a failure of the queue of the running letter', async () => {
     const { kept, keep } = aKeeper()
     await insideRedelivery(letter, () => keep('outer'))
     expect(kept).toEqual([])
   })
 
-  it('lets a redelivery end well though a failure could not be kept', async () => {
+  it('lets a run succeed even if a capture fails', async () => {
     const keep = (): Promise<never> => Promise.reject(new Error('store away'))
     const run = insideRedelivery(letter, () => keepUnlessRetried('inner', keep))
     expect(await run).toBe(false)

@@ -1,56 +1,57 @@
+import { checkSize, isTimestamp } from '../capture/context.ts'
 import { checkRemoval } from '../check/filter.ts'
-import { checkContext, checkSize, isTimestamp, jsonOf, metadataOf } from '../capture/context.ts'
+import { checkKeys, checkOneOf } from '../check/keys.ts'
 import type { Clock } from '../clock/clock.ts'
-import { dropEdit, dropUnmade, forgetEdits, keepEdit, newestEdit } from './edits.ts'
 import { RedriveError } from '../errors.ts'
-import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
-import type { DeadLetter, Json, Priority } from '../letter/letter.ts'
+import type { DeadLetter } from '../letter/letter.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
+import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
-import { encodePayload } from '../letter/payload.ts'
 import type { LetterFilter } from '../letter/query.ts'
+import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import type { ObserverHub } from '../observer.ts'
+import { changeAfterFailure } from '../policy/after-run.ts'
+import type { Customs } from '../policy/backoff.ts'
 import type { Rule } from '../policy/classify.ts'
-import { decideAfterRun } from '../policy/decide.ts'
 import { understand } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
-import type { ReplayOutcome } from '../letter/result.ts'
-import { waitForRun } from './wait-for-run.ts'
 import type { Store } from '../store.ts'
+import { readEdit, undoingEdit, valuesBefore, type EditInput } from './edit-input.ts'
+import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
+import { waitForRun } from './wait-for-run.ts'
 
 export interface AdminOptions {
   store: Store
   clock: Clock
   hub: ObserverHub
   classifierRules: readonly Rule[]
-  backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
-  /** How often, or for how long, letters of a queue are retried. */
+  backoffs: Customs
+  /** Retry limits of a queue. */
   limitsFor: (queue: string) => RetryLimits
   maxPayloadBytes: number
-  /** How often to look for what other processes did. */
+  /** Interval of polling for changes by other processes. */
   pollMs: number
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
-  /** Tells the observers how a letter went. */
-  announce: (letter: DeadLetter, change: moves.Change) => void
 }
 
 export interface RetryOptions {
-  /** When it becomes due: an ISO-8601 timestamp or a Date. Default: now. One in the past means now. */
+  /** When it becomes due: an ISO-8601 timestamp or a Date. A past time means now. Default: now. */
   at?: string | Date
   /**
-   * True: resolves once the next run has ended, in whichever process, with the letter as it stands then: resolved, rescheduled,
-   * exhausted or parked. When no process has a handler for its queue, the letter is parked by a worker, or waits as long as none runs.
+   * True: resolves after the next run, in any process, with the letter after it: resolved,
+   * rescheduled, exhausted or parked. If no process has a handler for its queue, a worker parks the
+   * letter; while no worker runs, it stays due.
    */
   wait?: boolean
-  /** Ends the waiting. The letter stays due. */
+  /** Aborts the wait. The letter stays due. */
   signal?: AbortSignal
 }
 
 export interface LetterReplayOptions {
-  /** Another mailbox than the letter's own: its name, as loops or the option `mailboxes` know it, or the mailbox itself. */
+  /** Another mailbox than the source: a mailbox, or a name that a loop or `mailboxes` defines. */
   to?: string | Mailbox
 }
 
@@ -60,25 +61,13 @@ export interface ReviewInput {
   by: string
 }
 
-export interface EditInput {
-  /** The new payload: bytes, text with its content type, or a JS value. */
-  payload?: unknown
-  contentType?: string
-  headers?: Record<string, string>
-  priority?: Priority
-  tags?: string[]
-  metadata?: { [key: string]: Json }
-  reason: string
-  by: string
-}
-
-/** Tries of a person's action when the letter changes meanwhile. */
-const maxTries = 5
+/** Attempts of an action when the letter keeps changing concurrently. */
+const maxAttempts = 5
 
 /**
- * What a person may do to one letter. Each action looks at the letter, asks the table of moves, and writes with
- * the version it looked at; when the letter changed meanwhile it looks again. It answers with the letter as it
- * now stands.
+ * Actions of a person on letters. Each action reads the letter, checks the table of moves and
+ * writes with the version that it read; if the letter has changed meanwhile, it starts over. It
+ * resolves with the letter after the action.
  */
 export class Admin {
   readonly #options: AdminOptions
@@ -87,7 +76,7 @@ export class Admin {
     this.#options = options
   }
 
-  /** Makes a letter due, now or at `at`. With `wait` it answers once the next run has ended. */
+  /** Makes a letter due, now or at `at`. With `wait` it resolves after the next run. */
   async retry(id: string, by: string, options: RetryOptions): Promise<DeadLetter> {
     const { at, wait, signal } = checkRetry(options)
     signal?.throwIfAborted()
@@ -103,9 +92,11 @@ export class Admin {
     return this.#act(id, 'resolve', by, (letter, mover) => moves.resolve(letter, mover))
   }
 
-  /** The work was done elsewhere and failed: counts as a run, and goes the way of every failed run. */
+  /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
   fail(id: string, error: unknown, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'reschedule', by, (letter, mover) => this.#failed(letter, mover, error))
+    return this.#act(id, 'reschedule', by, (letter, mover) =>
+      this.#changeAfterFailure(letter, mover, error),
+    )
   }
 
   park(id: string, note: string | undefined, by: string): Promise<DeadLetter> {
@@ -132,33 +123,35 @@ export class Admin {
   }
 
   /**
-   * Publishes a letter as it is now, and only then records that. A crash in between, or a failure to record, leaves the letter as it was:
-   * replayed again it may be published twice, and is never lost. At the limit it is parked instead.
+   * Publishes a letter as it is now, then records that. After a crash in between the letter is
+   * unchanged: another replay may publish it twice, but it is never lost. At the limit it is
+   * parked.
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
     checkKeys('replay options', options, ['to'])
-    mustBeSaid(by)
-    let letter = await this.#look(id)
-    this.#mustBeLegal('replay', letter)
+    checkActor(by)
+    let letter = await this.#load(id)
+    this.#checkMove('replay', letter)
     const outcome = await this.#options.publish(letter, options.to)
     const { version } = letter.payload
-    for (let tries = 0; tries < maxTries; tries++) {
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const { change, now } = await this.#recordReplay(letter, by, outcome)
       if (now) {
-        this.#options.announce(now, change)
+        this.#options.hub.emitChange(now, change)
         return now
       }
-      letter = await this.#look(id)
-      if (!moves.isLegal('replay', letter.state) || letter.payload.version !== version) break
+      letter = await this.#load(id)
+      if (!isLegal('replay', letter.state) || letter.payload.version !== version) break
     }
-    const done = outcome.kind === 'published' ? `was published to ${outcome.to}` : 'is at its limit'
+    const done =
+      outcome.kind === 'published' ? `was published to ${outcome.to}` : 'is at its replay limit'
     throw new RedriveError(
       'VERSION_CONFLICT',
-      `letter ${id} ${done}, but changed before that was recorded (it is ${letter.state}): look at it before you replay it again`,
+      `letter ${id} ${done}, but changed before that was recorded (it is ${letter.state}): check it before you replay it again`,
     )
   }
 
-  /** Without `now` the letter changed meanwhile. */
+  /** Without `now` the letter has changed meanwhile. */
   async #recordReplay(
     letter: DeadLetter,
     actor: string,
@@ -189,7 +182,7 @@ export class Admin {
     return this.#act(id, 'restore', by, (letter, mover) => moves.restore(letter, mover))
   }
 
-  /** Keeps what was there before in a record, so that it can be undone, and then makes the next version. */
+  /** Saves the present values, so that the edit can be undone, then changes the letter. */
   async edit(id: string, input: EditInput): Promise<DeadLetter> {
     const { payload, ...edited } = readEdit(input)
     return this.#act(
@@ -202,47 +195,47 @@ export class Admin {
           ...(payload ? { payload: { ...payload, version: letter.payload.version + 1 } } : {}),
           ...edited,
         }
-        await keepEdit(this.#options.store, letter, before(letter, values))
+        await saveEdit(this.#options.store, letter, valuesBefore(letter, values))
         return moves.edit(letter, mover, values)
       },
       input.reason,
-      (letter) => dropUnmade(this.#options.store, letter),
+      (letter) => removeUnusedEdit(this.#options.store, letter),
     )
   }
 
-  /** Takes the newest edit back. The payload gets a new version with the bytes it had before. */
+  /** Undoes the newest edit. The payload gets a new version with its previous bytes. */
   async undoEdit(id: string, by: string): Promise<DeadLetter> {
     const { store } = this.#options
-    const newest = await newestEdit(store, id)
+    const newest = await findNewestEdit(store, id)
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
       id,
       'edit',
       by,
-      (current, mover) => moves.edit(current, mover, restored(current, newest.value)),
+      (current, mover) => moves.edit(current, mover, undoingEdit(current, newest.value)),
       'edit undone',
     )
-    await dropEdit(store, newest.id)
+    await removeEdit(store, newest.id)
     return letter
   }
 
   async remove(id: string, by: string): Promise<DeadLetter> {
     const { store, hub } = this.#options
-    mustBeSaid(by)
-    const letter = await this.#look(id)
-    this.#mustBeLegal('remove', letter)
+    checkActor(by)
+    const letter = await this.#load(id)
+    this.#checkMove('remove', letter)
     if ((await store.remove({ ids: [id] })) === 0)
       throw new RedriveError(
         'VERSION_CONFLICT',
-        `letter ${id} was taken by a worker or removed by someone else: look again`,
+        `letter ${id} was claimed by a worker or removed by someone else: read it again`,
       )
     hub.emit({ type: 'removed', count: 1, by, letter })
-    // What is left when this fails, the sweep forgets.
-    await forgetEdits(store, id)
+    // If this fails, the sweep removes the rest.
+    await removeEdits(store, id)
     return letter
   }
 
-  /** Removes it if it is there. One that is being run rejects with ILLEGAL_MOVE: it is to be asked again. */
+  /** Removes a letter if it exists. Rejects with ILLEGAL_MOVE while it runs: try again later. */
   async forget(id: string, by: string): Promise<boolean> {
     const [letter] = await this.#options.store.get([id])
     if (!letter) return false
@@ -250,7 +243,7 @@ export class Admin {
     return true
   }
 
-  /** Removes all that match, once the caller has said how many that are. Leased letters stay. */
+  /** Removes all matching letters if their number is `confirm`. Running letters stay. */
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
     const { store, hub } = this.#options
     checkRemoval(filter)
@@ -262,56 +255,48 @@ export class Admin {
     if (confirm !== count)
       throw new RedriveError(
         'INVALID_INPUT',
-        `${count} letters match and would be removed for ever: confirm with that number, got ${confirm}`,
+        `${count} letters match and would be removed permanently: set confirm to ${count}, got ${confirm}`,
       )
     const removed = await store.remove(filter)
     hub.emit({ type: 'removed', count: removed, by })
     return removed
   }
 
-  #failed(letter: DeadLetter, mover: moves.Mover, error: unknown): moves.Change {
+  #changeAfterFailure(letter: DeadLetter, by: moves.Mover, error: unknown): moves.Change {
     const { clock, hub, classifierRules, backoffs, limitsFor } = this.#options
+    const { queue } = letter
     const report = (during: string, problem: string): void =>
-      hub.emit({ type: 'error', during: `${during} ${letter.queue}`, error: problem })
-    const { judged, template } = understand(
-      error,
-      letter.queue,
-      mover.at,
-      classifierRules,
-      (problem) => report('classifying', problem),
-    )
+      hub.emit({ type: 'error', during: `${during} ${queue}`, error: problem })
+    const onProblem = (problem: string): void => report('classifying', problem)
+    const { judged, template } = understand(error, queue, by.at, classifierRules, onProblem)
+    // No claim has counted this run, unless a worker has claimed the letter.
     const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries
-    const next = decideAfterRun({
+    const { change, problem } = changeAfterFailure({
       letter: { ...letter, retries },
+      by,
       judged,
-      limits: limitsFor(letter.queue),
-      nowMs: clock.now(),
+      limits: limitsFor(queue),
       random: () => clock.random(),
       customs: backoffs,
-      ...(template?.backoff ? { policyOverride: template.backoff } : {}),
+      policyOverride: template?.backoff,
     })
-    if ('problem' in next && next.problem) report('backoff of', next.problem)
-    const failed = { judged, retries, maxRetries: next.maxRetries }
-    if (next.move === 'exhaust') return moves.exhaust(letter, mover, failed)
-    if (next.move === 'park') return moves.park(letter, mover, { ...failed, reason: next.reason })
-    const retryAt = toTimestamp(clock.now() + next.delayMs)
-    const { delayMs: backoffMs, policy } = next
-    return moves.reschedule(letter, mover, { ...failed, retryAt, backoffMs, policy })
+    if (problem) report('backoff of', problem)
+    return change
   }
 
   async #act(
     id: string,
-    move: moves.Move,
+    move: Move,
     actor: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
     note?: string,
-    tooLate?: (letter: DeadLetter) => Promise<void>,
+    onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
-    const { store, clock, announce } = this.#options
-    mustBeSaid(actor, note)
-    for (let tries = 0; tries < maxTries; tries++) {
-      const letter = await this.#look(id)
-      this.#mustBeLegal(move, letter)
+    const { store, clock, hub } = this.#options
+    checkActor(actor, note)
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const letter = await this.#load(id)
+      this.#checkMove(move, letter)
       const at = toTimestamp(clock.now())
       const change = await decide(letter, {
         at,
@@ -322,26 +307,26 @@ export class Admin {
       const [result] = await store.apply([change])
       if (result === 'written') {
         const now = moves.withChange(letter, change)
-        announce(now, change)
+        hub.emitChange(now, change)
         return now
       }
-      await tooLate?.(letter)
+      await onConflict?.(letter)
     }
     throw new RedriveError(
       'VERSION_CONFLICT',
-      `letter ${id} kept changing while it was to be moved: look at it and try again`,
+      `letter ${id} kept changing during the action: read it and try again`,
     )
   }
 
-  async #look(id: string): Promise<DeadLetter> {
+  async #load(id: string): Promise<DeadLetter> {
     const [letter] = await this.#options.store.get([id])
     if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}`)
     return letter
   }
 
-  #mustBeLegal(move: moves.Move, letter: DeadLetter): void {
-    if (moves.isLegal(move, letter.state)) return
-    const from = moves.moveTable[move].from.join(', ')
+  #checkMove(move: Move, letter: DeadLetter): void {
+    if (isLegal(move, letter.state)) return
+    const from = moveTable[move].from.join(', ')
     throw new RedriveError(
       'ILLEGAL_MOVE',
       `letter ${letter.id} is ${letter.state}: ${move} is possible when it is ${from}`,
@@ -364,74 +349,9 @@ function checkRetry(options: RetryOptions): RetryOptions {
   return options
 }
 
-/** The history tells who did what. */
-function mustBeSaid(by: unknown, note: unknown = ''): void {
-  if (typeof by === 'string' && by !== '' && typeof note === 'string') return
-  const what =
-    typeof note === 'string' ? '`by` must be a text that is not empty' : '`note` must be a text'
-  throw new RedriveError('INVALID_INPUT', what)
-}
-
-const editKeys = keysOf<EditInput>({
-  payload: true,
-  contentType: true,
-  headers: true,
-  priority: true,
-  tags: true,
-  metadata: true,
-  reason: true,
-  by: true,
-})
-
-/** What an edit says, checked as it is at the door, and of its own. */
-function readEdit(input: EditInput): moves.Edit {
-  checkKeys('edit', input, editKeys)
-  const { by, reason, headers, priority, tags, metadata, contentType } = input
-  if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
-    throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')
-  const said = {
-    headers: headers ?? {},
-    tags: tags ?? [],
-    ...(priority === undefined ? {} : { priority }),
-    ...(contentType === undefined ? {} : { contentType }),
-  }
-  checkContext(said)
-  const type = contentType ?? undefined
-  return {
-    ...('payload' in input ? { payload: encodePayload(input.payload, type) } : {}),
-    ...(headers ? { headers: jsonOf(headers) as typeof headers } : {}),
-    ...(priority ? { priority } : {}),
-    ...(tags ? { tags: [...tags] } : {}),
-    ...(metadata ? { metadata: metadataOf(metadata) } : {}),
-  }
-}
-
-/** The fields that an edit is about to change, as they are now. */
-function before(letter: DeadLetter, values: moves.Edit): { [key: string]: Json } {
-  const kept: { [key: string]: Json } = {}
-  if (values.payload) {
-    const { bytes, contentType, lossy = false } = letter.payload
-    kept['payload'] = { bytes: Buffer.from(bytes).toString('base64'), contentType, lossy }
-  }
-  if (values.headers) kept['headers'] = letter.headers ?? {}
-  if (values.priority) kept['priority'] = letter.priority
-  if (values.tags) kept['tags'] = letter.tags
-  if (values.metadata) kept['metadata'] = letter.metadata
-  return kept
-}
-
-function restored(letter: DeadLetter, value: Json): moves.Edit {
-  const { payload, ...rest } = value as Omit<moves.Edit, 'payload'> & { payload?: Json }
-  if (!payload) return rest
-  const {
-    bytes: base64,
-    contentType,
-    lossy,
-  } = payload as { bytes: string; contentType: string; lossy: boolean }
-  const bytes = Buffer.from(base64, 'base64')
-  const version = letter.payload.version + 1
-  return {
-    ...rest,
-    payload: { bytes, contentType, size: bytes.length, version, ...(lossy ? { lossy } : {}) },
-  }
+/** Checks the name and the note for the history. */
+function checkActor(by: unknown, note: unknown = ''): void {
+  if (typeof by !== 'string' || by === '')
+    throw new RedriveError('INVALID_INPUT', '`by` must be a non-empty string')
+  if (typeof note !== 'string') throw new RedriveError('INVALID_INPUT', '`note` must be a string')
 }

@@ -6,10 +6,10 @@ import type { LetterFilter, Page } from '../letter/query.ts'
 import type { Timestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 
-/** Letters of one cause. */
+/** Letters with the same cause. */
 export interface Group {
   fingerprint: string
-  /** The newest failure in one line. */
+  /** First line of the newest failure. */
   title: string
   queue: string
   category: ErrorCategory
@@ -20,7 +20,7 @@ export interface Group {
 }
 
 export interface GroupQuery extends Pick<LetterFilter, 'queue' | 'state'> {
-  /** Default: 20. At most 100; 0 gives none. */
+  /** Page size, at most 100. Default: 20. */
   limit?: number
   cursor?: string
 }
@@ -29,15 +29,18 @@ const maxGroups = 100
 
 const groupKeys = keysOf<GroupQuery>({ queue: true, state: true, limit: true, cursor: true })
 
-/** Groups by size, largest first; the cursor is how many were passed. */
+/** Groups by size, largest first. The cursor is the number of groups before the page. */
 export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
   checkKeys('group query', query, groupKeys, { renamed: { status: 'state' } })
   const { limit = 20, cursor, ...filter } = query
   checkFilter(filter)
   if (!Number.isInteger(limit) || limit < 0)
-    throw new RedriveError('INVALID_INPUT', `limit must be a whole number from 0, got ${limit}`)
+    throw new RedriveError('INVALID_INPUT', `limit must be a non-negative integer, got ${limit}`)
   if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
-    throw new RedriveError('INVALID_INPUT', 'cursor is not one of groups')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `cursor must come from an earlier page of groups, got ${String(cursor).slice(0, 80)}`,
+    )
   const from = Number(cursor ?? 0)
   const size = Math.min(limit, maxGroups)
   const counts = [...(await store.tally('group', filter))].sort(

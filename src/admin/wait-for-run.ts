@@ -9,29 +9,30 @@ export interface WaitOptions {
   store: Store
   clock: Clock
   hub: ObserverHub
-  /** How often the store is asked what other processes did. */
+  /** Interval of polling for changes by other processes. */
   pollMs: number
   signal?: AbortSignal | undefined
 }
 
 /**
- * Resolves with the letter once its next run has ended, or once somebody settled it without a run. Runs of this process are known by
- * their events, those of other processes by polling. A run that was given back before it ended does not count. Rejects with
- * LETTER_NOT_FOUND when the letter is removed, and with the reason of the signal when that aborts.
+ * Resolves with the letter after its next run, or after someone settled it without a run. Runs of
+ * this process are known by events, those of other processes by polling. A released run does not
+ * count. Rejects with LETTER_NOT_FOUND if the letter is removed, and with the reason of an aborted
+ * signal.
  */
 export function waitForRun(letter: DeadLetter, options: WaitOptions): Promise<DeadLetter> {
   const { store, clock, hub, pollMs, signal } = options
-  const entries = entriesOf(letter)
+  const entries = countEntries(letter)
   return new Promise((resolve, reject) => {
     let cancel: () => void = () => {}
-    const undo: (() => void)[] = []
+    const cleanups: (() => void)[] = []
     const end = (act: () => void): void => {
       cancel()
-      for (const one of undo) one()
-      undo.length = 0
+      for (const cleanup of cleanups) cleanup()
+      cleanups.length = 0
       act()
     }
-    const look = (now: DeadLetter): boolean => {
+    const check = (now: DeadLetter): boolean => {
       const ended = hasEnded(now, entries)
       if (ended) end(() => resolve(now))
       return ended
@@ -40,33 +41,33 @@ export function waitForRun(letter: DeadLetter, options: WaitOptions): Promise<De
       try {
         const [now] = await store.get([letter.id])
         if (!now) throw new RedriveError('LETTER_NOT_FOUND', `letter ${letter.id} was removed`)
-        if (look(now)) return
+        if (check(now)) return
       } catch (error) {
-        // While the store cannot be reached, nobody knows how the run ended.
+        // The store is unreachable, so the result is unknown: keep polling.
         if (!(error instanceof RedriveError && error.retryHelps)) return end(() => reject(error))
       }
-      if (undo.length > 0) cancel = clock.timer(pollMs, () => void poll())
+      if (cleanups.length > 0) cancel = clock.timer(pollMs, () => void poll())
     }
-    undo.push(
+    cleanups.push(
       hub.on('changed', (event) => {
-        if ('letter' in event && event.letter?.id === letter.id) look(event.letter)
+        if ('letter' in event && event.letter?.id === letter.id) check(event.letter)
       }),
     )
-    if (signal) undo.push(onAbort(signal, () => end(() => reject(signal.reason as Error))))
-    // What happened before the events were heard.
+    if (signal) cleanups.push(onAbort(signal, () => end(() => reject(signal.reason as Error))))
+    // Finds changes from before the listener was added.
     void poll()
   })
 }
 
-/** Entries that the history ever had. */
-function entriesOf({ history, historyOmitted }: DeadLetter): number {
+/** Number of entries that the history ever had. */
+function countEntries({ history, historyOmitted }: DeadLetter): number {
   return history.length + historyOmitted
 }
 
-/** Settled, or failed since: rescheduled by a run or by `fail`, or deferred while what it needs is down. */
+/** Whether the letter has settled or failed since: rescheduled by a run or `fail`, or deferred. */
 function hasEnded(now: DeadLetter, entries: number): boolean {
   if (!isActive(now.state)) return true
-  const fresh = entriesOf(now) - entries
+  const fresh = countEntries(now) - entries
   return (
     fresh > 0 &&
     now.history.slice(-fresh).some(({ action, failure }) => failure && action !== 'occur')

@@ -1,5 +1,5 @@
 import { toTimestamp } from '../letter/time.ts'
-import { checkInOf, silentMs } from '../redelivery/roster.ts'
+import { parseHeartbeat, silentMs } from '../redelivery/worker-registry.ts'
 import type { Store } from '../store.ts'
 import type { Opened } from './open.ts'
 import { line } from './print.ts'
@@ -13,7 +13,7 @@ export interface LiveWorker {
 export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWorker[]> {
   const records = await store.records.list('worker', { limit: 1000 })
   return records.flatMap(({ id, value }) => {
-    const { queues, sweepMs, seenAt } = checkInOf(value)
+    const { queues, sweepMs, seenAt } = parseHeartbeat(value)
     const silentAt = toTimestamp(nowMs - Math.max(silentMs, 3 * sweepMs))
     return seenAt < silentAt ? [] : [{ name: id, queues }]
   })

@@ -16,40 +16,15 @@ import type {
   Severity,
   State,
 } from './letter.ts'
+import { appendHistory, inHistory } from './history.ts'
+import { isLegal, moveTable, type Move } from './move-table.ts'
 import { toTimestamp, type Timestamp } from './time.ts'
 
 /**
- * The declared table: from where each move may start and where it may end. Code asks this table and nothing
- * else; `docs/concepts/states.md` shows it. `remove` ends nowhere: the letter is gone.
- */
-export const moveTable = {
-  claim: { from: ['pending', 'retrying'], to: ['retrying'] },
-  resolve: { from: ['pending', 'retrying', 'exhausted', 'parked'], to: ['resolved'] },
-  reschedule: { from: ['pending', 'retrying'], to: ['pending'] },
-  exhaust: { from: ['pending', 'retrying'], to: ['exhausted'] },
-  park: { from: ['pending', 'retrying', 'exhausted'], to: ['parked'] },
-  release: { from: ['retrying'], to: ['pending'] },
-  retry: { from: ['pending', 'exhausted', 'parked'], to: ['pending'] },
-  wake: { from: ['parked'], to: ['pending'] },
-  review: { from: ['parked', 'exhausted'], to: ['pending', 'resolved', 'archived'] },
-  edit: { from: ['pending', 'exhausted', 'parked'], to: ['pending', 'exhausted', 'parked'] },
-  replay: { from: ['pending', 'exhausted', 'parked'], to: ['resolved', 'parked'] },
-  archive: { from: ['pending', 'resolved', 'exhausted', 'parked'], to: ['archived'] },
-  restore: { from: ['archived'], to: ['pending', 'resolved', 'exhausted', 'parked'] },
-  remove: { from: ['pending', 'resolved', 'exhausted', 'parked', 'archived'], to: [] },
-} as const satisfies Partial<Record<Action, { from: readonly State[]; to: readonly State[] }>>
-
-export type Move = keyof typeof moveTable
-
-/** Whether this move may start from this state. */
-export function isLegal(move: Move, from: State): boolean {
-  return (moveTable[move].from as readonly State[]).includes(from)
-}
-
-/**
- * One change of one letter, as data: a store writes it if the guard still holds and otherwise answers
- * `conflict`. A worker is guarded by its lease, a person by the version that was looked at. (The worker's
- * name counts too: a letter that was removed and captured again under its old id begins with its first epoch.)
+ * One change of one letter, as data. A store writes it if the guard still holds and otherwise
+ * returns `conflict`. The guard of a worker is its lease, that of a person the version that the
+ * person read. The name of the worker is part of the guard: a letter that was removed and captured
+ * again under its old id starts with the first epoch again.
  */
 export interface Change {
   id: string
@@ -59,7 +34,7 @@ export interface Change {
   entry: HistoryEntry
 }
 
-/** Who moves the letter, when, and by which right. */
+/** Who moves the letter, when, and with which guard. */
 export interface Mover {
   at: Timestamp
   actor: string
@@ -67,10 +42,10 @@ export interface Mover {
   guard: 'epoch' | 'version'
 }
 
-/** As much of a letter as a move looks at: lists need not load payloads to move letters. */
+/** The fields that a move needs, so that letters can be moved without loading payloads. */
 export type Subject = Omit<DeadLetter, 'payload' | 'history'>
 
-/** A failure with what the classifier made of it. */
+/** A failure and its classification. */
 export interface Judged {
   failure: Failure
   category: ErrorCategory
@@ -79,12 +54,12 @@ export interface Judged {
   fingerprint: string
 }
 
-/** What a new letter in this state counts as in the lifetime totals. */
+/** The lifetime totals that a new letter in this state adds to. */
 export function countsOfCapture(state: State): readonly CountedAction[] {
   return state === 'parked' ? ['capture', 'park-at-capture'] : ['capture']
 }
 
-/** What a decision of a review counts as, beside the review itself. */
+/** The lifetime total that a decision adds to, besides `review`. */
 const countsOfReview: Partial<Record<State, CountedAction>> = {
   pending: 'retry',
   resolved: 'resolve',
@@ -92,41 +67,26 @@ const countsOfReview: Partial<Record<State, CountedAction>> = {
 }
 
 /**
- * What a written change counts as in the lifetime totals: its action, and what else it was. A replay that parks the letter at the
- * limit published nothing, so it counts as a park, or as nothing when the letter was parked before.
+ * The lifetime totals that a written change adds to. A replay that parks the letter at its limit
+ * has published nothing, so it counts as `park`, or not at all if the letter was parked before.
  */
 export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): CountedAction[] {
   const { from, to, failure, epoch } = entry
   if (action === 'review') return [action, ...[countsOfReview[to!] ?? []].flat()]
   if (action === 'replay' && to === 'parked') return from === 'parked' ? [] : ['park']
-  // Only `fail()` moves a pending letter for a failure: no claim has counted that run.
+  // Only `fail()` moves a pending letter with a failure: no claim has counted that run.
   if (from === 'pending' && failure) return ['fail', action]
-  // A worker parks what it claimed and must not run: the claim has counted a run that never was.
+  // A worker parked a letter that was unfit to run: the claim counted a run that did not happen.
   if (action === 'park' && epoch !== undefined && !failure) return ['release', action]
   return [action]
 }
 
-/** How many entries a history keeps. */
-export const maxHistory = 50
-
-/** Appends an entry; past the bound the oldest but the first goes, and is counted. */
-export function appendHistory(
-  history: readonly HistoryEntry[],
-  omitted: number,
-  entry: HistoryEntry,
-): { history: HistoryEntry[]; historyOmitted: number } {
-  const longer = [...history, entry]
-  const excess = Math.max(0, longer.length - maxHistory)
-  if (excess > 0) longer.splice(1, excess)
-  return { history: longer, historyOmitted: omitted + excess }
-}
-
-/** The letter as it stands after the change. Stores that keep objects write exactly this. */
+/** The letter after the change. Stores that hold objects write exactly this. */
 export function withChange(letter: DeadLetter, change: Change): DeadLetter {
   let kept: object = letter
   const set: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(change.set)) {
-    // Only null takes a field away: undefined is what a field that nobody named looks like.
+    // Null removes a field; undefined leaves it.
     if (value === undefined) continue
     if (value !== null) set[key] = value
     else if (key in kept) kept = without(kept, key)
@@ -140,15 +100,15 @@ export function withChange(letter: DeadLetter, change: Change): DeadLetter {
   } as DeadLetter
 }
 
-/** A copy instead of `delete`, which would make every later copy of the letter many times slower. */
+/** A copy without the key. `delete` would make every later copy of the letter much slower. */
 function without(letter: object, key: string): object {
   const { [key]: _, ...rest } = letter as Record<string, unknown>
   return rest
 }
 
 /**
- * The letter as it stands once claimed: leased, and the retry counted, in one step with the claim, so that a
- * letter that kills its worker is still counted. A claim from a lapsed lease leaves a line in the history.
+ * The letter after a claim: leased, with the retry counted in the same write, so that a letter that
+ * crashes its worker is counted too. Taking over an expired lease adds an entry to the history.
  */
 export function claim(
   letter: DeadLetter,
@@ -159,10 +119,10 @@ export function claim(
   const lease: Lease = { worker: by.worker, epoch, expiresAt: toTimestamp(by.atMs + by.leaseMs) }
   const { retryAt: _, ...rest } = letter
   const lapsed = letter.lease ? lapse(letter.lease, at) : undefined
-  const told = lapsed ? appendHistory(letter.history, letter.historyOmitted, lapsed) : {}
+  const history = lapsed ? appendHistory(letter.history, letter.historyOmitted, lapsed) : {}
   return {
     ...rest,
-    ...told,
+    ...history,
     state: 'retrying',
     lease,
     epoch,
@@ -172,7 +132,7 @@ export function claim(
   }
 }
 
-/** The line that a claim leaves behind when it takes a letter over from a worker that went silent. */
+/** The history entry of a claim that takes over the expired lease of another worker. */
 export function lapse(old: Lease, at: Timestamp): HistoryEntry {
   return {
     at,
@@ -186,8 +146,8 @@ export function lapse(old: Lease, at: Timestamp): HistoryEntry {
 }
 
 /**
- * The open letter as it stands after the same thing was captured once more: one occurrence more, and what is known
- * of the failure is the newer. It keeps its payload, its place and its budget.
+ * The open letter after the same failure was captured again: one more occurrence, and the newer
+ * failure. Its payload, its place and its retry budget stay.
  */
 export function occur(letter: DeadLetter, newer: DeadLetter): DeadLetter {
   const { failure, category, severity, recoverability, fingerprint } = newer
@@ -216,136 +176,119 @@ export function occur(letter: DeadLetter, newer: DeadLetter): DeadLetter {
 const atRest: Patch = { lease: null, retryAt: null }
 
 export function resolve(letter: Subject, by: Mover): Change {
-  return change('resolve', letter, by, { ...resolved(by), ...unasked(letter) })
+  return change('resolve', letter, by, { ...resolvedPatch(by), ...clearPendingReview(letter) })
 }
 
-const resolved = ({ at }: Mover): Patch => ({
+const resolvedPatch = ({ at }: Mover): Patch => ({
   ...atRest,
   state: 'resolved',
   reason: null,
   settledAt: at,
 })
 
-/** Somebody has acted without a review: it is not needed any more. One that was decided stays as it is. */
-function unasked({ review: asked }: Subject): Patch {
-  return asked && asked.decidedAt === undefined ? { review: null } : {}
+/** An action without a review makes a pending review obsolete. A decided review stays. */
+function clearPendingReview({ review: pending }: Subject): Patch {
+  return pending && pending.decidedAt === undefined ? { review: null } : {}
 }
 
-/**
- * What a failed run leaves behind: why it failed, the input of the next run when part of the work is done, and the
- * limit of retries when it is another one from now on.
- */
+/** A failed run: its failure, the input of the next run if it changes, and a new retry limit. */
 interface Failed {
   judged: Judged
   payload?: Payload | undefined
   maxRetries?: number | undefined
 }
 
-/** Failed once more and will run again at `retryAt`, by another policy from now on if one is given. */
+/** The run failed. The letter runs again at `retryAt`, with the new policy if one is given. */
 export function reschedule(
   letter: Subject,
   by: Mover,
-  to: Failed & {
-    retryAt: Timestamp
-    backoffMs: number
-    retries?: number
-    policy?: RetryPolicy | undefined
-  },
+  to: Failed & { retryAt: Timestamp; backoffMs: number; policy?: RetryPolicy | undefined },
 ): Change {
-  const { judged, retryAt, backoffMs, retries = letter.retries, policy = letter.policy } = to
-  const set: Patch = {
-    ...told(to),
-    lease: null,
-    state: 'pending',
-    retryAt,
-    backoffMs,
-    retries,
-    policy,
-  }
-  return change('reschedule', letter, by, set, judged)
+  const { judged, retryAt, backoffMs, policy = letter.policy } = to
+  const { retries } = letter
+  const due: Patch = { lease: null, state: 'pending', retryAt, backoffMs, retries, policy }
+  return change('reschedule', letter, by, { ...failurePatch(to), ...due }, judged)
 }
 
-/** Failed once more and has no retries left. */
-export function exhaust(letter: Subject, by: Mover, to: Failed & { retries?: number }): Change {
-  const { judged, retries = letter.retries } = to
+/** The run failed and the letter has no retries left. */
+export function exhaust(letter: Subject, by: Mover, to: Failed): Change {
   const set: Patch = {
-    ...told(to),
+    ...failurePatch(to),
     ...atRest,
     state: 'exhausted',
     reason: 'retries-exhausted',
     settledAt: by.at,
-    retries,
+    retries: letter.retries,
   }
-  return change('exhaust', letter, by, set, judged)
+  return change('exhaust', letter, by, set, to.judged)
 }
 
-/** Put aside until a person or an event acts. Asks for a review. */
+/** The letter waits for a person, and needs a review. */
 export function park(
   letter: Subject,
   by: Mover,
   to: Partial<Failed> & { reason: Reason; retries?: number },
 ): Change {
   const { reason, judged, retries = letter.retries } = to
-  const review: Review = { neededSince: by.at }
-  const set: Patch = {
-    ...told(to),
-    ...atRest,
-    state: 'parked',
-    reason,
-    review,
-    settledAt: by.at,
-    retries,
-  }
+  const set = { ...failurePatch(to), ...parkedPatch(by, reason), retries }
   return change('park', letter, by, set, judged)
 }
 
-/** Given back on purpose, unrun or unfinished: the retry is not counted, and the letter is due at once. */
+function parkedPatch({ at }: Mover, reason: Reason): Patch {
+  return { ...atRest, state: 'parked', reason, review: { neededSince: at }, settledAt: at }
+}
+
+/** The run is not counted, and the letter is due at once. */
 export function release(
   letter: Subject,
   by: Mover,
   to: Pick<Partial<Failed>, 'payload'> = {},
 ): Change {
   const retries = Math.max(0, letter.retries - 1)
-  const set: Patch = { ...told(to), lease: null, state: 'pending', retryAt: by.at, retries }
+  const set: Patch = { ...failurePatch(to), lease: null, state: 'pending', retryAt: by.at, retries }
   return change('release', letter, by, set)
 }
 
-/** An outage made it fail: given back uncounted, and due again at `retryAt`. */
+/** An outage caused the failure: the run is not counted, and the letter is due at `retryAt`. */
 export function defer(
   letter: Subject,
   by: Mover,
   to: Failed & { retryAt: Timestamp; backoffMs: number; policy?: RetryPolicy | undefined },
 ): Change {
   const { judged, retryAt, backoffMs, policy = letter.policy } = to
-  // The earliest timestamp counts: one of a clock that is ahead would make the patience with the letter longer.
+  // The earliest timestamp counts: one of a clock that is ahead would extend `patienceMs`.
   const { deferredSince: since = by.at } = letter
   const deferredSince = since < by.at ? since : by.at
   const { set } = release(letter, by)
-  const patch = { ...set, ...told(to), retryAt, backoffMs, policy, deferredSince }
+  const patch = { ...set, ...failurePatch(to), retryAt, backoffMs, policy, deferredSince }
   return change('release', letter, by, patch, judged)
 }
 
-/** Due now, or at `retryAt`, because a person asked for it. A settled letter gets a fresh retry budget. */
+/** A person makes the letter due, now or at `retryAt`. A settled one gets a fresh retry budget. */
 export function retry(letter: Subject, by: Mover, retryAt: Timestamp = by.at): Change {
-  return change('retry', letter, by, { ...dueNow(letter, by), retryAt, ...unasked(letter) })
+  return change('retry', letter, by, {
+    ...dueWithFreshBudget(letter, by),
+    retryAt,
+    ...clearPendingReview(letter),
+  })
 }
 
-function dueNow(letter: Subject, by: Mover): Patch {
+function dueWithFreshBudget(letter: Subject, by: Mover): Patch {
   const fresh: Patch =
     letter.state === 'pending' ? {} : { retries: 0, budgetSince: by.at, deferredSince: null }
-  return { ...fresh, ...due(by) }
+  return { ...fresh, ...dueNow(by) }
 }
 
-const due = ({ at }: Mover): Patch => ({
+const dueNow = ({ at }: Mover): Patch => ({
   state: 'pending',
   retryAt: at,
   reason: null,
   settledAt: null,
 })
 
-/** Due now, since what it was parked for is over. Nobody decided on it anew: what is left of its budget stays. */
+/** The reason for parking no longer holds: the letter is due now, with its remaining retries. */
 export function wake(letter: Subject, by: Mover): Change {
-  return change('wake', letter, by, { ...due(by), review: null })
+  return change('wake', letter, by, { ...dueNow(by), review: null })
 }
 
 /** A person's decision on a letter that waited for one. */
@@ -362,29 +305,25 @@ export function review(
     ...(by.note === undefined ? {} : { note: by.note }),
   }
   const outcome: Record<typeof decision, Patch> = {
-    requeue: dueNow(letter, by),
-    resolve: resolved(by),
-    discard: { ...shelved(letter, by), reason: 'operator' },
+    requeue: dueWithFreshBudget(letter, by),
+    resolve: resolvedPatch(by),
+    discard: { ...archivedPatch(letter, by), reason: 'operator' },
   }
   return change('review', letter, by, { ...outcome[decision], review: decided })
 }
 
-/** Published to its source again, where it runs again. When it fails there, it becomes another letter. */
+/** The letter was published to its source. If it fails there, it becomes another letter. */
 export function replay(letter: Subject, by: Mover, replays: number): Change {
-  return change('replay', letter, by, { ...resolved(by), ...unasked(letter), replays })
+  return change('replay', letter, by, {
+    ...resolvedPatch(by),
+    ...clearPendingReview(letter),
+    replays,
+  })
 }
 
-/** Not published: it was replayed as often as it may be. Asks for a review. */
+/** The letter was not published, because it reached its replay limit. It needs a review. */
 export function parkAtReplayLimit(letter: Subject, by: Mover): Change {
-  const review: Review = { neededSince: by.at }
-  const set: Patch = {
-    ...atRest,
-    state: 'parked',
-    reason: 'replay-limit',
-    review,
-    settledAt: by.at,
-  }
-  return change('replay', letter, by, set)
+  return change('replay', letter, by, parkedPatch(by, 'replay-limit'))
 }
 
 export interface Edit {
@@ -399,17 +338,17 @@ export function edit(letter: Subject, by: Mover, values: Edit): Change {
   return change('edit', letter, by, { ...values, state: letter.state })
 }
 
-function shelved(letter: Subject, by: Mover): Patch {
+function archivedPatch(letter: Subject, by: Mover): Patch {
   const archivedFrom = letter.state as NonNullable<DeadLetter['archivedFrom']>
   return { state: 'archived', lease: null, settledAt: by.at, archivedFrom }
 }
 
-/** Out of the way, kept whole, restorable. */
+/** The letter is hidden from lists by default, complete and restorable. */
 export function archive(letter: Subject, by: Mover): Change {
-  return change('archive', letter, by, shelved(letter, by))
+  return change('archive', letter, by, archivedPatch(letter, by))
 }
 
-/** Back to where it was when it was archived. A letter that was pending is due again, now at the earliest. */
+/** Back to the state before archiving. A letter that was pending is due again, not before now. */
 export function restore(letter: Subject, by: Mover): Change {
   const state = letter.archivedFrom ?? 'parked'
   const when: Patch =
@@ -422,7 +361,8 @@ export function restore(letter: Subject, by: Mover): Change {
   return change('restore', letter, by, { ...when, state, archivedFrom: null })
 }
 
-function told({ judged, payload, maxRetries }: Partial<Failed>): Patch {
+/** The fields that a failed run changes. */
+function failurePatch({ judged, payload, maxRetries }: Partial<Failed>): Patch {
   return {
     ...judged,
     ...(payload ? { payload } : {}),
@@ -430,15 +370,7 @@ function told({ judged, payload, maxRetries }: Partial<Failed>): Patch {
   }
 }
 
-/** A failure as the history keeps it. */
-export function inHistory(
-  judged: Pick<Judged, 'failure' | 'category'>,
-): NonNullable<HistoryEntry['failure']> {
-  const { name, message } = judged.failure
-  return { name, message: message.slice(0, 500).toWellFormed(), category: judged.category }
-}
-
-/** The one place where a change is put together. An illegal one is a bug of ours, not an outcome. */
+/** Builds every change. An illegal move is a bug in this package, not a result. */
 function change(action: Move, letter: Subject, by: Mover, set: Patch, judged?: Judged): Change {
   const to = set.state ?? letter.state
   if (!isLegal(action, letter.state) || !(moveTable[action].to as readonly State[]).includes(to))

@@ -1,4 +1,5 @@
 import { sleep, type Clock } from '../clock/clock.ts'
+import { endsWithin } from '../clock/ends-within.ts'
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
@@ -129,17 +130,15 @@ export class Receiver {
       this.#latched = true
       return true
     }
-    const ended = this.#run.then(
-      () => true,
-      () => true,
-    )
+    const { clock } = this.#options
+    const ended = this.#run.catch(() => {})
     const graceMs = Math.min(1000, timeoutMs / 4)
     this.#stopping.abort()
-    if (await this.#within(ended, timeoutMs - graceMs)) return !this.#leftBehind
+    if (await endsWithin(clock, ended, timeoutMs - graceMs)) return !this.#leftBehind
     for (const held of this.#held.keys()) held.stop()
-    if (await this.#within(ended, graceMs)) return !this.#leftBehind
+    if (await endsWithin(clock, ended, graceMs)) return !this.#leftBehind
     this.#leftBehind = true
-    await this.#within(this.#takeAway([...this.#held.keys()]), 1000)
+    await endsWithin(clock, this.#takeAway([...this.#held.keys()]), 1000)
     this.#giveUp?.()
     await ended
     return false
@@ -257,15 +256,6 @@ export class Receiver {
     const { mailbox, tell } = this.#options
     if (await settle({ mailbox, message, tell }, 'giving back', () => message.nack({ failed })))
       tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
-  }
-
-  async #within(ended: Promise<unknown>, ms: number): Promise<boolean> {
-    const waiting = new AbortController()
-    const done = ended.then(() => true)
-    const late = sleep(this.#options.clock, ms, waiting.signal).then(() => false)
-    const inTime = await Promise.race([done, late])
-    waiting.abort()
-    return inTime
   }
 }
 

@@ -12,11 +12,11 @@ import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { MaxRetriesByCategory } from '../policy/retry-limits.ts'
 import { templatesOf } from '../policy/templates.ts'
-import type { BrakeSettings } from '../policy/flow-control.ts'
+import type { FlowSettings } from '../policy/flow-control.ts'
 import type { Retention } from '../policy/retention.ts'
 
 /** What can be set per queue, and for all queues at once in `QueueOptions`. */
-export interface QueuePolicy extends BrakeSettings {
+export interface QueuePolicy extends FlowSettings {
   /** Runs after the first one. Default: 3. */
   maxRetries?: number
   /** Limits for failures of single categories, in place of `maxRetries`: `{ transient: 5, 'rate-limit': 3 }`. */
@@ -43,7 +43,7 @@ export interface QueueOptions extends QueuePolicy {
   /** Policies of single queues, over the ones given here for all. */
   queues?: Record<string, QueuePolicy>
   /** The brakes of what queues need: they hold for all queues that name it as their `dependency`. */
-  dependencies?: Record<string, BrakeSettings>
+  dependencies?: Record<string, FlowSettings>
   /** How many letters may be kept, archived ones aside. No limit unless said. */
   maxItems?: number
   /** What happens at `maxItems`: refuse, or remove the longest resolved letters. */
@@ -204,7 +204,7 @@ export function readOptions(options: QueueOptions): Settings {
 }
 
 /** What is left undefined, in a breaker too, must not take the place of a default. */
-function said<T extends BrakeSettings>(policy: T): T {
+function said<T extends FlowSettings>(policy: T): T {
   const { breaker } = policy
   return withoutUndefined(breaker ? { ...policy, breaker: withoutUndefined(breaker) } : policy)
 }
@@ -214,7 +214,7 @@ export function ownOf<T>(byName: Readonly<Record<string, T>>, name: string): T |
   return Object.hasOwn(byName, name) ? byName[name] : undefined
 }
 
-function saidOfEach<T extends BrakeSettings>(policies: Record<string, T>): Record<string, T> {
+function saidOfEach<T extends FlowSettings>(policies: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(policies).map(([name, policy]) => [name, said(policy)]))
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { pipelineLetterId, queueOf } from './dead/capture.ts'
-import { forgetEdits } from '../admin/edits.ts'
+import { removeEdits } from '../admin/edits.ts'
 import { RedriveError } from '../errors.ts'
 import type { Cluster } from '../backends/kafka/cluster.ts'
 import { readerOf, type Fetcher } from '../backends/kafka/fetcher.ts'
@@ -194,7 +194,7 @@ async function eraseLetters(
       for (const stream of streams) noteLocation(locations, stream)
       if ((await store.remove({ ids: [letter.id] })) === 0) report.leased += 1
       else report.letters += 1
-      await forgetEdits(store, letter.id)
+      await removeEdits(store, letter.id)
     }
     if (page.cursor === undefined) return
     cursor = page.cursor

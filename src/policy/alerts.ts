@@ -1,57 +1,57 @@
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 
-/** What a rule may look at. */
+/** The metrics of alert rules. */
 export const alertMetrics = [
-  /** The share of `maxItems` that is used, from 0 to 1. Says nothing without a limit. */
+  /** Used share of `maxItems`, from 0 to 1. Not evaluated without a limit. */
   'utilisation',
-  /** Letters in this state now. */
+  /** Number of letters in this state. */
   'exhausted',
   'parked',
   'pending',
-  /** Of the runs that ended since the rule last judged, the share that resolved their letter. */
+  /** Share of successful runs since the last evaluation of the rule. */
   'success-rate',
 ] as const
 type AlertMetric = (typeof alertMetrics)[number] | 'breaker-open'
 
 type AlertSeverity = 'warning' | 'critical'
 
-/** Crossed strictly: what is equal is still well. */
+/** Exclusive: a value equal to the threshold raises no alert. */
 type Threshold = { above: number; below?: never } | { below: number; above?: never }
 
-/** When to raise an alert, as data. */
+/** A rule that raises an alert. */
 export interface AlertRule {
-  /** The alert stands under this name in the store: processes that share one mean the same by it. */
+  /** Name of the alert in the store. All processes on a store share the alert of a name. */
   name: string
   when: { metric: AlertMetric } & Threshold
-  /** Only this queue. All queues together unless said. */
+  /** Limits the rule to one queue. Default: all queues together. */
   queue?: string
-  /** It must hold for so long. 0 unless said. */
+  /** How long the condition must hold. Default: 0. */
   forMs?: number
-  /** A rate over fewer runs is not judged, and they wait for more. 20 unless said. */
+  /** Minimum number of runs for a rate; fewer runs count next time. Default: 20. */
   minRuns?: number
   severity: AlertSeverity
-  /** What to do about it, for people. */
+  /** Advice for people. */
   hint?: string
 }
 
-/** A rule that has been crossed. There is one at a time for each rule, however many letters are behind it. */
+/** A raised alert. Each rule has at most one, regardless of the number of letters. */
 export interface Alert {
   name: string
   severity: AlertSeverity
   metric: AlertMetric
-  /** What was measured when it was raised, or when it was cleared. */
+  /** The value when the alert was raised or cleared. */
   value: number
   above?: number
   below?: number
   queue?: string
-  /** The same in words. */
+  /** A description for people. */
   summary: string
   hint?: string
   raisedAt: Timestamp
   clearedAt?: Timestamp
 }
 
-/** Runs that ended, since the store was made. */
+/** Runs since the store was created. */
 interface Runs {
   resolved: number
   failed: number
@@ -64,21 +64,21 @@ export interface QueueMeasures extends Runs {
 }
 
 export interface Measures {
-  /** Absent: there is no limit. */
+  /** Absent without a limit. */
   utilisation?: number
   all: QueueMeasures
   queues: ReadonlyMap<string, QueueMeasures>
-  /** Whether a breaker is open, where that is known, by the name of its rule. */
+  /** Whether a known breaker is open, by the name of its rule. */
   breakers?: ReadonlyMap<string, boolean>
 }
 
-/** What is remembered of a rule from one look to the next. Empty: all is well. */
+/** State of a rule between evaluations. Empty: no problem. */
 export interface Standing {
-  /** Since when the condition has held. */
+  /** Start of the condition. */
   sinceMs?: number
-  /** There while it is raised. */
+  /** Present while the alert is raised. */
   alert?: Alert
-  /** Runs that have been judged. */
+  /** Runs that have been evaluated. */
   judged?: Runs
 }
 
@@ -87,26 +87,26 @@ export const defaultAlertRules: readonly AlertRule[] = [
     name: 'nearly-full',
     when: { metric: 'utilisation', above: 0.8 },
     severity: 'critical',
-    hint: 'Archive or remove letters, or raise maxItems: at the limit, new letters are refused.',
+    hint: 'Archive or remove letters, or raise maxItems: at the limit, new letters are rejected.',
   },
   {
     name: 'many-exhausted',
     when: { metric: 'exhausted', above: 100 },
     severity: 'warning',
-    hint: 'Look at the groups: what failed for the same cause can be retried together once it is fixed.',
+    hint: 'Check the groups: letters with the same cause can be retried together once it is fixed.',
   },
   {
     name: 'retries-fail',
     when: { metric: 'success-rate', below: 0.5 },
     severity: 'warning',
-    hint: 'Most retries fail: look at the latest failures, and whether what they need is down.',
+    hint: 'Most retries fail: check the latest failures, and whether a dependency is down.',
   },
 ]
 
-/** How the names of alerts about breakers begin. */
+/** Prefix of the names of breaker alerts. */
 export const breakerPrefix = 'breaker-open:'
 
-/** The rule behind the alert that a breaker is open: of a queue, or of something that has a name of its own. */
+/** The rule of an open breaker: of a queue, a dependency or a policy. */
 export function breakerRule(kind: string, name: string): AlertRule {
   const isQueue = kind === 'queue'
   return {
@@ -114,7 +114,7 @@ export function breakerRule(kind: string, name: string): AlertRule {
     when: { metric: 'breaker-open', above: 0 },
     ...(isQueue ? { queue: name } : {}),
     severity: 'warning',
-    hint: 'One call after another has failed. What needs it waits, and spends no retry, until a try succeeds.',
+    hint: 'Calls keep failing. Letters that need it wait, without using up retries, until a probe succeeds.',
   }
 }
 
@@ -125,8 +125,8 @@ export interface Evaluation {
 }
 
 /**
- * What the rules say of these measures. A rule raises when its condition has held for `forMs`, clears when it no
- * longer holds, and does neither twice in a row. What cannot be measured or judged leaves its rule as it stood.
+ * Evaluates the rules. A rule raises its alert when its condition has held for `forMs` and clears
+ * it when the condition no longer holds. A rule that cannot be measured keeps its state.
  */
 export function evaluate(
   rules: readonly AlertRule[],
@@ -137,7 +137,7 @@ export function evaluate(
   const evaluation: Evaluation = { standing: new Map(standing), raised: [], cleared: [] }
   for (const rule of rules) {
     const before = standing.get(rule.name) ?? {}
-    const seen = measured(rule, measures, before)
+    const seen = measure(rule, measures, before)
     if (!seen) continue
     const after = step(rule, before, seen, atMs)
     evaluation.standing.set(rule.name, after)
@@ -146,7 +146,7 @@ export function evaluate(
       evaluation.cleared.push({
         ...before.alert,
         value: seen.value,
-        summary: inWords(rule, seen.value, 'no longer '),
+        summary: describe(rule, seen.value, 'no longer '),
         clearedAt: toTimestamp(atMs),
       })
   }
@@ -155,11 +155,11 @@ export function evaluate(
 
 interface Measured {
   value: number
-  /** For a rate: all runs up to now. */
+  /** For a rate: all runs so far. */
   runs?: Runs
 }
 
-function measured(rule: AlertRule, measures: Measures, before: Standing): Measured | undefined {
+function measure(rule: AlertRule, measures: Measures, before: Standing): Measured | undefined {
   const { metric } = rule.when
   if (metric === 'utilisation')
     return measures.utilisation === undefined ? undefined : { value: measures.utilisation }
@@ -173,9 +173,9 @@ function measured(rule: AlertRule, measures: Measures, before: Standing): Measur
 }
 
 const nothing: QueueMeasures = { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0 }
-const usualMinRuns = 20
+const defaultMinRuns = 20
 
-/** Counts that fell belong to another store than the last ones: then all of them are new. */
+/** Counts below the previous ones come from another store: then all of them are new. */
 function rateOf(
   rule: AlertRule,
   counts: QueueMeasures,
@@ -186,7 +186,7 @@ function rateOf(
   const resolved = runs.resolved - (judged && !fell ? judged.resolved : 0)
   const failed = runs.failed - (judged && !fell ? judged.failed : 0)
   const ended = resolved + failed
-  if (ended === 0 || ended < (rule.minRuns ?? usualMinRuns)) return undefined
+  if (ended === 0 || ended < (rule.minRuns ?? defaultMinRuns)) return undefined
   return { value: resolved / ended, runs }
 }
 
@@ -216,20 +216,20 @@ function alertOf(rule: AlertRule, value: number, atMs: number): Alert {
     ...when,
     value,
     ...(queue === undefined ? {} : { queue }),
-    summary: inWords(rule, value),
+    summary: describe(rule, value),
     ...(hint === undefined ? {} : { hint }),
     raisedAt: toTimestamp(atMs),
   }
 }
 
-function inWords({ name, when, queue }: AlertRule, value: number, not = ''): string {
+function describe({ name, when, queue }: AlertRule, value: number, not = ''): string {
   const { metric, above, below } = when
   if (metric === 'breaker-open')
     return `breaker of ${name.slice(breakerPrefix.length)} is ${not}open`
   const where = queue === undefined ? '' : ` in queue ${queue}`
   const inPercent = metric === 'utilisation' || metric === 'success-rate'
-  const shown = (figure: number): string =>
+  const format = (figure: number): string =>
     inPercent ? `${Math.round(figure * 1000) / 10} %` : String(figure)
-  const limit = above === undefined ? `below ${shown(below)}` : `above ${shown(above)}`
-  return `${metric.replace('-', ' ')} is ${shown(value)}${where}, ${not}${limit}`
+  const limit = above === undefined ? `below ${format(below)}` : `above ${format(above)}`
+  return `${metric.replace('-', ' ')} is ${format(value)}${where}, ${not}${limit}`
 }

@@ -1,7 +1,7 @@
 const maxAncestors = 8
 const none: readonly string[] = []
 
-/** Names of the class of a thrown error and of those it extends, nearest first, up to Error, which is left out. */
+/** Names of the class of an error and its superclasses, nearest first, without Error itself. */
 export function ancestorsOf(thrown: unknown): readonly string[] {
   if (typeof thrown !== 'object' || thrown === null) return none
   try {
@@ -16,7 +16,7 @@ export function ancestorsOf(thrown: unknown): readonly string[] {
     }
     return names
   } catch {
-    // A proxy may refuse to be looked at.
+    // A proxy may throw.
     return none
   }
 }

@@ -5,48 +5,48 @@ import { inWords } from './in-words.ts'
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
-/** Ten years. No wait of ours is longer: what is further away is a mistake in a number, not a plan. */
+/** Ten years, the longest delay. A larger number is rejected as a mistake. */
 export const longestMs = 3650 * dayMs
 
-/** However long the other side asks us to stay away, a letter is looked at once a day. */
+/** Limit of the delay that another side may ask for: a letter is retried at least once a day. */
 export const longestRetryAfterMs = dayMs
 
-/** A backoff of the caller's own, registered by name. Retry 0 is the first one. */
+/** A custom backoff, registered by name. Retry 0 is the first one. */
 export type CustomBackoff = (retry: number, failure: Failure) => number
 export type Customs = Readonly<Record<string, CustomBackoff>>
 
-/** Kept, and run again only when a person says so. */
+/** No automatic retry: only a person can retry the letter. */
 export function never(): RetryPolicy {
   return { kind: 'never' }
 }
 
-/** Run again as soon as a worker is free. */
+/** Retry as soon as a worker is free. */
 export function immediate(): RetryPolicy {
   return { kind: 'immediate' }
 }
 
-/** The same wait before every retry. */
+/** The same delay before every retry. */
 export function fixed(delayMs: number, jitter?: Jitter): RetryPolicy {
-  return made('fixed', { delayMs, jitter })
+  return makePolicy('fixed', { delayMs, jitter })
 }
 
-/** 5, 10, 15 … 60 minutes unless said otherwise. */
+/** Default: 5, 10, 15 … 60 minutes. */
 export function linear(
   options: { stepMs?: number; maxMs?: number; jitter?: Jitter } = {},
 ): RetryPolicy {
-  return made('linear', options)
+  return makePolicy('linear', options)
 }
 
-/** 1, 2, 4 … 60 minutes unless said otherwise. */
+/** Default: 1, 2, 4 … 60 minutes. */
 export function exponential(
   options: { baseMs?: number; factor?: number; maxMs?: number; jitter?: Jitter } = {},
 ): RetryPolicy {
-  return made('exponential', options)
+  return makePolicy('exponential', options)
 }
 
-/** The backoff that is registered under this name. While there is none, the default exponential one. */
+/** The backoff registered under this name; if there is none, the default exponential one. */
 export function custom(name: string): RetryPolicy {
-  return made('custom', { name })
+  return makePolicy('custom', { name })
 }
 
 const policyKeys: Record<RetryPolicy['kind'], readonly string[]> = {
@@ -58,8 +58,8 @@ const policyKeys: Record<RetryPolicy['kind'], readonly string[]> = {
   custom: ['name'],
 }
 
-/** The one place where a policy is checked and its defaults are filled in. Throws a TypeError that names the value. */
-function made(kind: unknown, values: Readonly<Record<string, unknown>>): RetryPolicy {
+/** Checks a policy and fills in its defaults. Throws a TypeError with the invalid value. */
+function makePolicy(kind: unknown, values: Readonly<Record<string, unknown>>): RetryPolicy {
   if (typeof kind === 'string' && Object.hasOwn(policyKeys, kind))
     checkKeys(`${kind} backoff`, values, ['kind', ...policyKeys[kind as RetryPolicy['kind']]])
   const { maxMs = 60 * minuteMs } = values
@@ -69,21 +69,21 @@ function made(kind: unknown, values: Readonly<Record<string, unknown>>): RetryPo
     case 'immediate':
       return immediate()
     case 'fixed':
-      return { kind, delayMs: duration('delayMs', values['delayMs']), ...jittered(values) }
+      return { kind, delayMs: duration('delayMs', values['delayMs']), ...readJitter(values) }
     case 'linear': {
       const stepMs = duration('stepMs', values['stepMs'] ?? 5 * minuteMs)
-      return { kind, stepMs, maxMs: duration('maxMs', maxMs), ...jittered(values) }
+      return { kind, stepMs, maxMs: duration('maxMs', maxMs), ...readJitter(values) }
     }
     case 'exponential': {
       const baseMs = duration('baseMs', values['baseMs'] ?? minuteMs)
       const factor = atLeastOne('factor', values['factor'] ?? 2)
-      return { kind, baseMs, factor, maxMs: duration('maxMs', maxMs), ...jittered(values) }
+      return { kind, baseMs, factor, maxMs: duration('maxMs', maxMs), ...readJitter(values) }
     }
     case 'custom':
-      return { kind, name: text('name', values['name']) }
+      return { kind, name: nonEmptyString('name', values['name']) }
     default:
       throw new TypeError(
-        `a retry policy is never, immediate, fixed, linear, exponential or custom, got ${inWords(kind)}`,
+        `a retry policy must be never, immediate, fixed, linear, exponential or custom, got ${inWords(kind)}`,
       )
   }
 }
@@ -95,15 +95,17 @@ function duration(name: string, ms: unknown): number {
 
 function atLeastOne(name: string, value: unknown): number {
   if (typeof value === 'number' && value >= 1 && Number.isFinite(value)) return value
-  throw new TypeError(`${name} must be a number from 1 on, got ${inWords(value)}`)
+  throw new TypeError(`${name} must be a number of at least 1, got ${inWords(value)}`)
 }
 
-function text(name: string, value: unknown): string {
+function nonEmptyString(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value
-  throw new TypeError(`${name} of a custom backoff must be a text, got ${inWords(value)}`)
+  throw new TypeError(
+    `${name} of a custom backoff must be a non-empty string, got ${inWords(value)}`,
+  )
 }
 
-function jittered({ jitter }: Readonly<Record<string, unknown>>): { jitter?: Jitter } {
+function readJitter({ jitter }: Readonly<Record<string, unknown>>): { jitter?: Jitter } {
   if (jitter === undefined) return {}
   if (jitter === 'none' || jitter === 'full') return { jitter }
   if (typeof jitter === 'number' && jitter >= 0 && jitter <= 1) return { jitter }
@@ -112,39 +114,45 @@ function jittered({ jitter }: Readonly<Record<string, unknown>>): { jitter?: Jit
   )
 }
 
-/** How letters of a category wait when nobody chose: whether and when trying again can help. */
+/** The policy of letters of this category when none is chosen. */
 export function defaultPolicyFor(category: ErrorCategory): RetryPolicy {
   if (neverAgain.has(category)) return never()
   return category === 'resource' ? linear() : exponential()
 }
 
-/** Failures that the same run would meet again: a person has to act first. */
+/** Categories of failures that would happen again: a person has to act first. */
 export const neverAgain: ReadonlySet<ErrorCategory> = new Set<ErrorCategory>([
   'permanent',
   'permission',
   'validation',
 ])
 
-/** A policy from its name or its data, with the defaults filled in. Undefined when it is neither. */
+/** Reads a policy by name or as data and fills in the defaults. Undefined if it is invalid. */
 export function parsePolicy(input: unknown): RetryPolicy | undefined {
   try {
-    if (typeof input === 'string') return made(input.trim().toLowerCase(), {})
+    if (typeof input === 'string') return makePolicy(input.trim().toLowerCase(), {})
     const values: Record<string, unknown> = { ...Object(input) }
-    return made(values['kind'], values)
+    return makePolicy(values['kind'], values)
   } catch {
     return undefined
   }
 }
 
-/** A wait, and what was wrong on the way to it, if anything was. Null: no further run. */
+/** The policy with all defaults filled in. Letters store complete policies. */
+export function withDefaults(policy: RetryPolicy): RetryPolicy {
+  return parsePolicy(policy) ?? policy
+}
+
+/** A delay, and the problem with a custom backoff, if there was one. Null: no further run. */
 export interface Delay {
   delayMs: number | null
   problem?: string
 }
 
 /**
- * The wait before a retry (0 is the first) in milliseconds; null for never. Asking twice with the same chance
- * gives the same answer. A custom backoff that is missing, throws or answers nonsense counts as the default one.
+ * The delay before a retry (0 is the first) in milliseconds; null for never. The same random
+ * numbers give the same delay. A custom backoff that is missing, throws or returns an invalid value
+ * is replaced by the default one.
  */
 export function backoffMs(
   policy: RetryPolicy,
@@ -163,13 +171,13 @@ export interface RetryQuestion {
   failure: Failure
   random: () => number
   customs?: Customs
-  /** The longest wait, unless the other side asks for more. Default: no limit. */
+  /** Maximum delay, unless the other side asks for more. Default: none. */
   withinMs?: number
 }
 
 /**
- * The wait before a retry of a letter. It is never shorter than what the other side asked for, within a day; else
- * the first retry of a critical letter does not wait at all.
+ * The delay before a retry of a letter: at least what the other side asked for, up to a day.
+ * Otherwise the first retry of a critical letter has no delay.
  */
 export function retryDelay(asked: RetryQuestion): Delay {
   const { policy, retry, priority, failure, random, customs = {}, withinMs = Infinity } = asked
@@ -193,26 +201,27 @@ function delayOf(
 ): Delay {
   if (policy.kind === 'never') return { delayMs: null }
   const count = retry > 0 ? Math.floor(retry) : 0
-  const found = policy.kind === 'custom' ? asked(policy.name, count, customs, failure) : undefined
+  const found =
+    policy.kind === 'custom' ? callCustom(policy.name, count, customs, failure) : undefined
   const delayMs = typeof found === 'string' ? NaN : (found ?? arithmetic(policy, count, random))
   if (Number.isFinite(delayMs)) return { delayMs }
-  const problem = typeof found === 'string' ? found : `backoff ${policy.kind} gives no number`
+  const problem = typeof found === 'string' ? found : `backoff ${policy.kind} is not a number`
   return { delayMs: arithmetic(fallback, count, random), problem }
 }
 
-/** NaN when the policy, which may have been stored by another version, is not one we can compute. */
+/** NaN for an unknown policy, which another version may have stored. */
 function arithmetic(policy: RetryPolicy, retry: number, random: () => number): number {
   switch (policy.kind) {
     case 'immediate':
       return 0
     case 'fixed':
-      return spread(policy.delayMs, longestMs, policy.jitter, random)
+      return addJitter(policy.delayMs, longestMs, policy.jitter, random)
     case 'linear':
-      return spread(policy.stepMs * (retry + 1), policy.maxMs, policy.jitter, random)
+      return addJitter(policy.stepMs * (retry + 1), policy.maxMs, policy.jitter, random)
     case 'exponential': {
       // A base of 0 times a power that overflowed would be NaN.
       const grown = policy.baseMs === 0 ? 0 : policy.baseMs * policy.factor ** retry
-      return spread(grown, policy.maxMs, policy.jitter, random)
+      return addJitter(grown, policy.maxMs, policy.jitter, random)
     }
     default:
       return NaN
@@ -220,10 +229,10 @@ function arithmetic(policy: RetryPolicy, retry: number, random: () => number): n
 }
 
 /**
- * Draws from the range that the jitter allows, cut off at the cap before the draw and not after it: letters at
- * the cap stay spread out instead of all waiting exactly that long.
+ * Draws from the range of the jitter. The range is limited to `maxMs` before the draw, not after
+ * it, so that letters at the maximum stay spread out.
  */
-function spread(
+function addJitter(
   uncappedMs: number,
   maxMs: number,
   jitter: Jitter = 'none',
@@ -238,8 +247,8 @@ function spread(
   return Math.min(Math.round(lowMs + random() * (highMs - lowMs)), highMs)
 }
 
-/** What the caller's function says, or in words why it could not be used. */
-function asked(
+/** The delay of a custom backoff, or a description of what is wrong with it. */
+function callCustom(
   name: string,
   retry: number,
   customs: Customs,
@@ -250,7 +259,7 @@ function asked(
   try {
     const answer: unknown = backoff(retry, failure ?? noFailure)
     if (typeof answer === 'number' && answer >= 0 && answer <= longestMs) return answer
-    return `custom backoff "${name}" answered ${inWords(answer)}`
+    return `custom backoff "${name}" returned ${inWords(answer)}`
   } catch (error) {
     return `custom backoff "${name}" threw ${inWords(error)}`
   }

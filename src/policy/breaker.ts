@@ -5,15 +5,15 @@ import { longestRetryAfterMs } from './backoff.ts'
 import { isUnreached } from './unreached.ts'
 
 /**
- * Closed: letters run; `recent` has the last outcome of each of the last few letters. Open: nothing runs before
- * `untilMs`. Half-open: a few letters are tried to see whether it works again.
+ * Closed: letters run; `recent` has the last outcome of each of the most recent letters. Open:
+ * nothing runs before `untilMs`. Half-open: a few letters run as probes.
  */
 export type BreakerState =
   | { kind: 'closed'; recent: readonly Recent[] }
   | ({ kind: 'open'; untilMs: number } & Down)
   | ({ kind: 'half-open'; probing: readonly string[]; succeeded: number } & Down)
 
-/** How often it opened since it was last closed. */
+/** Number of times the breaker opened since it was last closed. */
 interface Down {
   openings: number
 }
@@ -23,7 +23,7 @@ interface Recent {
   failed: boolean
 }
 
-/** What happened to a letter, and when. `ended`: given back or parked without having run. */
+/** An event of a letter. `ended`: released or parked without a result of its handler. */
 export type BreakerEvent =
   | { type: 'started' | 'succeeded' | 'ended'; letterId: string; atMs: number }
   | {
@@ -31,24 +31,29 @@ export type BreakerEvent =
       letterId: string
       atMs: number
       category: ErrorCategory
-      /** What the other side asked to wait: a breaker that opens stays so for at least as long, within a day. */
+      /**
+       * The delay that the other side asked for: a breaker stays open at least so long, at most a
+       * day.
+       */
       retryAfterMs?: number
     }
 
 export interface BreakerSettings {
-  /** Different letters that fail in a row before the breaker opens. 10 unless said. */
+  /** Number of different letters in a row that fail before the breaker opens. Default: 10. */
   failures: number
-  /** Or, of the last twice as many letters, the share that failed. 0.8 unless said. */
+  /** Or: the share of the last twice as many letters that failed. Default: 0.8. */
   share: number
-  /** How long it stays open the first time. 30 s unless said. */
+  /** Time that the breaker stays open at first. Default: 30 s. */
   openMs: number
-  /** Each time that a probe fails it stays open twice as long as before, up to this. 5 min unless said. */
+  /** The time doubles with each failed probe, up to this maximum. Default: 5 min. */
   maxOpenMs: number
-  /** Letters that may be tried at the same time while it is half-open. 1 unless said. */
+  /** Probes that may run at once while the breaker is half-open. Default: 1. */
   probes: number
-  /** Probes that have to succeed before it closes. 1 unless said. */
+  /** Probes that must succeed before the breaker closes. Default: 1. */
   successes: number
-  /** For so long after a letter was first deferred, a run that an outage made fail is not counted. Default: a day. */
+  /**
+   * Time after the first deferral of a letter during which outages cost no retry. Default: a day.
+   */
   patienceMs: number
 }
 
@@ -62,27 +67,27 @@ const defaults: BreakerSettings = {
   patienceMs: 86_400_000,
 }
 
-/** Where every breaker starts. */
+/** The initial state. */
 export const closedBreaker: BreakerState = { kind: 'closed', recent: [] }
 
-/** Failures that say something about the letter, not about what the letter needs. */
+/** Categories of failures that the letter itself causes, not its dependency. */
 const ownFault: ReadonlySet<ErrorCategory> = new Set<ErrorCategory>([
   'permanent',
   'validation',
   'permission',
 ])
 
-/** Whether such a failure may be the fault of what the letter needs. */
+/** Whether a failure of this category may be caused by the dependency. */
 export function blamesDependency(category: ErrorCategory): boolean {
   return !ownFault.has(category)
 }
 
 /**
- * The next state. Different letters are counted, not failures, so that one poisonous letter cannot stop a queue; and
- * a failure that is the letter's own fault neither counts nor clears. Results of letters that were started before
- * the breaker opened change nothing after it did.
+ * The next state. Counts different letters rather than failures, so that one poison letter cannot
+ * stop a queue. A failure that the letter itself causes neither counts nor resets. Results of
+ * letters that started before the breaker opened do not change an open breaker.
  */
-export function breaker(
+export function stepBreaker(
   state: BreakerState,
   event: BreakerEvent,
   settings: Partial<BreakerSettings> = {},
@@ -95,7 +100,7 @@ export function breaker(
   return { kind: 'half-open', probing: [event.letterId], succeeded: 0, openings }
 }
 
-/** How many letters may start now: all, none, or the probes that are left. */
+/** Number of letters that may start now: any, none, or the remaining probes. */
 export function admits(
   state: BreakerState,
   nowMs: number,
@@ -107,13 +112,14 @@ export function admits(
   return Math.max(0, probes - state.probing.length)
 }
 
-/** How a run failed. Partial: some of the work was done. */
+/** A failed run. Partial: some of the work was done. */
 type FailedRun = Pick<Judged, 'failure' | 'category'> & { isPartial: boolean }
 
 /**
- * Whether a failed run is not counted: an outage made it fail. Either the failure says that what the letter needs was not reached,
- * and no part of the work was done, or the breaker knows that it is down. The patience is measured per letter, by its own timestamps: it holds over restarts and for
- * several processes, and every letter ends one day.
+ * Whether a failed run is not counted because an outage caused the failure: either the dependency
+ * was not reached and no part of the work was done, or the breaker is not closed. `patienceMs`
+ * limits this per letter, by timestamps of the letter, so that it holds across restarts and
+ * processes and every letter ends eventually.
  */
 export function forgives(
   state: BreakerState,
@@ -129,8 +135,8 @@ export function forgives(
 }
 
 /**
- * How long to defer a letter that failed while the breaker knows of an outage. At least until the breaker tries again; and each time
- * twice as long as the letter waited before, so that it is not always the same few that are tried.
+ * Minimum delay of a letter that failed while the breaker is not closed: until the next probe, and
+ * twice the previous delay, so that the probes are not always the same few letters.
  */
 export function deferMs(
   waitMs: number,
@@ -158,7 +164,7 @@ function whileClosed(
   return { kind: 'closed', recent }
 }
 
-/** Either all of the last `failures` letters failed, or most of twice as many. */
+/** Whether all of the last `failures` letters failed, or the given share of twice as many. */
 function isSystemic(recent: readonly Recent[], { failures, share }: BreakerSettings): boolean {
   const row = recent.slice(-failures)
   if (row.length === failures && row.every((one) => one.failed)) return true

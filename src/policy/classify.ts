@@ -23,21 +23,21 @@ import {
 
 export type { Rule, RuleMatch } from './rule.ts'
 
-/** What a failure is, which rule said so, and which rules of the user's failed while being asked. */
+/** A classification, the rule that matched, and errors of user rules. */
 export interface Classification extends Judgement {
   rule: string
   detail?: string
-  /** Of the rule that matched, where it has any. */
+  /** Advice of the rule that matched, if it has any. */
   template?: Advice
   problems?: string[]
 }
 
-/** The timestamp of a failure that `classify` makes itself. No rule looks at it. */
+/** Timestamp of failures that `classify` creates. No rule reads it. */
 const noTimestamp = '1970-01-01T00:00:00.000Z'
 
 /**
- * Classifies anything that was thrown, or the failure of a letter: an Error, a string, undefined, a hostile object. Never
- * throws. `rules` go before the built-in ones.
+ * Classifies anything that was thrown, or the failure of a letter: an Error, a string, undefined, a
+ * hostile object. Never throws. `rules` precede the built-in ones.
  */
 export function classify(thrown: unknown, rules: readonly Rule[] = []): Classification {
   return isFailure(thrown)
@@ -46,9 +46,9 @@ export function classify(thrown: unknown, rules: readonly Rule[] = []): Classifi
 }
 
 /**
- * Says what a failure is: by the user's rules, then by codes, then class names, then HTTP statuses, of the failure
- * and of its causes, and by the words of its message last. What no rule knows is unknown, never permanent; and what
- * says of itself that it may be tried again is never parked.
+ * Classifies a failure and its causes: by user rules, then codes, class names, HTTP statuses, and
+ * the words of the message last. A failure without a match is `unknown`, never permanent. An error
+ * that declares itself retryable is never parked.
  */
 export function classifyFailure(
   failure: Failure,
@@ -75,16 +75,16 @@ function byUser(
 ): Classification | undefined {
   for (const rule of rules)
     try {
-      if (matches(rule.when, layers, ancestors, thrown)) return ofRule(rule)
+      if (matches(rule.when, layers, ancestors, thrown)) return classifyByRule(rule)
     } catch (error) {
       problems.push(`rule "${rule.name}" threw ${inWords(error)}`)
     }
   return undefined
 }
 
-function ofRule(rule: Rule): Classification {
+function classifyByRule(rule: Rule): Classification {
   const { name, category, severity, recoverability, detail } = rule
-  const own = found(`user:${name}`, judgement(category, severity, recoverability))
+  const own = classification(`user:${name}`, judgement(category, severity, recoverability))
   if (detail !== undefined) own.detail = detail
   const template = adviceOf(rule)
   return template ? { ...own, template } : own
@@ -96,39 +96,42 @@ function builtIn(
   thrown: unknown,
 ): Classification {
   const answer =
-    first(layers, byPlainSpeech) ??
+    first(layers, byClearMessage) ??
     first(layers, byCode) ??
     first(layers, byName) ??
     first(ancestors, byClassName) ??
     first(layers, byReply) ??
     first(layers, byStatus) ??
     byText(layers) ??
-    (layers[0]!.retryAfterMs === undefined ? unclassified : saidWhen)
+    (layers[0]!.retryAfterMs === undefined ? unclassified : withRetryAfter)
   const parks = neverAgain.has(answer.category) || answer === unclassified
-  return parks && asksForRetry(thrown) ? saidAgain : answer
+  return parks && asksForRetry(thrown) ? declaredRetryable : answer
 }
 
-const unclassified: Classification = found('unknown', judgement('unknown'))
-const saidWhen: Classification = found('retry-after', judgement('transient'))
-const saidAgain: Classification = found('retryable', judgement('transient'))
+const unclassified: Classification = classification('unknown', judgement('unknown'))
+const withRetryAfter: Classification = classification('retry-after', judgement('transient'))
+const declaredRetryable: Classification = classification('retryable', judgement('transient'))
 
 function first<T>(
   items: readonly T[],
-  look: (item: T) => Classification | undefined,
+  classifyItem: (item: T) => Classification | undefined,
 ): Classification | undefined {
   for (const item of items) {
-    const classification = look(item)
-    if (classification) return classification
+    const hit = classifyItem(item)
+    if (hit) return hit
   }
   return undefined
 }
 
-function found(rule: string, { category, severity, recoverability }: Judgement): Classification {
+function classification(
+  rule: string,
+  { category, severity, recoverability }: Judgement,
+): Classification {
   return { category, severity, recoverability, rule }
 }
 
-/** What is said so plainly that it goes before a 400, which many services answer for everything. */
-const plain = new Set([
+/** Phrases that override a 400, which many services return for every error. */
+const clearPhrases = new Set([
   'credit balance is too low',
   'api key not valid',
   'api key expired',
@@ -137,18 +140,20 @@ const plain = new Set([
 ])
 const htmlForJson = /^Unexpected token '?</
 
-/** Answers whose words say more than their code, status or class. */
-function byPlainSpeech(failure: Failure): Classification | undefined {
+/** Failures whose message is more specific than their code, status or class. */
+function byClearMessage(failure: Failure): Classification | undefined {
   const { code, status, name, message } = failure
-  // A page of a proxy where the answer of a service was expected.
+  // An HTML page of a proxy in place of the JSON of a service.
   if (name === 'SyntaxError' && htmlForJson.test(message))
-    return found('message:html for json', judgement('dependency'))
+    return classification('message:html for json', judgement('dependency'))
   if (code !== 'ECONNABORTED' && status !== 400) return undefined
   const hit = strongest(wordsOf(textOf(failure)))
   if (!hit) return undefined
-  // Some HTTP clients give up with the code of a broken connection.
-  const gaveUp = code === 'ECONNABORTED' && hit.judgement.category === 'timeout'
-  return gaveUp || plain.has(hit.text) ? found(`message:${hit.text}`, hit.judgement) : undefined
+  // Some HTTP clients report timeouts with the code of a broken connection.
+  const isTimeout = code === 'ECONNABORTED' && hit.judgement.category === 'timeout'
+  return isTimeout || clearPhrases.has(hit.text)
+    ? classification(`message:${hit.text}`, hit.judgement)
+    : undefined
 }
 
 function byName({ name, stack }: Failure): Classification | undefined {
@@ -156,26 +161,26 @@ function byName({ name, stack }: Failure): Classification | undefined {
   return vague !== undefined && stack?.startsWith(vague) ? undefined : byClassName(name)
 }
 
-/** "RateLimitError" says the same as "rate limit error". */
+/** "RateLimitError" is read as "rate limit error". */
 function byClassName(name: string): Classification | undefined {
   if (name === 'Error' || name === '' || vagueNames.has(name)) return undefined
   const known = names.get(name)
-  if (known) return found(`name:${name}`, known)
+  if (known) return classification(`name:${name}`, known)
   const words = name
     .slice(0, 100)
     .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$2 ')
     .toLowerCase()
     .replace(/(?:exception|failure|fault)$/, 'error')
   const hit = strongest(wordsOf(words))
-  return hit && found(`name:${name}`, hit.judgement)
+  return hit && classification(`name:${name}`, hit.judgement)
 }
 
 function byCode(failure: Failure): Classification | undefined {
   const { code } = failure
   if (code === undefined) return undefined
   const known =
-    judgeCode(code) ?? (speaksGrpc(failure) ? judgeCode(grpcNames[Number(code)]) : undefined)
-  return known && found(`code:${code}`, known)
+    judgeCode(code) ?? (isGrpc(failure) ? judgeCode(grpcNames[Number(code)]) : undefined)
+  return known && classification(`code:${code}`, known)
 }
 
 function judgeCode(code: string | undefined): Judgement | undefined {
@@ -187,8 +192,8 @@ function judgeCode(code: string | undefined): Judgement | undefined {
   return stem ? codes.get(stem[0]) : undefined
 }
 
-/** Small numbers mean a gRPC status only when something says that they are one. */
-function speaksGrpc({ name, code, message }: Failure): boolean {
+/** Small numbers are gRPC statuses only if name or message show that they are. */
+function isGrpc({ name, code, message }: Failure): boolean {
   return (
     /grpc|^ConnectError$/i.test(name) || message.startsWith(`${code} ${grpcNames[Number(code)]}:`)
   )
@@ -199,7 +204,7 @@ function byStatus(failure: Failure): Classification | undefined {
   if (status === undefined) return undefined
   const known = judgeStatus(status)
   if (!known) return undefined
-  return (status === 403 && byLimit(failure)) || found(`status:${status}`, known)
+  return (status === 403 && byLimit(failure)) || classification(`status:${status}`, known)
 }
 
 function judgeStatus(status: number): Judgement | undefined {
@@ -207,36 +212,36 @@ function judgeStatus(status: number): Judgement | undefined {
   return statuses.get(String(status)) ?? statuses.get(status < 500 ? '400' : '500')
 }
 
-/** Some, GitHub among them, answer 403 where they mean 429, or that a quota is used up. */
+/** Some services, such as GitHub, return 403 for rate limits and exhausted quotas. */
 function byLimit(failure: Failure): Classification | undefined {
   if (failure.retryAfterMs !== undefined)
-    return found('status:403 rate limit', judgement('rate-limit'))
-  const said = strongest(wordsOf(textOf(failure)))?.judgement
-  return said?.category === 'rate-limit' || said?.category === 'resource'
-    ? found(`status:403 ${said.category}`, said)
+    return classification('status:403 rate limit', judgement('rate-limit'))
+  const hit = strongest(wordsOf(textOf(failure)))?.judgement
+  return hit?.category === 'rate-limit' || hit?.category === 'resource'
+    ? classification(`status:403 ${hit.category}`, hit)
     : undefined
 }
 
-/** Mail and file servers answer 4xx for what passes and 5xx for what does not: the reverse of HTTP. */
+/** Mail and FTP servers use 4xx for temporary and 5xx for permanent errors, unlike HTTP. */
 const reply = /(?:^|: )([45])(\d\d)[ -](?:\1\.\d{1,3}\.\d{1,3}\b|)/
 
 function byReply({ name, message }: Failure): Classification | undefined {
   const [text, kind, rest] = reply.exec(message.slice(0, maxText)) ?? []
   if (text === undefined || (name !== 'FTPError' && !text.includes('.'))) return undefined
   const rule = `reply:${kind}${rest}`
-  if (kind === '4') return found(rule, judgement('transient'))
+  if (kind === '4') return classification(rule, judgement('transient'))
   return rest === '30' || rest === '35'
-    ? found(rule, judgement('permission', 'high', 'recoverable'))
-    : found(rule, judgement('permanent', 'medium', 'recoverable'))
+    ? classification(rule, judgement('permission', 'high', 'recoverable'))
+    : classification(rule, judgement('permanent', 'medium', 'recoverable'))
 }
 
-/** Words of what is told in words first: a class that says little about why may have a cause that says more. */
+/** Messages of specific classes first: the cause of a vague class may tell more. */
 function byText(layers: readonly Failure[]): Classification | undefined {
-  const telling = layers.filter((layer) => !weakNames.has(layer.name))
-  return first(telling, byMessage) ?? first(telling, byCodeWords) ?? first(layers, byWeakName)
+  const specific = layers.filter((layer) => !weakNames.has(layer.name))
+  return first(specific, byMessage) ?? first(specific, byCodeWords) ?? first(layers, byWeakName)
 }
 
-/** "channel_not_found" and "RequestTimeout" say something, though nobody has listed them. */
+/** Unlisted codes such as "channel_not_found" and "RequestTimeout" are read as words. */
 function byCodeWords({ code = '' }: Failure): Classification | undefined {
   const named = /[a-z]{3}/i.test(code) ? byClassName(code) : undefined
   return named && { ...named, rule: `code:${code}` }
@@ -246,10 +251,12 @@ function byWeakName(failure: Failure): Classification | undefined {
   const weak = weakNames.get(failure.name)
   if (!weak) return undefined
   const known = knownMessages.get(failure.message)
-  return known ? found(`message:${failure.message}`, known) : found(`name:${failure.name}`, weak)
+  return known
+    ? classification(`message:${failure.message}`, known)
+    : classification(`name:${failure.name}`, weak)
 }
 
-/** The first word of a message is often a code: "LOADING Redis is loading", "14 UNAVAILABLE: no connection". */
+/** A leading code: "LOADING Redis is loading", "14 UNAVAILABLE: no connection". */
 const leadingCode = /^(?:\d{1,2} )?([A-Z][A-Z0-9_]{2,30})\b/
 const systemCodes = /\bE[A-Z]{3,20}\b/g
 const namedStatus =
@@ -261,19 +268,19 @@ function byMessage(failure: Failure): Classification | undefined {
   const text = failure.message.slice(0, maxText)
   const compiler = compilerError.exec(text)
   if (compiler)
-    return found(`message:${compiler[0]}`, judgement('permanent', 'medium', 'recoverable'))
+    return classification(`message:${compiler[0]}`, judgement('permanent', 'medium', 'recoverable'))
   const code = leadingCode.exec(text)?.[1]
   const led = code && codes.get(code)
-  if (led) return found(`message:${code}`, led)
+  if (led) return classification(`message:${code}`, led)
   for (const system of text.match(systemCodes) ?? none) {
     const known = codes.get(system)
-    if (known) return found(`message:${system}`, known)
+    if (known) return classification(`message:${system}`, known)
   }
   const lower = text.toLowerCase()
   const status = namedStatus.exec(lower)
   if (status) return byStatus({ ...failure, status: Number(status[1] ?? status[2]) })
   const hit = strongest(wordsOf(lower))
-  return hit && found(`message:${hit.text}`, hit.judgement)
+  return hit && classification(`message:${hit.text}`, hit.judgement)
 }
 
 function textOf(failure: Failure): string {

@@ -1,17 +1,15 @@
 import type { ErrorCategory } from '../letter/letter.ts'
 import { blamesDependency } from './breaker.ts'
 
-/** How many letters run against one destination at the same time. */
+/** Limits for the number of letters that run at once. */
 export interface ConcurrencySettings {
-  /** Never more than this. No limit of its own unless said. */
+  /** Upper limit. Default: none. */
   max: number
-  /** Never fewer than this. 1 unless said. */
+  /** Lower limit. Default: 1. */
   min: number
 }
 
-/**
- * The limit that has been found to work, and when it was last lowered. Infinity: no failure has given reason for one.
- */
+/** The present limit, and when it was last lowered. Infinity: no failure so far. */
 export interface ConcurrencyState {
   limit: number
   cutAtMs: number
@@ -24,10 +22,11 @@ export type RunEnd =
   | { type: 'failed'; category: ErrorCategory; startedMs: number; atMs: number }
 
 /**
- * Raises the limit a little with every success and halves it when what the letters need fails: the destination finds
- * its own pace. A wave of failures that began together counts as one. A limit that has grown to `enough` is none.
+ * Adaptive concurrency: raises the limit a little with every success and halves it when a
+ * dependency fails. Failures of runs that started before the last cut do not count again. A limit
+ * that has grown to `enough` is lifted.
  */
-export function adapted(
+export function adaptLimit(
   state: ConcurrencyState,
   end: RunEnd,
   inFlight: number,
@@ -45,7 +44,7 @@ export function adapted(
   return { limit: Math.max(min, Math.min(limit, inFlight) / 2), cutAtMs: end.atMs }
 }
 
-/** How many more may start. */
+/** Number of letters that may start now. */
 export function roomFor(
   state: ConcurrencyState,
   inFlight: number,

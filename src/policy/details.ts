@@ -3,20 +3,22 @@ import { statusOf } from './layers.ts'
 import { maxText } from './rule.ts'
 import type { Work } from './work.ts'
 
-/** What is declared of a detail. Without any sign it holds for the whole of its categories. */
+/** Definition of a detail. Without any criterion it applies to all failures of its categories. */
 export interface DetailRow {
-  /** The categories that it may stand under. It never stands under another one. */
+  /** Categories that the detail can have. */
   under: readonly ErrorCategory[]
-  /** The only kind of work that it is said of. */
+  /** Limits the detail to one kind of work. */
   of?: Work
   codes?: string
   names?: string
   statuses?: readonly number[]
-  /** Whole words in the message, one or several phrases. */
+  /** Phrases of whole words in the message, separated by commas. */
   phrases?: string
   /** A pattern in the message. */
   says?: RegExp
-  /** What the message must be for a code, or a name, to count: the same code is said of files and of sockets. */
+  /**
+   * Pattern that the message must match for a code or name to count: files and sockets share codes.
+   */
   codesWith?: RegExp
   namesWith?: RegExp
 }
@@ -27,8 +29,8 @@ const file =
   /^(?!(?:spawn|spawnSync|connect|listen|bind|accept|read|write|send|kill|getaddrinfo|query\w*) )/
 
 /**
- * Kinds of failure within our categories, by the names that systems of language models and tools know them under. Of
- * those that fit equally well, the first one is taken.
+ * Kinds of failure within the categories, by their names in systems of language models and tools.
+ * If several match equally well, the first one wins.
  */
 export const details = {
   llm_quota_exceeded: {
@@ -179,7 +181,7 @@ export const details = {
       OutOfMemoryError StackOverflowError NullPointerException ClassCastException IndexOutOfBoundsException
       ArrayIndexOutOfBoundsException StringIndexOutOfBoundsException ArithmeticException
       NoSuchElementException`,
-    // What fetch throws for all that goes wrong on the way is a TypeError.
+    // fetch throws a TypeError for all network errors.
     namesWith: /^(?!fetch failed$|Failed to fetch$|terminated$)/,
     phrases: 'out of memory, cannot allocate memory, too many open files',
   },
@@ -197,7 +199,7 @@ interface Known {
   codes: ReadonlySet<string>
   names: ReadonlySet<string>
   phrases: readonly string[]
-  hasSign: boolean
+  hasCriterion: boolean
 }
 
 const byCategory = new Map<ErrorCategory, Known[]>()
@@ -210,15 +212,15 @@ for (const [detail, row] of Object.entries(details) as [Detail, DetailRow][]) {
     codes: new Set(codes.match(/\S+/g)),
     names: new Set(names.match(/\S+/g)),
     phrases: phrases === '' ? [] : phrases.split(',').map((phrase) => ` ${phrase.trim()} `),
-    hasSign: codes + names + phrases !== '' || statuses !== undefined || says !== undefined,
+    hasCriterion: codes + names + phrases !== '' || statuses !== undefined || says !== undefined,
   }
   for (const category of row.under)
     byCategory.set(category, [...(byCategory.get(category) ?? []), known])
 }
 
 /**
- * What kind of failure it is within its category: by code, name and status of the failure and its causes, nearest
- * first; then by the words of their messages; then by the kind of work alone. Undefined where nothing tells.
+ * The detail of a failure: by code, name and status of the failure and its causes, nearest first;
+ * then by the words of their messages; then by the kind of work alone. Undefined without a match.
  */
 export function detailOf(
   layers: readonly Failure[],
@@ -231,8 +233,8 @@ export function detailOf(
     find(rows, layers, byName) ??
     find(rows, layers, byStatus) ??
     byWords(rows, layers) ??
-    rows.find(({ row, hasSign }) => !hasSign && row.of) ??
-    rows.find(({ hasSign }) => !hasSign)
+    rows.find(({ row, hasCriterion }) => !hasCriterion && row.of) ??
+    rows.find(({ hasCriterion }) => !hasCriterion)
   return known?.detail
 }
 

@@ -6,37 +6,42 @@ import { neverAgain } from './backoff.ts'
 import { classify } from './classify.ts'
 import { inWords } from './in-words.ts'
 
-/** Which errors: a class, a name or code, or a function that says yes. */
+/** Selects errors: a class, a name or code, or a function that returns true. */
 export type ErrorMatch = ErrorClass | string | ((error: unknown) => boolean)
 type ErrorClass = abstract new (...args: never[]) => object
 
-/** As much of a message as the policy has to see. */
+/** The fields of a message that the policy reads. */
 export interface Delivered {
   deliveryCount: number
 }
 
 /**
- * A mailbox or a destination, such as `dlq.deadLetters()`. The policy only carries it, so the type names no more than tells
- * the two apart.
+ * A mailbox or a destination, such as `dlq.deadLetters()`. The policy only passes it on, so the
+ * type names only what distinguishes the two.
  */
 export type PolicyMailbox =
   | { readonly name: string; send(body: unknown): Promise<string> }
   | { readonly name: string; keep(dead: never, thrown: unknown): Promise<void> }
 
 export interface DLQPolicyOptions {
-  /** Where dead messages are kept: a mailbox, or `dlq.deadLetters()`. A policy that has one can be given as `dlq` of a loop. */
+  /**
+   * Where dead messages go: a mailbox or `dlq.deadLetters()`. Needed to use the policy as `dlq`.
+   */
   mailbox?: PolicyMailbox
   /** Deliveries after which a message is dead-lettered. Default: 5. */
   maxDeliveryCount?: number
   /** Dead-lettered at the first failure. */
   includeErrors?: Iterable<ErrorMatch>
-  /** Delivered again in spite of `maxDeliveryCount`, up to `absoluteCap`. */
+  /** Redelivered beyond `maxDeliveryCount`, up to `absoluteCap`. */
   excludeErrors?: Iterable<ErrorMatch>
-  /** True: only the very class, and not for subclasses or causes. */
+  /** True: matches only the exact class, no subclasses or causes. Default: false. */
   exact?: boolean
-  /** Deliveries after which even an excluded error is not delivered again. Default: 10 times `maxDeliveryCount`, at least 50. */
+  /** Delivery limit for excluded errors. Default: 10 times `maxDeliveryCount`, at least 50. */
   absoluteCap?: number
-  /** True: errors that the classifier calls permanent, permission or validation are dead-lettered at the first failure. Default: false. */
+  /**
+   * True: dead-letters errors of the categories permanent, permission and validation at the first
+   * failure. Default: false.
+   */
   classify?: boolean
 }
 
@@ -57,9 +62,9 @@ const renamedOptions = {
 }
 
 /**
- * Decides when a failed message becomes a dead letter: at `absoluteCap` for excluded errors, at once for included ones, at once for
- * permanent ones where `classify` is set, and otherwise when it was delivered `maxDeliveryCount` times. Extend it and override
- * `shouldDeadLetter` to decide otherwise.
+ * Decides when a failed message becomes a dead letter: excluded errors at `absoluteCap`, included
+ * ones at once, permanent ones at once if `classify` is set, and all others after
+ * `maxDeliveryCount` deliveries. Subclass it and override `shouldDeadLetter` to decide otherwise.
  */
 export class DLQPolicy {
   readonly mailbox: PolicyMailbox | undefined
@@ -87,7 +92,7 @@ export class DLQPolicy {
       absoluteCap === Infinity ? Infinity : count('absoluteCap', absoluteCap, maxDeliveryCount)
   }
 
-  /** Asked after a failure. True: dead-letter it; false: deliver it again, after a while. */
+  /** Called after a failure. True: dead-letter the message. False: redeliver it after a delay. */
   shouldDeadLetter(message: Delivered, error: unknown): boolean {
     if (this.#matches(this.excludeErrors, error)) return message.deliveryCount >= this.absoluteCap
     if (this.#matches(this.includeErrors, error)) return true
@@ -96,9 +101,9 @@ export class DLQPolicy {
   }
 
   /**
-   * Asked at receive. `deliveries` counts this delivery and the earlier ones that ended without a failure that was caught: each of
-   * those may have ended its worker. True: dead-letter the message without running it. Excluded errors were caught, so they do not
-   * raise this limit.
+   * Called on receive. `deliveries` counts this delivery and earlier ones that ended without a
+   * caught failure: each may have crashed its worker. True: dead-letter the message without running
+   * it. Excluded errors were caught, so they do not raise this limit.
    */
   overDelivered(deliveries: number): boolean {
     return deliveries > this.maxDeliveryCount
@@ -111,15 +116,15 @@ export class DLQPolicy {
   }
 }
 
-/** A decision, and what was wrong with the policy, if anything was. */
+/** A decision, and the problem with the policy, if there was one. */
 export interface DeadLetterDecision {
   deadLetter: boolean
   problem?: string
 }
 
 /**
- * Asks the policy and survives it: one that throws or answers nonsense counts as the plain threshold, and beyond the
- * absolute cap nothing is delivered again, whatever an override says.
+ * Calls the policy. If it throws or returns no boolean, `maxDeliveryCount` decides. Beyond
+ * `absoluteCap` no message is redelivered, whatever an override returns.
  */
 export function decideDeadLetter(
   policy: DLQPolicy,
@@ -131,20 +136,20 @@ export function decideDeadLetter(
   try {
     const answer: unknown = policy.shouldDeadLetter(message, error)
     if (typeof answer === 'boolean') return { deadLetter: answer }
-    return { deadLetter: atThreshold, problem: `shouldDeadLetter answered ${inWords(answer)}` }
+    return { deadLetter: atThreshold, problem: `shouldDeadLetter returned ${inWords(answer)}` }
   } catch (thrown) {
     return { deadLetter: atThreshold, problem: `shouldDeadLetter threw ${inWords(thrown)}` }
   }
 }
 
-/** Whether the classifier says that the same run would fail again. An error that it does not know is not permanent. */
+/** Whether the classifier expects the same failure again. An unknown error is not permanent. */
 function isPermanent(error: unknown): boolean {
   return neverAgain.has(classify(error).category)
 }
 
 const maxCauses = 16
 
-/** The error and what led to it, nearest first. Ends in a cycle of causes too. */
+/** The error and its causes, nearest first. A cycle of causes ends it. */
 function causesOf(error: unknown): unknown[] {
   const found = new Set<unknown>([error])
   for (const one of found) {
@@ -173,7 +178,7 @@ function hasName(name: string, error: unknown, exact: boolean): boolean {
   return exact ? classes[0] === name : classes.includes(name)
 }
 
-/** The prototype of a class cannot be replaced; that of a plain function can, and an arrow has none. */
+/** The prototype of a class is not writable; that of a function is, and an arrow has none. */
 function isClass(match: ErrorClass | ((error: unknown) => boolean)): match is ErrorClass {
   const prototype = Object.getOwnPropertyDescriptor(match, 'prototype')
   return prototype?.writable === false || prototype?.value instanceof Error
@@ -191,7 +196,9 @@ function hasMethod(value: unknown, name: PropertyKey): boolean {
 
 function matchers(option: string, given: Iterable<ErrorMatch>): readonly ErrorMatch[] {
   if (typeof given === 'string' || !hasMethod(given, Symbol.iterator))
-    throw invalid(`${option} must be a list of classes, names and functions, got ${inWords(given)}`)
+    throw invalid(
+      `${option} must be an iterable of classes, names and functions, got ${inWords(given)}`,
+    )
   const all = [...given]
   for (const match of all)
     if (typeof match !== 'string' && typeof match !== 'function')

@@ -3,26 +3,27 @@ import { remembered } from '../letter/remembered.ts'
 import { hash64 } from './hash.ts'
 import { layersOf } from './layers.ts'
 
-/** What tells the failures of one cause from those of another. */
+/** Identifies the cause of a failure. */
 export interface Fingerprint {
   value: string
   version: 1
-  /** What it was made of: queue, name, code, cause-code, status, frames, message. */
+  /** The parts that were used: queue, name, code, cause-code, status, frames, message. */
   used: string[]
 }
 
 const maxMessage = 1024
 const maxStack = 4096
 const maxFrames = 3
-/** How much of a message counts, once it is normalised. */
+/** Characters of a normalised message that count. */
 const maxWords = 256
-/** Failures come from few places many times: what a frame or a message says is worked out once. */
+/** Size of the caches: the same few frames and messages occur many times. */
 const maxKnown = 1000
 
 /**
- * One cause, one fingerprint. It is made of the queue, the error's name, its code and status, and the top frames of
- * the user's own code, without lines; where there are no such frames, of the message without what varies in it
- * (ids, numbers, quoted values, addresses, paths). Bounded in what it reads.
+ * One fingerprint per cause: a hash of the queue, the error's name, code and status, and the top
+ * stack frames in user code, without line numbers. Without such frames, the message is used,
+ * without its variable parts (ids, numbers, quoted values, addresses, paths). Reads a bounded
+ * number of characters.
  */
 export function fingerprint(queue: string, failure: Failure): Fingerprint {
   const used: string[] = []
@@ -47,10 +48,10 @@ export function fingerprint(queue: string, failure: Failure): Fingerprint {
 
 const frameStart = '\n    at '
 
-/** Function and file of the top frames of the user's own code, a line each; empty when there are none. */
+/** Function and file of the top frames in user code, one per line. Empty if there are none. */
 function framesOf(whole: string, { name, message }: Failure): string {
   const head = name.length + 2
-  // The message comes before the frames, may be longer than all of them, and may hold what looks like one.
+  // The message precedes the frames, may be long, and may contain text that looks like a frame.
   const from = whole.startsWith(message, head) ? head + message.length : 0
   const stack = whole.slice(from, from + maxStack)
   let frames = ''
@@ -60,7 +61,7 @@ function framesOf(whole: string, { name, message }: Failure): string {
     const line = start + frameStart.length
     const newline = stack.indexOf('\n', line)
     const frame = frameIn(stack.slice(line, newline < 0 ? stack.length : newline))
-    // Recursion is one frame, however deep it went.
+    // Recursion counts as one frame.
     if (frame !== '' && frame !== last) {
       frames += `${frame}\n`
       last = frame
@@ -71,7 +72,9 @@ function framesOf(whole: string, { name, message }: Failure): string {
   return frames
 }
 
-/** "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty when it is not the user's code. */
+/**
+ * "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty for foreign code.
+ */
 const frameIn = remembered(maxKnown, (line: string) => {
   const open = line.endsWith(')') ? line.indexOf(' (') : -1
   const place = open < 0 ? line : line.slice(open + 2, -1)
@@ -81,38 +84,39 @@ const frameIn = remembered(maxKnown, (line: string) => {
   const slash = Math.max(place.lastIndexOf('/'), place.lastIndexOf('\\'))
   const file = place.slice(slash + 1, position).replace(/\?.*$/, '')
   const name = open < 0 ? '' : line.slice(0, open).replace(/^(?:async |new )| \[as .*$/g, '')
-  return `${name} ${file.replace(/[-.][0-9A-Za-z_-]{8,64}(?=\.)/, hashed)}`
+  return `${name} ${file.replace(/[-.][0-9A-Za-z_-]{8,64}(?=\.)/, removeHash)}`
 })
 
-/** Frames of Node, of packages and of no file say where it surfaced, not whose fault it is. */
+/** Frames of Node and of packages show where an error surfaced, not which code caused it. */
 function isForeign(place: string): boolean {
   return place.includes('node:') || place.includes('node_modules') || place.includes('<anonymous>')
 }
 
-/** Bundlers put a hash of the content into file names: "index-B7x0q3Zk.js". It changes with every build. */
-function hashed(part: string): string {
+/** Removes the content hash of bundlers from a file name: "index-B7x0q3Zk.js". */
+function removeHash(part: string): string {
   return /\d/.test(part) ? '' : part
 }
 
 /**
- * What varies from case to case: quoted values, queries of addresses, e-mails, absolute paths, UUIDs, and words
- * with a digit in them. Each alternative starts at a place where no other start can be, so it stays linear.
+ * Variable parts of messages: quoted values, query strings, e-mail addresses, absolute paths,
+ * UUIDs, and words with a digit. No two alternatives can start at the same place, so matching is
+ * linear.
  */
-const varying =
+const variable =
   /"[^"]*"|`[^`]*`|(?<![\w])'[^']*'(?!\w)|(?<=\S)[?#][^\s"'`]+|(?<![\w.+-])[\w.+-]+@[\w.-]+|(?<![\w:/\\.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s"'`,;()]+|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])|(?<![\w-])(?=[\w-]*\d)[\w-]+(?:[.:,]\d[\w-]*)*|(?<![\w-])(?:[a-f]{8,}|[A-F]{8,})(?![\w-])/g
 
-/** A long one is not remembered: the part of it that counts would keep the whole. */
+/** Long messages are not cached: a slice would keep the whole string in memory. */
 function wordsOf(message: string): string {
   return message.length > maxMessage
-    ? normalised(message.slice(0, maxMessage))
+    ? normalise(message.slice(0, maxMessage))
     : wordsOfShort(message)
 }
 
-const wordsOfShort = remembered(maxKnown, normalised)
+const wordsOfShort = remembered(maxKnown, normalise)
 
-function normalised(message: string): string {
+function normalise(message: string): string {
   return message
-    .replace(varying, '#')
+    .replace(variable, '#')
     .replace(/#(?:[\s,;:.+-]*#)+/g, '#')
     .replace(/\s+/g, ' ')
     .trim()

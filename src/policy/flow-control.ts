@@ -2,12 +2,12 @@ import type { BreakerSettings } from './breaker.ts'
 import type { Budget } from './budget.ts'
 import type { ConcurrencySettings } from './concurrency.ts'
 
-/** What holds letters back before a queue, or before something that several queues need. */
-export interface BrakeSettings {
-  /** When letters wait instead of running into a wall. False: never. */
+/** Flow control of a queue, or of a dependency that several queues share. */
+export interface FlowSettings {
+  /** Circuit breaker: stops runs while the dependency is down. False: off. */
   breaker?: Partial<BreakerSettings> | false
-  /** How much may be asked of it. No limit unless said. */
+  /** Rate limit of runs. Default: none. */
   budget?: Budget
-  /** How many letters run at the same time; fewer while runs fail. False: only `maxConcurrent` counts. */
+  /** Letters that run at once; fewer while runs fail. False: only `maxConcurrent` applies. */
   concurrency?: Partial<ConcurrencySettings> | false
 }

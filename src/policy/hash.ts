@@ -1,6 +1,7 @@
 /**
- * 64 bits of a text as 16 hex digits, for grouping and never for security. Two lanes multiply and mix the same
- * characters with different odd constants; each is stirred once more at the end so that every bit depends on all.
+ * A 64-bit hash of a string as 16 hex digits, for grouping only, not for security. Two lanes mix
+ * the same characters with different odd constants; a final mix makes every bit depend on all
+ * others.
  */
 export function hash64(text: string): string {
   let high = 0x243f6a88
@@ -11,12 +12,12 @@ export function hash64(text: string): string {
     low = Math.imul(low ^ unit, 0x5bd1e995)
     low ^= low >>> 13
   }
-  high = stirred(high ^ text.length)
-  low = stirred(low ^ high)
-  return hex(stirred(high ^ low)) + hex(low)
+  high = mix(high ^ text.length)
+  low = mix(low ^ high)
+  return hex(mix(high ^ low)) + hex(low)
 }
 
-function stirred(value: number): number {
+function mix(value: number): number {
   let mixed = Math.imul(value ^ (value >>> 16), 0x7feb352d)
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x846ca68b)
   return mixed ^ (mixed >>> 16)

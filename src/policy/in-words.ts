@@ -1,8 +1,8 @@
-/** Anything that was thrown, as a short text for a note. Never throws, whatever it is given. */
+/** Any value as a short string for a message. Never throws. */
 export function inWords(thrown: unknown): string {
   try {
     return String(thrown).slice(0, 80)
   } catch {
-    return `something that cannot be shown (${typeof thrown})`
+    return `a value that cannot be printed (${typeof thrown})`
   }
 }

@@ -8,16 +8,15 @@ import { layersOf } from './layers.ts'
 import type { Advice } from './rule.ts'
 import { workOf, type Work } from './work.ts'
 
-/** What was thrown, judged, and what the rule that matched advises for the letter. */
+/** A classified failure, and the advice of the rule that matched. */
 export interface Understood {
   judged: Judged
   template?: Advice
 }
 
 /**
- * What was thrown, understood: as data, classified and fingerprinted. Never throws, whatever was thrown; what
- * went wrong in rules of the user's is reported. The kind of work is found by the queue and by what was thrown,
- * unless it is said.
+ * Converts anything that was thrown into a classified failure with a fingerprint. Never throws;
+ * errors of user rules go to `report`. The kind of work defaults to what queue and error indicate.
  */
 export function understand(
   thrown: unknown,
@@ -28,13 +27,13 @@ export function understand(
   work: Work | undefined = workOf(queue, thrown),
 ): Understood {
   const failure = toFailure(thrown, at)
-  const told = classifyFailure(failure, thrown, rules)
-  for (const problem of told.problems ?? []) report?.(problem)
-  const { category, severity, recoverability, template } = told
+  const classified = classifyFailure(failure, thrown, rules)
+  for (const problem of classified.problems ?? []) report?.(problem)
+  const { category, severity, recoverability, template } = classified
   const { value } = fingerprint(queue, failure)
-  const detail = told.detail ?? detailOf(layersOf(failure), category, work)
+  const detail = classified.detail ?? detailOf(layersOf(failure), category, work)
   if (detail !== undefined) failure.detail = detail
-  // What was thrown last may only wrap what the other side said.
+  // The delay may be on a cause that the thrown error wraps.
   const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
   if (asked !== undefined) failure.retryAfterMs = asked
   if (template?.hint !== undefined) failure.hint = template.hint
@@ -42,7 +41,7 @@ export function understand(
   return template ? { judged, template } : { judged }
 }
 
-/** The same, for those who need no advice. */
+/** Like `understand`, without the advice. */
 export function judge(...asked: Parameters<typeof understand>): Judged {
   return understand(...asked).judged
 }

@@ -1,6 +1,6 @@
 import type { ErrorCategory, Recoverability, Severity } from '../letter/letter.ts'
 
-/** What a failure means for the letter. */
+/** Classification of a failure. */
 export interface Judgement {
   category: ErrorCategory
   severity: Severity
@@ -8,10 +8,10 @@ export interface Judgement {
 }
 
 /**
- * What holds for a category unless a rule knows better. Severity says how bad it is for this letter, not how
- * urgent: an outage must not make every letter of a queue critical.
+ * Defaults of each category. Severity is about this letter, not about urgency: an outage must not
+ * make every letter of a queue critical.
  */
-const usual: Record<ErrorCategory, [Severity, Recoverability]> = {
+const defaults: Record<ErrorCategory, [Severity, Recoverability]> = {
   transient: ['low', 'retryable'],
   'rate-limit': ['low', 'retryable'],
   network: ['medium', 'retryable'],
@@ -26,8 +26,8 @@ const usual: Record<ErrorCategory, [Severity, Recoverability]> = {
 
 export function judgement(
   category: ErrorCategory,
-  severity: Severity = usual[category][0],
-  recoverability: Recoverability = usual[category][1],
+  severity: Severity = defaults[category][0],
+  recoverability: Recoverability = defaults[category][1],
 ): Judgement {
   return { category, severity, recoverability }
 }

@@ -1,9 +1,9 @@
 import type { Failure } from '../letter/letter.ts'
 
-/** More causes than this add nothing to what a failure means. */
+/** Maximum number of causes that are considered. */
 const maxLayers = 16
 
-/** A failure and what led to it, nearest first. */
+/** A failure and its causes, nearest first. */
 export function layersOf(failure: Failure): Failure[] {
   const layers = [failure]
   for (let index = 0; index < layers.length; index++)
@@ -14,7 +14,7 @@ export function layersOf(failure: Failure): Failure[] {
   return layers
 }
 
-/** Its HTTP status; some clients give it as the code. */
+/** The HTTP status. Some clients set it as the code. */
 export function statusOf({ status, code }: Failure): number | undefined {
   return status ?? (code !== undefined && /^[1-5]\d\d$/.test(code) ? Number(code) : undefined)
 }

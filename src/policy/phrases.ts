@@ -9,9 +9,9 @@ interface Group {
 }
 
 /**
- * Words that people and libraries put into messages and class names, strongest first: when a text holds several,
- * the earlier group wins. Words that lead to a retry may be broad; words that lead to parking must be narrow,
- * because a retry too many costs less than a letter that waits for a person without need.
+ * Phrases in messages and class names, strongest first: if a message contains several, the earlier
+ * group wins. Phrases that lead to a retry may be broad; those that lead to parking must be narrow,
+ * because an extra retry costs less than a letter that waits for a person without need.
  */
 const groups: Group[] = [
   {
@@ -134,7 +134,7 @@ interface Phrase {
   text: string
 }
 
-/** A phrase that was found, as it stands in the table. */
+/** A phrase of the table that was found. */
 export type Hit = Pick<Phrase, 'judgement' | 'text' | 'rank'>
 
 const byFirstWord = new Map<string, Phrase[]>()
@@ -149,8 +149,8 @@ for (const [rank, { category, severity, recoverability, phrases }] of groups.ent
   }
 
 /**
- * The strongest phrase among these lower-case words. Compares whole words by looking them up, so there is no
- * pattern that a hostile text could make slow, and "workspace" never counts as "space".
+ * The strongest phrase among these lower-case words. Looks up whole words, so there is no pattern
+ * that a hostile message could make slow, and "workspace" never counts as "space".
  */
 export function strongest(words: readonly string[]): Hit | undefined {
   let best: Phrase | undefined

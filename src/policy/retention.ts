@@ -1,4 +1,4 @@
-/** How long letters stay: the first from resolved or exhausted to the archive, the second from the archive to nowhere. */
+/** Time from resolved or exhausted until archiving, and from archiving until removal. */
 export interface Retention {
   archiveAfterMs?: number
   removeAfterMs?: number

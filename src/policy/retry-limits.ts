@@ -3,18 +3,18 @@ import { toMs } from '../letter/time.ts'
 
 export type MaxRetriesByCategory = Readonly<Partial<Record<ErrorCategory, number | undefined>>>
 
-/** How often, or for how long, the letters of a queue are retried. */
+/** Retry limits of a queue, by number or by time. */
 export interface RetryLimits {
   maxRetries: number
-  /** Limits for single categories, in place of `maxRetries`. */
+  /** Limits by category, in place of `maxRetries`. */
   maxRetriesByCategory?: MaxRetriesByCategory
-  /** Retries of a failure that no rule knows, within `maxRetries`. Default: 3. */
+  /** Limit for failures of category `unknown`, at most `maxRetries`. Default: 3. */
   unknownRetries?: number
-  /** Retries go on for so long, whatever their number. A limit of 0 retries still holds. */
+  /** Time limit in place of the number of retries. A limit of 0 retries still applies. */
   retryForMs?: number
 }
 
-/** How often a letter of this queue is retried after a failure of this category. */
+/** The maximum number of retries after a failure of this category. */
 export function maxRetriesFor(category: ErrorCategory, limits: RetryLimits): number {
   const { maxRetries, maxRetriesByCategory = {}, unknownRetries = 3 } = limits
   const own = maxRetriesByCategory[category]
@@ -22,24 +22,24 @@ export function maxRetriesFor(category: ErrorCategory, limits: RetryLimits): num
   return category === 'unknown' ? Math.min(maxRetries, unknownRetries) : maxRetries
 }
 
-/** As much of a letter as its limit depends on. */
+/** The fields of a letter that its limit depends on. */
 export type Limited = Pick<
   DeadLetter,
   'retries' | 'maxRetries' | 'maxRetriesChosen' | 'deadLetteredAt' | 'budgetSince'
 >
 
-/** What limits a letter after a failure. */
+/** The limit of a letter after a failure. */
 export interface Limit {
   maxRetries: number
-  /** Time until the letter is given up. Infinity where the number of retries decides. */
+  /** Time until the letter is exhausted. Infinity: the number of retries decides. */
   leftMs: number
-  /** Whether the limit is reached. `ask`: a person decides, since no rule knows the failure. */
+  /** Whether the limit is reached. `ask`: a person decides, because the failure is unknown. */
   reached: 'no' | 'give up' | 'ask'
 }
 
 /**
- * The limit that applies after a failed run. Where time is the limit, the number grows with every run that ended: what stays is
- * how many claims in a row may end without a result.
+ * The limit after a failed run. With a time limit, `maxRetries` grows with every run that ended, so
+ * that it limits only consecutive claims without a result.
  */
 export function limitAfter(
   letter: Limited,
@@ -48,7 +48,7 @@ export function limitAfter(
   limits: RetryLimits,
 ): Limit {
   const { retries } = letter
-  const isFixed = !follows(letter, limits)
+  const isFixed = !followsCategory(letter, limits)
   const maxRetries = isFixed ? letter.maxRetries : maxRetriesFor(category, limits)
   const { retryForMs } = limits
   if (retryForMs === undefined || maxRetries === 0) {
@@ -62,10 +62,11 @@ export function limitAfter(
 }
 
 /**
- * Whether the limit of a letter follows the category of each failure: it was not chosen for this letter, and it is one that the
- * options give. One that was captured under other options keeps its limit.
+ * Whether the limit of a letter follows the category of each failure: it was not chosen for this
+ * letter, and it is one of the present options. A letter captured under other options keeps its
+ * limit.
  */
-function follows({ maxRetries, maxRetriesChosen }: Limited, limits: RetryLimits): boolean {
+function followsCategory({ maxRetries, maxRetriesChosen }: Limited, limits: RetryLimits): boolean {
   const { maxRetriesByCategory = {} } = limits
   const given = [
     limits.maxRetries,
@@ -75,7 +76,9 @@ function follows({ maxRetries, maxRetriesChosen }: Limited, limits: RetryLimits)
   return !maxRetriesChosen && given.includes(maxRetries)
 }
 
-/** Whether a person is asked at the limit: no rule knows the failure, and other failures have more retries. */
+/**
+ * Whether a person decides at the limit: for unknown failures, if other failures have more retries.
+ */
 function asksPerson(category: ErrorCategory, limits: RetryLimits): boolean {
   if (category !== 'unknown' || limits.maxRetriesByCategory?.unknown !== undefined) return false
   return maxRetriesFor('unknown', limits) < limits.maxRetries

@@ -7,43 +7,43 @@ import type {
   Severity,
 } from '../letter/letter.ts'
 
-/** A rule of the user's. It goes before the built-in ones; the first that matches wins. */
+/** A user rule. User rules precede the built-in ones; the first match wins. */
 export interface Rule {
   name: string
-  /** Of several matches, one is enough. */
+  /** Of a list, one match is enough. */
   when: RuleMatch | readonly RuleMatch[] | ((failure: Failure, thrown: unknown) => boolean)
   category: ErrorCategory
   severity?: Severity
   recoverability?: Recoverability
-  /** What kind of failure within its category. */
+  /** The kind of failure within its category. */
   detail?: string
-  /** What a person can do about it. It is kept with the failure. */
+  /** Advice for people, stored with the failure. */
   hint?: string
-  /** How letters that fail this way wait, how often they are tried, and how urgent they are. */
+  /** Retry policy, retry limit and priority of letters with this failure. */
   backoff?: RetryPolicy
   maxRetries?: number
   priority?: Priority
 }
 
-/** All that is given must hold for the failure, or all of it for one of its causes. */
+/** All given fields must match the failure, or all of them one of its causes. */
 export interface RuleMatch {
-  /** The name of the error's class, or of one that it extends. */
+  /** Name of the error's class or of a superclass. */
   errorName?: string
   code?: string
   status?: number
-  /** A pattern, or a text in any case, in the first 1,024 characters of the message. */
+  /** A pattern or a case-insensitive string in the first 1,024 characters of the message. */
   message?: RegExp | string
 }
 
-/** What a rule advises beyond saying what a failure is. */
+/** The advice of a rule, besides the classification. */
 export type Advice = Pick<Rule, 'name' | 'hint' | 'backoff' | 'maxRetries' | 'priority'>
 
-/** What a message says, it says at its beginning. */
+/** Only the beginning of a message is read. */
 export const maxText = 1024
 
 const none: readonly string[] = []
 
-/** Whether a rule is about this failure. Throws what a function of the user's throws. */
+/** Whether a rule matches this failure. Throws what a user function throws. */
 export function matches(
   when: Rule['when'],
   layers: readonly Failure[],
@@ -52,7 +52,7 @@ export function matches(
 ): boolean {
   if (typeof when === 'function') {
     const answer: unknown = when(layers[0]!, thrown)
-    // An async rule answers a promise, which must not count as yes.
+    // An async function returns a promise, which must not count as true.
     return answer === true
   }
   const any = (match: RuleMatch): boolean =>
@@ -64,7 +64,7 @@ function isList(when: RuleMatch | readonly RuleMatch[]): when is readonly RuleMa
   return Array.isArray(when)
 }
 
-/** What a rule advises; undefined when it only says what a failure is. */
+/** The advice of a rule. Undefined if it only classifies. */
 export function adviceOf({ name, hint, backoff, maxRetries, priority }: Rule): Advice | undefined {
   const advice = {
     ...(hint === undefined ? {} : { hint }),

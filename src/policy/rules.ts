@@ -18,7 +18,7 @@ function table(rows: readonly Row[]): ReadonlyMap<string, Judgement> {
   return new Map(entries)
 }
 
-/** Error codes of Node, undici, databases, gRPC and TLS. They are spelt by programs, so they are trusted most. */
+/** Error codes of Node, undici, databases, gRPC and TLS: the most reliable criterion. */
 export const codes = table([
   // System calls
   [
@@ -33,7 +33,7 @@ export const codes = table([
     'ETIMEDOUT ESOCKETTIMEDOUT ETIMEOUT ERR_SOCKET_CONNECTION_TIMEOUT ERR_TLS_HANDSHAKE_TIMEOUT',
   ],
   ['timeout', 'ABORT_ERR UND_ERR_ABORTED CONNECT_TIMEOUT'],
-  // A process that was stopped from outside.
+  // A process that was killed.
   ['transient', 'SIGTERM SIGKILL SIGINT SIGHUP'],
   ['transient', 'EAGAIN EWOULDBLOCK EINTR EBUSY ETXTBSY EDEADLK EADDRINUSE ESTALE ERR_CANCELED'],
   ['resource', 'ENOSPC ENOMEM EDQUOT EIO', 'critical', 'recoverable'],
@@ -80,7 +80,7 @@ export const codes = table([
   ['dependency', 'ERR_BODY_PARSE_FAILURE EOPENBREAKER'],
   ['permission', 'EAUTH', 'high', 'recoverable'],
 
-  // Services that name their errors in the body, language models and GitHub among them
+  // Error names in response bodies, for example of language models and GitHub
   ['rate-limit', 'rate_limit_error rate_limit_exceeded RATE_LIMITED RATE_LIMIT'],
   ['dependency', 'overloaded_error api_error server_error'],
   ['timeout', 'timeout_error'],
@@ -101,7 +101,7 @@ export const codes = table([
   ['permanent', 'NOT_FOUND ALREADY_EXISTS FAILED_PRECONDITION', 'medium', 'recoverable'],
   ['permanent', 'UNIMPLEMENTED DATA_LOSS', 'high'],
 
-  // Postgres, where the state says more than its class
+  // Postgres states that are more specific than their class
   ['timeout', '57014 25P03 25P04'],
   ['transient', '55P03 55006 25006'],
   ['permission', '42501'],
@@ -159,7 +159,7 @@ export const codes = table([
   ['permanent', 'UNSUPPORTED_VERSION', 'high', 'recoverable'],
 ])
 
-/** Classes whose names say less, or something else, than what they are thrown for. */
+/** Classes whose names do not reveal the category. */
 export const names = table([
   [
     'permission',
@@ -171,7 +171,8 @@ export const names = table([
   ['permanent', 'MongoParseError TSError', 'high', 'recoverable'],
   ['permanent', 'UnrecoverableError NonRetriableError NonRetryableError'],
 
-  // Java and what is written in it: the JDK, JDBC, Jackson, Spring, Hibernate, Kafka. Many more are known by the words in their names.
+  // Java: JDK, JDBC, Jackson, Spring, Hibernate, Kafka. Others are classified by words in their
+  // names.
   [
     'network',
     `ConnectException NoRouteToHostException UnknownHostException PortUnreachableException SocketException
@@ -219,18 +220,20 @@ export const names = table([
   ],
 ])
 
-/** Codes that carry a detail at the end: SQLITE_BUSY_SNAPSHOT is a SQLITE_BUSY. HPE is the parser of HTTP. */
+/** Codes with a suffix: SQLITE_BUSY_SNAPSHOT is a SQLITE_BUSY. HPE is the HTTP parser. */
 export const codeStem = /^(?:SQLITE_[A-Z]+|HPE)(?=_)/
 
-/** Classes that a client gives to whatever a server answers. */
+/** Classes that clients use for every error of a server. */
 export const vagueNames: ReadonlySet<string> = new Set([
   'MongoServerError',
   'StripeInvalidRequestError',
 ])
 
-/** Java classes with the simple name of one that says why, which say nothing themselves: what their stack begins with, by that name. */
+/**
+ * Vague Java classes that share their simple name with a specific one, by the start of the stack.
+ */
 export const vagueTypes: ReadonlyMap<string, string> = new Map([
-  // The base class of all that Kafka Connect throws. That of `java.net` is a connection that was refused.
+  // The base class of Kafka Connect. The class in `java.net` means a refused connection.
   ['ConnectException', 'org.apache.kafka.connect.errors.ConnectException'],
 ])
 
@@ -251,7 +254,7 @@ export const grpcNames =
   PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL
   UNAVAILABLE DATA_LOSS UNAUTHENTICATED`.split(/\s+/)
 
-/** HTTP statuses. Of the rest, 4xx count as 400 and 5xx as 500. */
+/** HTTP statuses. Other 4xx count as 400, other 5xx as 500. */
 export const statuses = table([
   ['timeout', '408 499 504 522 524'],
   ['transient', '421 423 425'],
@@ -266,8 +269,8 @@ export const statuses = table([
 ])
 
 /**
- * Classes that say little about why: they count only when no code or status is to be found. A mistake in a program
- * does not go away by waiting, but a new version of it makes the same letter succeed.
+ * Vague classes, used only without a code or status. Waiting does not fix a bug in a program, but
+ * with a fixed version the same letter succeeds.
  */
 export const weakNames = table([
   ['timeout', 'AbortError'],
@@ -288,7 +291,7 @@ export const weakNames = table([
   ['validation', 'IllegalArgumentException'],
 ])
 
-/** Messages of such classes that do say why: what `fetch` throws when its cause has been lost, and a full heap. */
+/** Specific messages of vague classes: errors of `fetch` without a cause, and a full heap. */
 export const knownMessages: ReadonlyMap<string, Judgement> = new Map([
   ['fetch failed', judgement('network')],
   ['Failed to fetch', judgement('network')],

@@ -4,14 +4,14 @@ import { exponential, fixed, linear } from './backoff.ts'
 const secondMs = 1000
 const minuteMs = 60 * secondMs
 
-/** A rule for a common failure pattern: what it is, how to wait, and what a person can do about it. */
+/** A rule for a common failure pattern: category, backoff, and advice for people. */
 export interface Template extends Rule {
   hint: string
 }
 
 const codes = (list: string): RuleMatch[] => list.split(' ').map((code) => ({ code }))
 
-/** The built-in templates. None is in force until it is named. */
+/** The built-in templates. A template is active only if the options name it. */
 export const templates: readonly Template[] = [
   {
     name: 'github-secondary-rate-limit',
@@ -166,19 +166,18 @@ export const templates: readonly Template[] = [
 ]
 
 /**
- * Templates by name, and rules as they are, as a list of rules in the same order. Throws a TypeError that names what
- * there is when a name is unknown.
+ * Replaces names by their templates. Throws a TypeError with the known names if a name is unknown.
  */
 export function templatesOf(list: readonly (string | Rule)[]): Rule[] {
-  return list.map((item) => (typeof item === 'string' ? named(item) : item))
+  return list.map((item) => (typeof item === 'string' ? templateNamed(item) : item))
 }
 
-function named(name: string): Template {
+function templateNamed(name: string): Template {
   const template = templates.find((each) => each.name === name)
   if (template) return template
   const all = templates.map((each) => each.name)
   const words = new Set(name.toLowerCase().split(/[^a-z]+/))
   const near = all.filter((each) => each.split('-').some((word) => words.has(word)))
   const known = near.length > 0 ? `did you mean ${near.join(' or ')}?` : `known: ${all.join(', ')}`
-  throw new TypeError(`no template is called "${name.slice(0, 80)}", ${known}`)
+  throw new TypeError(`unknown template "${name.slice(0, 80)}", ${known}`)
 }

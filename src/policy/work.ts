@@ -2,10 +2,12 @@ import { header } from '../letter/failure.ts'
 import { read } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
 
-/** Which kind of work failed, where that is known. It tells a timeout of GitHub from that of a language model. */
+/**
+ * Kind of the failed work, if known. Distinguishes, for example, timeouts of GitHub and of LLMs.
+ */
 export type Work = 'llm' | 'github' | 'tool' | 'verification'
 
-/** Queues and operation types by their whole names: "latest" is no test, and "digital" has nothing to do with git. */
+/** Kinds by the full name of the queue or operation type. */
 const queues: ReadonlyMap<string, Work> = new Map([
   ['llm', 'llm'],
   ['llm_call', 'llm'],
@@ -16,7 +18,7 @@ const queues: ReadonlyMap<string, Work> = new Map([
   ['verification', 'verification'],
 ])
 
-/** Classes of clients that serve one kind of work alone. */
+/** Kinds by the error class of a client that does only one kind of work. */
 const classes: ReadonlyMap<string, Work> = new Map([
   ['OpenAIError', 'llm'],
   ['AnthropicError', 'llm'],
@@ -39,8 +41,8 @@ const hosts: ReadonlyMap<string, Work> = new Map([
 const maxCauses = 4
 
 /**
- * The kind of work: by the name of the queue, else by the client that threw, or the server that it asked, in the
- * error or one of its causes. Undefined when neither tells. Never throws.
+ * The kind of work: by the name of the queue, else by the class of the error or the host of its
+ * request, in the error or one of its causes. Undefined if unknown. Never throws.
  */
 export function workOf(queue: string, thrown?: unknown): Work | undefined {
   const named = queues.get(queue)

@@ -1,10 +1,10 @@
 import { nextTurn, type Clock } from '../clock/clock.ts'
-import { RedriveError } from '../errors.ts'
 import { Roll, type OnRoll } from '../clock/roll.ts'
+import { RedriveError } from '../errors.ts'
 import type { LeaseRef, Store } from '../store.ts'
 
-/** Something held under a lease: its signal aborts when the lease is lost or can no longer be trusted. */
-export interface Held extends LeaseRef, OnRoll {
+/** A lease of this worker. Its signal aborts when the lease is lost or can no longer be renewed. */
+export interface HeldLease extends LeaseRef, OnRoll {
   /** On the monotonic clock. */
   leaseEndsMs: number
   controller: AbortController
@@ -18,14 +18,15 @@ interface LeaseOptions {
 }
 
 /**
- * Keeps the leases of running letters alive: one call for all of them every third of a lease, so that a slow
- * answer or two can be missed. When the store does not answer, a handler is told to stop before its lease ends;
- * the epoch makes sure that whatever it still does cannot be settled over somebody else.
+ * Renews the leases of running letters: one call for all of them every third of a lease, so that
+ * one or two slow answers do no harm. If the store does not answer, the signal of the handler
+ * aborts before the lease ends. The epoch prevents a late result from replacing that of another
+ * worker.
  */
 export class LeaseKeeper {
-  readonly #held = new Roll<Held>()
+  readonly #held = new Roll<HeldLease>()
   readonly #options: LeaseOptions
-  /** There is one timer and one renewal at a time. */
+  /** There is at most one timer and one renewal at a time. */
   #cancelTick: (() => void) | undefined
   #renewing = false
 
@@ -33,32 +34,32 @@ export class LeaseKeeper {
     this.#options = options
   }
 
-  hold(held: Held): void {
-    this.#held.add(held)
-    this.#tickLater()
+  hold(lease: HeldLease): void {
+    this.#held.add(lease)
+    this.#scheduleTick()
   }
 
-  letGo(held: Held): void {
-    this.#held.delete(held)
+  drop(lease: HeldLease): void {
+    this.#held.delete(lease)
     if (this.#held.size > 0) return
     this.#cancelTick?.()
     this.#cancelTick = undefined
   }
 
-  #tickLater(): void {
+  #scheduleTick(): void {
     if (this.#cancelTick || this.#held.size === 0) return
     this.#cancelTick = this.#options.clock.timer(this.#options.leaseMs / 3, () => {
       this.#cancelTick = undefined
-      this.#tickLater()
+      this.#scheduleTick()
       void this.#tick()
     })
   }
 
   async #tick(): Promise<void> {
     if (this.#renewing) {
-      // When it was this process that stood still, the answer may be there and only has to be read.
+      // If this process was paused, the answer may have arrived and only has to be read.
       await nextTurn()
-      if (this.#renewing) this.#loseOverdue(this.#held.list())
+      if (this.#renewing) this.#abortOverdue(this.#held.list())
       return
     }
     this.#renewing = true
@@ -66,30 +67,30 @@ export class LeaseKeeper {
     this.#renewing = false
   }
 
-  async #renew(held: Held[]): Promise<void> {
+  async #renew(leases: HeldLease[]): Promise<void> {
     const { store, clock, leaseMs, onError } = this.#options
-    const askedMs = clock.mono()
+    const requestedMs = clock.mono()
     try {
-      const kept = await store.renew(held, leaseMs)
-      for (const [index, one] of held.entries()) {
-        if (kept[index]) one.leaseEndsMs = askedMs + leaseMs
-        else if (this.#held.delete(one))
-          lose(one, 'the lease was taken over, or someone else settled the letter')
+      const renewed = await store.renew(leases, leaseMs)
+      for (const [index, lease] of leases.entries()) {
+        if (renewed[index]) lease.leaseEndsMs = requestedMs + leaseMs
+        else if (this.#held.delete(lease))
+          abort(lease, 'another worker took over the lease, or someone settled the letter')
       }
     } catch (error) {
       onError(error)
-      this.#loseOverdue(held)
+      this.#abortOverdue(leases)
     }
   }
 
-  #loseOverdue(held: Held[]): void {
+  #abortOverdue(leases: HeldLease[]): void {
     const { clock, leaseMs } = this.#options
-    for (const one of held)
-      if (clock.mono() + leaseMs / 3 >= one.leaseEndsMs)
-        lose(one, 'the lease could not be renewed in time')
+    for (const lease of leases)
+      if (clock.mono() + leaseMs / 3 >= lease.leaseEndsMs)
+        abort(lease, 'the lease could not be renewed in time')
   }
 }
 
-function lose(held: Held, why: string): void {
-  held.controller.abort(new RedriveError('LEASE_LOST', why))
+function abort({ controller }: HeldLease, reason: string): void {
+  controller.abort(new RedriveError('LEASE_LOST', reason))
 }

@@ -1,46 +1,25 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Clock } from '../clock/clock.ts'
-import { hasCode, RedriveError } from '../errors.ts'
-import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
-import type { DeadLetter } from '../letter/letter.ts'
-import { decodePayload } from '../letter/payload.ts'
-import { failedResultOf, type FailedResult } from '../letter/result.ts'
-import { toMs, toTimestamp } from '../letter/time.ts'
-import type { ObserverHub } from '../observer.ts'
-import type { Rule } from '../policy/classify.ts'
-import { decideClaimed } from '../policy/decide.ts'
-import { understand } from '../policy/judge.ts'
-import { Roll, type OnRoll } from '../clock/roll.ts'
-import type { Store } from '../store.ts'
 import { Alarm } from '../clock/alarm.ts'
-import { Brakes, type BrakeOptions } from './brakes.ts'
-import type { GateStatus } from './gate.ts'
-import { LeaseKeeper, type Held } from './leases.ts'
-import {
-  checkHandler,
-  HandlerTimeout,
-  runHandler,
-  type Handler,
-  type Outcome,
-  type Run,
-} from './run.ts'
-import { settle, type SettleOptions, type Verdict } from './settle.ts'
+import type { Clock } from '../clock/clock.ts'
+import { endsWithin } from '../clock/ends-within.ts'
+import { Lifecycle } from '../clock/lifecycle.ts'
+import { Roll, type OnRoll } from '../clock/roll.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import { toMs } from '../letter/time.ts'
+import type { ObserverHub, RedriveEvent } from '../observer.ts'
+import type { Store } from '../store.ts'
+import { execute, type ActiveRun, type ExecuteContext, type ExecuteOptions } from './execute.ts'
+import { FlowControl, type FlowControlOptions } from './flow/flow-control.ts'
+import type { LimiterStatus } from './flow/limiter.ts'
+import { LeaseKeeper, type HeldLease } from './leases.ts'
+import { checkHandler, type Handler } from './run.ts'
+import { settle, type SettleOptions } from './settle.ts'
+import type { WorkerRegistry } from './worker-registry.ts'
 
-export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
+export interface RedeliveryOptions extends SettleOptions, FlowControlOptions, ExecuteOptions {
   claimBatch: number
   pollMs: number
-  graceMs: number
-  timeoutMsFor: (queue: string) => number
-  classifierRules: readonly Rule[]
-}
-
-interface Running extends OnRoll {
-  letter: DeadLetter
-  held: Held
-  /** Its handler has begun, and neither ended nor run out of time. */
-  working: boolean
-  /** Set when the run was given back: whatever it still answers is ignored. */
-  givenBack: boolean
 }
 
 interface Settling extends OnRoll {
@@ -48,138 +27,136 @@ interface Settling extends OnRoll {
 }
 
 /**
- * OUT: claims what is due, runs it, settles it. One pump at a time turns free slots into claims. It is woken by
- * what this process knows (a slot came free, a letter falls due, a handler came), and polls for what only other
- * processes know. A slot is free again when its handler ends; the settle goes on meanwhile, so that the next claim and
- * the last settles share a write.
+ * Claims due letters, runs them and settles the results. One pump at a time turns free slots into
+ * claims. Events of this process wake the pump (a free slot, a due letter, a new handler); changes
+ * by other processes are found by polling. A slot is freed when its handler returns. Settling
+ * continues in the background so that the next claim can share a transaction with it.
  */
 export class Redelivery {
   readonly #options: RedeliveryOptions
   readonly #store: Store
   readonly #clock: Clock
   readonly #hub: ObserverHub
+  readonly #registry: WorkerRegistry
   readonly #handlers = new Map<string, Handler>()
+  readonly #context: ExecuteContext
   readonly #leases: LeaseKeeper
-  readonly #brakes: Brakes
+  readonly #flow: FlowControl
   readonly #alarm: Alarm
-  readonly #running = new Roll<Running>()
+  readonly #lifecycle: Lifecycle<[drainMs: number]>
+  readonly #running = new Roll<ActiveRun>()
   readonly #settling = new Roll<Settling>()
-  /** Letters that were taken from handlers that ignored their aborted signal and still run. Each keeps a slot. */
+  /** Letters that were taken from handlers which ignore their signal. Each occupies a slot. */
   readonly #stuck = new Set<DeadLetter>()
-  #started = false
-  /** Whether the last word was start or stop. */
-  #wanted = false
-  #stopping: Promise<void> | undefined
-  /** Why signals abort when the queue stops: a run that ends with it is given back, not failed. */
-  readonly #stopReason = new RedriveError('CLOSED', 'the queue is stopping')
-  /** Whoever wakes the pump, a handler that captures for one, has nothing to do with the runs that it begins. */
-  readonly #apart = AsyncLocalStorage.snapshot()
+  /**
+   * Snapshot of the async context at construction: runs must not inherit the context of whoever
+   * woke the pump, for example a handler that captured a letter.
+   */
+  readonly #inOwnContext = AsyncLocalStorage.snapshot()
   #pumping: Promise<void> | undefined
   #pumpAgain = false
   #unwatch: (() => void) | undefined
-  #idle: (() => void)[] = []
+  #onIdle: (() => void)[] = []
 
   constructor(options: RedeliveryOptions) {
     this.#options = options
     this.#store = options.store
     this.#clock = options.clock
     this.#hub = options.hub
-    this.#leases = new LeaseKeeper({
-      ...options,
-      onError: (error) => this.#reportError('renewal of leases', error),
-    })
-    this.#brakes = new Brakes(options)
+    this.#registry = options.registry
+    const onStuck = (run: ActiveRun): void => this.#reportStuck(run)
+    this.#context = { ...options, handlers: this.#handlers, onStuck }
+    const onError = (error: unknown): void => this.#reportError('renewal of leases', error)
+    this.#leases = new LeaseKeeper({ ...options, onError })
+    this.#flow = new FlowControl(options)
     this.#alarm = new Alarm(options.clock, () => this.#pump())
+    this.#lifecycle = new Lifecycle({
+      start: () => {
+        this.#unwatch = this.#store.watch(() => this.#pump())
+        this.#pump()
+      },
+      stop: (drainMs) => this.#drain(drainMs),
+    })
+    // Every change by this process is an event: the only way that it learns of due times.
+    this.#hub.on('captured', (event) => this.#wakeWhenDue(event))
+    this.#hub.on('changed', (event) => this.#wakeWhenDue(event))
   }
 
   get started(): boolean {
-    return this.#started
+    return this.#lifecycle.started
   }
 
-  /** How many handlers run now. */
+  /** Number of handlers that run now. */
   get active(): number {
     return this.#running.size
   }
 
-  /** How many slots handlers keep that ran out of time and ignore it, and in words what to do about them. */
+  /** Whether stuck handlers occupy all slots, and a description of the problem for people. */
   get stuck(): { all: boolean; problems: string[] } {
     const { maxConcurrent } = this.#options
     const count = this.#stuck.size
     const queues = [...new Set([...this.#stuck].map(({ queue }) => queue))].join(', ')
-    const problem = `${count} of ${maxConcurrent} slots (maxConcurrent) are kept by handlers of ${queues} that ran out of time and ignore run.signal: let them end when it aborts, and restart this process`
+    const problem = `${count} of ${maxConcurrent} slots (maxConcurrent) are blocked by handlers of ${queues} that timed out but ignore run.signal. Make the handlers stop when the signal aborts; restart this process to free the slots.`
     return { all: count >= maxConcurrent, problems: count > 0 ? [problem] : [] }
   }
 
-  get queues(): string[] {
-    return [...this.#handlers.keys()]
-  }
-
-  /** How the gates of this process stand. */
-  get gates(): GateStatus[] {
-    return this.#brakes.status()
+  /** State of the flow control of each queue and dependency. */
+  get limiters(): LimiterStatus[] {
+    return this.#flow.status()
   }
 
   handle(queue: string, handler: Handler): void {
     checkHandler(queue, handler)
     this.#handlers.set(queue, handler)
+    this.#registry.addQueue(queue)
     this.#pump()
   }
 
-  /** Begins, or goes on once a stop that is under way has ended. */
   start(): void {
-    this.#wanted = true
-    if (this.#started || this.#stopping) return
-    this.#started = true
-    this.#unwatch = this.#store.watch(() => this.#pump())
-    this.#pump()
+    this.#lifecycle.start()
   }
 
   /**
-   * Stops claiming and waits for what runs. What still runs after `drainMs` has its signal aborted, and after
-   * the grace is given back, uncounted, for another worker. All calls while it stops wait for the same end.
+   * Stops claiming and waits for running handlers. After `drainMs` the signals of the rest abort;
+   * after the grace period their letters are released, uncounted, for another worker.
    */
   stop(drainMs: number): Promise<void> {
-    this.#wanted = false
-    if (!this.#started) return this.#stopping ?? Promise.resolve()
-    this.#started = false
-    this.#stopping = this.#windDown(drainMs).finally(() => {
-      this.#stopping = undefined
-      if (this.#wanted) this.start()
-    })
-    return this.#stopping
+    return this.#lifecycle.stop(drainMs)
   }
 
-  async #windDown(drainMs: number): Promise<void> {
+  async #drain(drainMs: number): Promise<void> {
     this.#unwatch?.()
     await this.#pumping
-    // Not before: a claim that is under way asks to be woken when it has ended.
+    // Only now: a claim in progress sets the alarm when it ends.
     this.#alarm.off()
-    if (!(await this.#emptyWithin(drainMs))) {
-      for (const { held } of this.#running.list()) held.controller.abort(this.#stopReason)
-      if (!(await this.#emptyWithin(Math.min(this.#options.graceMs, drainMs))))
-        await this.#giveBackAll()
+    if (!(await this.#isIdleWithin(drainMs))) {
+      const reason = new RedriveError('CLOSED', 'the queue is stopping')
+      for (const { lease } of this.#running.list()) lease.controller.abort(reason)
+      const graceMs = Math.min(this.#options.graceMs, drainMs)
+      if (!(await this.#isIdleWithin(graceMs))) await this.#releaseAll()
     }
     await Promise.allSettled(this.#settling.list().map(({ done }) => done))
   }
 
-  /** A letter falls due at this moment: be awake then. */
-  expect(dueMs: number): void {
-    if (this.#started) this.#alarm.within(dueMs - this.#clock.now())
+  #wakeWhenDue(event: RedriveEvent): void {
+    if (!this.started || !('letter' in event)) return
+    const { state, retryAt } = event.letter ?? {}
+    if (state === 'pending' && retryAt) this.#alarm.within(toMs(retryAt) - this.#clock.now())
   }
 
   #pump(): void {
-    if (!this.#started) return
+    if (!this.started) return
     this.#pumpAgain = true
-    this.#pumping ??= this.#apart(() => this.#pumpUntilIdle()).finally(() => {
+    this.#pumping ??= this.#inOwnContext(() => this.#pumpUntilIdle()).finally(() => {
       this.#pumping = undefined
-      if (this.#pumpAgain && this.#started) this.#pump()
+      if (this.#pumpAgain) this.#pump()
     })
   }
 
   async #pumpUntilIdle(): Promise<void> {
-    // Of runs that end together the first one asks. What it asks for should be enough for all of them.
+    // Wait one microtask so that runs which end in the same tick share a claim.
     await Promise.resolve()
-    while (this.#pumpAgain && this.#started) {
+    while (this.#pumpAgain && this.started) {
       this.#pumpAgain = false
       try {
         await this.#claimOnce()
@@ -191,68 +168,63 @@ export class Redelivery {
     }
   }
 
-  /** Polls a little apart from other processes, so that they do not all ask at once. */
+  /** Jitter keeps processes from polling at the same time. */
   #pollPause(): number {
     return this.#options.pollMs * (0.8 + 0.4 * this.#clock.random())
   }
 
-  #free(): number {
+  #freeSlots(): number {
     const { maxConcurrent, claimBatch } = this.#options
-    const unsettled = this.#settling.size > 2 * maxConcurrent
-    return unsettled
-      ? 0
-      : Math.min(
-          maxConcurrent - this.#running.size - Math.min(this.#stuck.size, maxConcurrent),
-          claimBatch,
-        )
+    if (this.#settling.size > 2 * maxConcurrent) return 0
+    const occupied = this.#running.size + Math.min(this.#stuck.size, maxConcurrent)
+    return Math.min(maxConcurrent - occupied, claimBatch)
   }
 
   async #claimOnce(): Promise<void> {
-    const handled = this.queues
+    const handled = [...this.#handlers.keys()]
+    const { worker, leaseMs } = this.#options
     let pauseMs = this.#pollPause()
-    for (const { queues, room } of this.#brakes.groups(handled)) {
-      const free = Math.min(this.#free(), room())
-      if (free <= 0) continue
-      const { worker, leaseMs } = this.#options
-      const askedMs = this.#clock.mono()
-      const claim = await this.#store.claim({ worker, limit: free, leaseMs, queues })
-      for (const letter of claim.letters) this.#begin(letter, askedMs + leaseMs)
-      const maybeMore = claim.letters.length === free
-      if (maybeMore && this.#free() > 0 && room() > 0) this.#pumpAgain = true
-      // A store with a clock of its own may be behind ours: what it calls due next, the poll then finds.
+    for (const { queues, capacity } of this.#flow.groups(handled)) {
+      const limit = Math.min(this.#freeSlots(), capacity())
+      if (limit <= 0) continue
+      const requestedMs = this.#clock.mono()
+      const claim = await this.#store.claim({ worker, limit, leaseMs, queues })
+      for (const letter of claim.letters) this.#begin(letter, requestedMs + leaseMs)
+      const mayHaveMore = claim.letters.length === limit
+      if (mayHaveMore && this.#freeSlots() > 0 && capacity() > 0) this.#pumpAgain = true
+      // The clock of a store may be behind ours: then polling finds what is due next.
       const dueInMs = claim.nextDueAt ? toMs(claim.nextDueAt) - this.#clock.now() : 0
       if (dueInMs > 0) pauseMs = Math.min(pauseMs, dueInMs)
     }
-    pauseMs = Math.min(pauseMs, this.#brakes.waitMs(handled))
-    if (this.#free() > 0) this.#alarm.within(Math.max(1, pauseMs))
+    pauseMs = Math.min(pauseMs, this.#flow.waitMs(handled))
+    if (this.#freeSlots() > 0) this.#alarm.within(Math.max(1, pauseMs))
   }
 
   #begin(letter: DeadLetter, leaseEndsMs: number): void {
-    const controller = new AbortController()
-    const { worker } = this.#options
     const { id, epoch } = letter
-    const held: Held = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
-    const running: Running = { letter, held, working: false, givenBack: false, at: 0 }
-    this.#running.add(running)
-    this.#leases.hold(held)
-    this.#brakes.begin(letter)
-    void this.#redeliver(running)
+    const { worker } = this.#options
+    const controller = new AbortController()
+    const lease: HeldLease = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
+    const run: ActiveRun = { letter, lease, handling: undefined, isReleased: false, at: 0 }
+    this.#running.add(run)
+    this.#leases.hold(lease)
+    this.#flow.begin(letter)
+    void this.#run(run)
   }
 
-  /** The life of a run: fit to run? decode, run, settle. */
-  async #redeliver(running: Running): Promise<void> {
-    const { letter, held } = running
+  /** Executes a run, lets the flow control learn from it, frees the slot and settles the letter. */
+  async #run(run: ActiveRun): Promise<void> {
+    const { letter, lease } = run
     const startedMs = this.#clock.mono()
-    const outcome = await this.#outcome(running)
+    const executed = await execute(run, this.#context)
     const durationMs = this.#clock.mono() - startedMs
-    const verdict = this.#brakes.end(letter, outcome)
-    if (running.givenBack) return
-    this.#running.delete(running)
-    const done = this.#settle(letter, verdict, durationMs).finally(() => {
-      this.#leases.letGo(held)
+    const result = this.#flow.end(letter, executed)
+    if (run.isReleased) return
+    this.#running.delete(run)
+    const done = settle(letter, result, this.#options, durationMs).finally(() => {
+      this.#leases.drop(lease)
       this.#settling.delete(settling)
-      if (this.#settling.size === 0 && this.#running.size === 0)
-        for (const tell of this.#idle.splice(0)) tell()
+      if (this.#isIdle()) for (const notify of this.#onIdle.splice(0)) notify()
       this.#pump()
     })
     const settling: Settling = { done, at: 0 }
@@ -260,119 +232,49 @@ export class Redelivery {
     this.#pump()
   }
 
-  async #outcome(running: Running): Promise<Verdict> {
-    const { letter, held } = running
-    // The answer to the claim took longer than the lease: someone else may run it by now.
-    if (this.#clock.mono() >= held.leaseEndsMs) return { kind: 'released' }
-    const fitness = decideClaimed(letter, this.#clock.now())
-    if (fitness.move === 'park') return { kind: 'unfit', parking: fitness }
-    const handler = this.#handlers.get(letter.queue)
-    if (!handler) return { kind: 'released' }
-    let input: unknown
-    try {
-      input = decodePayload(letter.payload)
-    } catch (error) {
-      const note = `the payload cannot be decoded as ${letter.payload.contentType}: ${String(error)}`
-      return {
-        kind: 'unfit',
-        parking: { move: 'park', reason: 'malformed', retries: letter.retries - 1, note },
-      }
-    }
-    this.#hub.emit({ type: 'started', letter, worker: this.#options.worker })
-    const run: Run = {
-      letter,
-      input,
-      attempt: letter.retries,
-      signal: held.controller.signal,
-      idempotencyKey: idempotencyKeyOf(letter),
-      epoch: letter.epoch,
-    }
-    const timeoutMs = this.#options.timeoutMsFor(letter.queue)
-    const { clock, graceMs } = this.#options
-    running.working = true
-    const outcome = await runHandler(handler, run, {
-      clock,
-      timeoutMs,
-      graceMs,
-      controller: held.controller,
+  /**
+   * A handler that still runs after its letter was taken away occupies its slot until it returns.
+   */
+  #holdSlot({ letter, handling }: ActiveRun): void {
+    if (!handling) return
+    this.#stuck.add(letter)
+    void handling.finally(() => {
+      this.#stuck.delete(letter)
+      this.#pump()
     })
-    running.working = false
-    // It was given back, and its handler has ended only now.
-    if (outcome.kind !== 'timed-out' && this.#stuck.delete(letter)) this.#pump()
-    return this.#verdictOf(outcome, letter, timeoutMs, held.controller.signal)
   }
 
-  #verdictOf(
-    outcome: Outcome,
-    letter: DeadLetter,
-    timeoutMs: number,
-    { reason }: AbortSignal,
-  ): Verdict {
-    if (outcome.kind === 'timed-out') {
-      this.#stuck.add(letter)
-      this.#hub.emit({ type: 'stuck', letter, overdueMs: this.#options.graceMs })
-      void outcome.late.finally(() => {
-        this.#stuck.delete(letter)
-        this.#pump()
-      })
-      return this.#failed(letter, new HandlerTimeout(timeoutMs))
-    }
-    const failed = outcome.kind === 'failed' ? outcome : failedResultOf(outcome.value)
-    if (!failed) return { kind: 'resolved' }
-    const said = 'ok' in failed ? failed : undefined
-    // What ends because we asked it to says nothing about what it needs.
-    const isOurs = reason === this.#stopReason || isLoss(reason, failed.error)
-    return isOurs ? { kind: 'released', said } : this.#failed(letter, failed.error, said)
+  #reportStuck(run: ActiveRun): void {
+    this.#holdSlot(run)
+    this.#hub.emit({ type: 'stuck', letter: run.letter, overdueMs: this.#options.graceMs })
   }
 
-  #failed(letter: DeadLetter, error: unknown, said?: FailedResult): Verdict {
-    const at = toTimestamp(this.#clock.now())
-    const report = (problem: string): void =>
-      this.#reportError(`classifying ${letter.queue}`, problem)
-    const understood = understand(error, letter.queue, at, this.#options.classifierRules, report)
-    return { kind: 'failed', ...understood, said }
-  }
-
-  async #settle(letter: DeadLetter, verdict: Verdict, durationMs: number): Promise<void> {
-    const settled = await settle(letter, verdict, this.#options, durationMs)
-    if (settled?.retryAt) this.expect(toMs(settled.retryAt))
-  }
-
-  async #giveBackAll(): Promise<void> {
-    const left = this.#running.list()
-    for (const running of left) {
-      this.#running.delete(running)
-      if (running.working) this.#stuck.add(running.letter)
-      running.givenBack = true
+  async #releaseAll(): Promise<void> {
+    const runs = this.#running.list()
+    for (const run of runs) {
+      this.#running.delete(run)
+      this.#holdSlot(run)
+      run.isReleased = true
     }
     await Promise.all(
-      left.map(async ({ letter, held }) => {
-        await this.#settle(letter, { kind: 'released' }, 0)
-        this.#leases.letGo(held)
+      runs.map(async ({ letter, lease }) => {
+        await settle(letter, { kind: 'released' }, this.#options, 0)
+        this.#leases.drop(lease)
       }),
     )
   }
 
-  /** True when nothing runs or settles any more, within the time given. */
-  async #emptyWithin(ms: number): Promise<boolean> {
-    if (this.#running.size === 0 && this.#settling.size === 0) return true
-    let cancel = (): void => {}
-    const timeUp = new Promise<boolean>((resolve) => {
-      cancel = this.#clock.timer(ms, () => resolve(false))
-    })
-    const empty = new Promise<boolean>((resolve) => this.#idle.push(() => resolve(true)))
-    const result = await Promise.race([empty, timeUp])
-    cancel()
-    return result
+  #isIdle(): boolean {
+    return this.#running.size === 0 && this.#settling.size === 0
+  }
+
+  async #isIdleWithin(ms: number): Promise<boolean> {
+    if (this.#isIdle()) return true
+    const idle = new Promise<void>((resolve) => this.#onIdle.push(resolve))
+    return endsWithin(this.#clock, idle, ms)
   }
 
   #reportError(during: string, error: unknown): void {
     this.#hub.emit({ type: 'error', during, error })
   }
-}
-
-/** Whether a handler failed only because it was told that its lease is lost. */
-function isLoss(reason: unknown, error: unknown): boolean {
-  if (!hasCode(reason, 'LEASE_LOST')) return false
-  return error === reason || (error instanceof Error && error.name === 'AbortError')
 }

@@ -9,7 +9,7 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
 
 describe('Admin', () => {
-  it('retry makes a letter due now; one that had come to rest gets a fresh budget', async () => {
+  it('retry makes a letter due now; a settled one gets a fresh retry budget', async () => {
     const { dlq, clock } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 1 })
     await dlq.fail(id, refused())
@@ -26,7 +26,7 @@ describe('Admin', () => {
     })
   })
 
-  it('retry makes a letter due at a given time, and at once for a time that has passed', async () => {
+  it('retry makes a letter due at a given time, and at once for a past time', async () => {
     const { dlq, clock } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
     const at = new Date(clock.now() + 60_000)
@@ -42,7 +42,7 @@ describe('Admin', () => {
     ['a wait that is no boolean', { wait: 5 }, '`wait` must be true or false'],
     ['a signal that is none', { signal: {} }, '`signal` must be an AbortSignal'],
     ['an unknown key', { when: 5 }, 'unknown key "when" in retry options'],
-  ])('retry refuses %s, and changes nothing', async (_name, options, why) => {
+  ])('retry rejects %s, and changes nothing', async (_name, options, why) => {
     const { dlq } = await aQueue()
     const before = await dlq.enqueue({ type: 'a' }, refused())
     const refusal = dlq.retry(before.id, 'mia', options)
@@ -59,7 +59,7 @@ describe('Admin', () => {
     await expect(dlq.fail(id, refused())).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
   })
 
-  it('fail waits as the rule for the failure says, like any other run that failed', async () => {
+  it('fail uses the backoff of the matching rule, like a run of a handler', async () => {
     const slow = { name: 'slow', when: { code: 'ECONNREFUSED' }, backoff: fixed(12_345) }
     const { dlq, clock } = await aQueue({ rules: [{ ...slow, category: 'network' }] })
     const { id } = await dlq.enqueue({ type: 'a' }, new Error('odd'), { policy: fixed(1000) })
@@ -67,7 +67,7 @@ describe('Admin', () => {
     expect(Date.parse(letter.retryAt!) - clock.now()).toBe(12_345)
   })
 
-  it('fail tells of a backoff that could not be used, like any other run that failed', async () => {
+  it('fail reports an invalid backoff, like a run of a handler', async () => {
     const { dlq, heard } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     await dlq.fail(id, refused())
@@ -85,7 +85,7 @@ describe('Admin', () => {
     ['archive by null', (dlq, id) => dlq.archive(id, null as never)],
     ['remove by a number', (dlq, id) => dlq.remove(id, 5n as never)],
     ['park with a note that is no text', (dlq, id) => dlq.park(id, {} as never)],
-  ])('refuses %s, and changes nothing', async (_name, act) => {
+  ])('rejects %s, and changes nothing', async (_name, act) => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 1 })
     await dlq.fail(id, refused())
@@ -94,7 +94,7 @@ describe('Admin', () => {
     expect(await dlq.get(id)).toEqual(before)
   })
 
-  it('park asks for a review, and review records who decided what', async () => {
+  it('park requires a review, and review records who decided what', async () => {
     const { dlq, clock } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     const parked = await dlq.park(id, 'looks odd', 'mia')
@@ -120,7 +120,7 @@ describe('Admin', () => {
     expect((await dlq.review(id, { decision, by: 'tom' })).state).toBe(state)
   })
 
-  it('edit makes a new version of the payload and keeps the first; undo takes it back', async () => {
+  it('edit creates a new version of the payload and keeps the first; undoEdit restores it', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: { to: 'wrong' } }, refused(), {
       tags: ['old'],
@@ -145,7 +145,7 @@ describe('Admin', () => {
     ['a content type that is no text', { payload: 'x', contentType: 5 }, 'INVALID_INPUT'],
     ['nobody who did it', { by: 5 }, 'INVALID_INPUT'],
     ['a payload that is too large', { payload: 'x'.repeat(200) }, 'TOO_LARGE'],
-  ])('edit refuses %s, and changes nothing', async (_name, edit, code) => {
+  ])('edit rejects %s, and changes nothing', async (_name, edit, code) => {
     const { dlq } = await aQueue({ maxPayloadBytes: 100 })
     const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused())
     const before = await dlq.get(id)
@@ -155,7 +155,7 @@ describe('Admin', () => {
     await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('edits that come at the same time can all be undone', async () => {
+  it('concurrent edits can all be undone', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: 'first' }, refused(), { tags: ['red'] })
     await Promise.all([
@@ -168,7 +168,7 @@ describe('Admin', () => {
     expect(letter.tags).toEqual(['red'])
   })
 
-  it('edits that come at the same time, and look the same, can all be undone', async () => {
+  it('concurrent identical edits can all be undone', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: 0 }, refused())
     for (const payload of [1, 2])
@@ -183,7 +183,7 @@ describe('Admin', () => {
     await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('an edit that came too late leaves nothing to undo', async () => {
+  it('an edit that lost a conflict leaves nothing to undo', async () => {
     let claimed = false
     const { dlq, store } = await aQueue({}, (clock) => {
       const inner = memoryStore({ clock })
@@ -211,7 +211,7 @@ describe('Admin', () => {
     expect(decodePayload((await dlq.get(id))!.payload)).toEqual([2])
   })
 
-  it('an edit that had to be tried again is undone by one undo', async () => {
+  it('an edit that was retried is undone by one undo', async () => {
     let occurred = false
     const { dlq } = await aQueue({}, (clock) => {
       const inner = memoryStore({ clock })
@@ -232,7 +232,7 @@ describe('Admin', () => {
     await expect(dlq.undoEdit(id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('edit keeps metadata as the door does, whatever it holds, and apart from what was given', async () => {
+  it('edit copies metadata like a capture does', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     const metadata: { [key: string]: unknown } = { big: 1n }
@@ -251,7 +251,7 @@ describe('Admin', () => {
     ['text', 'application/json'],
     [Buffer.from('x'), 'application/octet-stream'],
   ])(
-    'edit takes a content type of null for none, as the door does: %j',
+    'edit treats a content type of null as none, like a capture does: %j',
     async (payload, contentType) => {
       const { dlq } = await aQueue()
       const said = { contentType: null as never }
@@ -261,14 +261,14 @@ describe('Admin', () => {
     },
   )
 
-  it('review rejects a decision that is none, and never throws', async () => {
+  it('review rejects an unknown decision, and never throws', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
     const review = dlq.review(id, { decision: 'approve' as never, by: 'tom' })
     await expect(review).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('remove leaves nothing of what the letter ever was', async () => {
+  it('remove also removes the edits of the letter', async () => {
     const { dlq, store } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: 'of a person' }, refused())
     await dlq.edit(id, { payload: 'of nobody', reason: 'r', by: 'mia' })
@@ -277,7 +277,7 @@ describe('Admin', () => {
     expect(await store.records.list('edit')).toEqual([])
   })
 
-  it('remove tells that the letter is gone, though what it was could not be forgotten at once', async () => {
+  it('remove emits its event even if removing the edits fails', async () => {
     const { dlq, store, heard } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: 'of a person' }, refused())
     await dlq.edit(id, { payload: 'of nobody', reason: 'r', by: 'mia' })
@@ -289,7 +289,7 @@ describe('Admin', () => {
     expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
   })
 
-  it('an edited payload is what the handler gets', async () => {
+  it('the handler gets the edited payload', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, forbidden())
     await dlq.edit(id, { payload: 2, reason: 'fix', by: 'mia' })
@@ -302,7 +302,7 @@ describe('Admin', () => {
     await dlq.close()
   })
 
-  it('archive puts out of sight, restore brings back to where it was', async () => {
+  it('archive hides a letter, restore returns it to its previous state', async () => {
     const { dlq } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
     await dlq.archive(id, 'mia')
@@ -311,7 +311,7 @@ describe('Admin', () => {
     expect(await dlq.restore(id, 'mia')).toMatchObject({ state: 'parked', reason: 'permanent' })
   })
 
-  it('remove takes it away for ever and answers with what it was', async () => {
+  it('remove deletes the letter and returns it', async () => {
     const { dlq, heard } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     expect((await dlq.remove(id, 'mia')).id).toBe(id)
@@ -319,7 +319,7 @@ describe('Admin', () => {
     expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
   })
 
-  it('says LETTER_NOT_FOUND for ids that are not there, and ILLEGAL_MOVE with the states that allow it', async () => {
+  it('rejects with LETTER_NOT_FOUND for unknown ids, and with ILLEGAL_MOVE and the legal states', async () => {
     const { dlq } = await aQueue()
     const nobody = '0198c0de-0000-7000-8000-000000000001'
     await expect(dlq.retry(nobody)).rejects.toMatchObject({ code: 'LETTER_NOT_FOUND' })
@@ -330,7 +330,7 @@ describe('Admin', () => {
     )
   })
 
-  it('never moves a letter that a worker is running, but lets a person settle it', async () => {
+  it('does not move a letter that a worker runs, but lets a person settle it', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     await store.claim({ worker: 'w', limit: 1, leaseMs: 1000 })
@@ -355,7 +355,7 @@ describe('Admin', () => {
     expect((await dlq.stats()).queues).toEqual({ b: 1 })
   })
 
-  it('clear removes nothing by a key or a value that does not exist', async () => {
+  it('clear removes nothing for an unknown key or value', async () => {
     const { dlq } = await aQueue()
     for (const type of ['a', 'b']) await dlq.enqueue({ type }, refused())
     for (const filter of [{ status: 'resolved' }, { state: 'queued' }, { ids: 'abc' }, {}])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fixed } from '../../src/policy/backoff.ts'
-import type { Metrics } from '../../src/admin/statistics.ts'
+import type { Metrics } from '../../src/admin/metrics.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
 import { compareMetrics } from '../metrics-model.ts'
@@ -40,7 +40,7 @@ describe('metrics and stats().lifetime', () => {
 })
 
 describe('stats', () => {
-  it('has the average number of retries, which is 0 before anything was captured', async () => {
+  it('has the average number of retries, which is 0 before the first capture', async () => {
     const { dlq } = await aQueue({ backoff: fixed(1000), maxRetries: 5 })
     expect(await dlq.stats()).toMatchObject({ avgRetryCount: 0 })
     const letters = [1, 2, 3, 4].map(() => dlq.enqueue({ type: 'a' }, refused()))
@@ -69,7 +69,7 @@ describe('metrics', () => {
     expect((await dlq.stats()).lifetime).toMatchObject({ retried: 2, parked: 1, exhausted: 1 })
   })
 
-  it('counts what a review decided', async () => {
+  it('counts the decisions of reviews', async () => {
     const { dlq } = await aQueue()
     for (const decision of ['requeue', 'resolve', 'discard'] as const) {
       const { id } = await dlq.enqueue({ type: 'a' }, forbidden())
@@ -84,7 +84,7 @@ describe('metrics', () => {
     expect(await dlq.metrics()).toMatchObject({ totalSuccesses: 1, totalManualReviews: 3 })
   })
 
-  it('does not count a claim of a letter that must not run', async () => {
+  it('does not count the claim of a letter that is unfit to run', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(1000) })
     dlq.handle('a', () => {})
     const expiresAt = new Date(clock.now() + 500).toISOString()
@@ -96,7 +96,7 @@ describe('metrics', () => {
     await dlq.close()
   })
 
-  it('with since counts only what happened after an earlier result', async () => {
+  it('counts only events after an earlier result given as since', async () => {
     const { dlq } = await aQueue({ backoff: fixed(1000), maxRetries: 3 })
     const before = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'high' })
     await dlq.fail(before.id, refused())
@@ -141,14 +141,18 @@ describe('metrics', () => {
     ['null', () => null, 'totalEnqueued is undefined'],
     ['a timestamp', () => '2026-01-01', 'totalEnqueued is undefined'],
     ['a result without a counter', (since) => ({ ...since, totalWaits: undefined }), 'totalWaits'],
-    ['a result of since', (since) => ({ ...since, partial: true }), 'a part of the lifetime'],
+    [
+      'a result of since',
+      (since) => ({ ...since, partial: true }),
+      'a partial result cannot be used',
+    ],
     [
       'a result of another store',
       (since) => ({ ...since, enqueuedByType: { elsewhere: 4 } }),
       'enqueuedByType',
     ],
     ['a result that counts more', (since) => ({ ...since, totalEnqueued: 9 }), 'totalEnqueued'],
-  ])('refuses %s as since', async (_name, make, why) => {
+  ])('rejects %s as since', async (_name, make, why) => {
     const { dlq } = await aQueue()
     await dlq.enqueue({ type: 'a' }, refused())
     const since = make(await dlq.metrics()) as Metrics
@@ -157,7 +161,7 @@ describe('metrics', () => {
     await expect(refusal).rejects.toThrow(why)
   })
 
-  it('refuses an unknown key', async () => {
+  it('rejects an unknown key', async () => {
     const { dlq } = await aQueue()
     await expect(dlq.metrics({ sinse: {} } as never)).rejects.toThrow('did you mean "since"?')
   })

@@ -32,7 +32,7 @@ describe('retry with wait', () => {
     ['resolved', () => {}, { state: 'resolved', retries: 1 }],
     ['rescheduled', () => Promise.reject(new Error('odd')), { state: 'pending', retries: 1 }],
     ['parked', () => Promise.reject(forbidden()), { state: 'parked', reason: 'permanent' }],
-  ])('gives the letter as the run left it: %s', async (_name, handler, expected) => {
+  ])('resolves with the letter after the run: %s', async (_name, handler, expected) => {
     const { dlq, clock, wait } = await aLetterOf(handler)
     dlq.start()
     const waiting = wait()
@@ -41,7 +41,7 @@ describe('retry with wait', () => {
     await dlq.close()
   })
 
-  it('finds out what another process did by polling', async () => {
+  it('finds runs of other processes by polling', async () => {
     const { dlq, clock, store, wait } = await aLetterOf(() => {})
     const other = await DeadLetterQueue.open(store, { clock, worker: 'worker-2' })
     other.handle('a', () => {})
@@ -55,7 +55,7 @@ describe('retry with wait', () => {
     await dlq.close()
   })
 
-  it('goes on after a run that was given back, and after others asked for the letter', async () => {
+  it('continues after a released run, and after other retries of the letter', async () => {
     const { promise: stuck } = deferred()
     let runs = 0
     const { dlq, clock, letter, wait } = await aLetterOf(() => (++runs === 1 ? stuck : undefined))
@@ -76,7 +76,7 @@ describe('retry with wait', () => {
     await dlq.close()
   })
 
-  it('ends when somebody settles the letter, or reports its run', async () => {
+  it('ends when someone settles the letter or reports its run', async () => {
     const { dlq, clock, letter, wait } = await aLetterOf(() => {})
     for (const act of [
       () => dlq.fail(letter.id, refused()),
@@ -109,7 +109,7 @@ describe('retry with wait', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('ends with its signal, and the letter stays due', async () => {
+  it('ends when its signal aborts, and the letter stays due', async () => {
     const { dlq, clock, letter, wait } = await aLetterOf(() => {})
     const control = new AbortController()
     const waiting = expect(wait(control.signal)).rejects.toThrow('enough')
@@ -124,7 +124,7 @@ describe('retry with wait', () => {
     await dlq.close()
   })
 
-  it('goes on polling while the store cannot be reached', async () => {
+  it('continues polling while the store is unreachable', async () => {
     const { dlq, clock, store, letter, wait } = await aLetterOf(() => {})
     const get = store.get.bind(store)
     let asked = 0

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { priorities, type DeadLetter, type Failure } from '../../src/letter/letter.ts'
+import { isLegal } from '../../src/letter/move-table.ts'
 import * as moves from '../../src/letter/moves.ts'
 import { orders, type LetterFilter } from '../../src/letter/query.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
@@ -208,7 +209,7 @@ const decidePicks = fc.record({
 /** A person decides, by what was seen, which may have changed since. */
 const decide = steps('decide', decidePicks, async ({ token, move, priority }, model, real) => {
   const looked = pick(
-    real.seen.filter((letter) => moves.isLegal(move, letter.state) && isTold(letter, model)),
+    real.seen.filter((letter) => isLegal(move, letter.state) && isTold(letter, model)),
     token,
   )
   if (!looked) return

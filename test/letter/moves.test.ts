@@ -1,14 +1,13 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { states, type DeadLetter, type HistoryEntry, type State } from '../../src/letter/letter.ts'
+import { appendHistory } from '../../src/letter/history.ts'
+import { isLegal, moveTable, type Move } from '../../src/letter/move-table.ts'
 import {
-  appendHistory,
   archive,
   claim,
   edit,
   exhaust,
-  isLegal,
-  moveTable,
   occur,
   park,
   defer,
@@ -22,7 +21,6 @@ import {
   withChange,
   type Change,
   type Judged,
-  type Move,
   type Mover,
 } from '../../src/letter/moves.ts'
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
@@ -83,7 +81,7 @@ describe('moves', () => {
     },
   )
 
-  it('never leave the table, whatever their order', () => {
+  it('never leave the table, in any order', () => {
     const steps = fc.array(fc.constantFrom('claim', 'discard', ...named.map(([move]) => move)), {
       minLength: 20,
       maxLength: 120,
@@ -168,7 +166,7 @@ describe('claim', () => {
     expect(letter.state).toBe('pending')
   })
 
-  it('counts every claim, so that a letter that kills its workers is counted', () => {
+  it('counts every claim, so that a letter that crashes its workers is counted', () => {
     let letter = aLetter()
     for (let run = 1; run <= 5; run++) {
       letter = claim(letter, { worker: `w${run}`, atMs: atMs + run, leaseMs: 1 })
@@ -177,7 +175,7 @@ describe('claim', () => {
     expect(letter.history.map(({ actor }) => actor)).toEqual(['capture', 'w1', 'w2', 'w3', 'w4'])
   })
 
-  it('tells whose lease lapsed', () => {
+  it('records whose lease expired', () => {
     const lost = claim(aLetter(), { worker: 'w1', atMs, leaseMs: 1 })
     const taken = claim(lost, { worker: 'w2', atMs: atMs + 5, leaseMs: 1 })
     expect(taken.history.at(-1)).toEqual({
@@ -193,7 +191,7 @@ describe('claim', () => {
 })
 
 describe('release', () => {
-  it('takes back the retry that the claim counted', () => {
+  it('subtracts the retry that the claim counted', () => {
     const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
     expect(withChange(claimed, release(claimed, worker))).toMatchObject({ retries: 2, retryAt: at })
     expect(release(aLetter({ state: 'retrying', retries: 0 }), worker).set.retries).toBe(0)
@@ -201,7 +199,7 @@ describe('release', () => {
 })
 
 describe('defer', () => {
-  it('takes back the retry, records the failure, and waits', () => {
+  it('subtracts the retry, records the failure, and waits', () => {
     const claimed = claim(aLetter({ retries: 2 }), { worker: 'w', atMs, leaseMs: 1 })
     const retryAt = '2026-02-01T00:00:00.000Z'
     const change = defer(claimed, worker, { judged, retryAt, backoffMs: 7 })
@@ -220,7 +218,7 @@ describe('defer', () => {
 })
 
 describe('reschedule', () => {
-  it('makes the newer failure the letter’s and keeps the first', () => {
+  it('stores the newer failure and keeps the first', () => {
     const letter = aLetter({ state: 'retrying' })
     const next = withChange(letter, changes.reschedule(letter))
     expect(next).toMatchObject({ ...judged, state: 'pending', backoffMs: 1000 })
@@ -232,7 +230,7 @@ describe('reschedule', () => {
     })
   })
 
-  it('keeps but the beginning of a long message in the history', () => {
+  it('stores only the beginning of a long message in the history', () => {
     const failure = { ...judged.failure, message: 'm'.repeat(9000) }
     const letter = aLetter({ state: 'retrying' })
     const change = exhaust(letter, worker, { judged: { ...judged, failure } })
@@ -242,7 +240,7 @@ describe('reschedule', () => {
 })
 
 describe('retry', () => {
-  it('gives a letter at rest a fresh budget and leaves that of a pending one', () => {
+  it('gives a settled letter a fresh budget, and keeps that of a pending one', () => {
     const spent = aLetter({ state: 'exhausted', retries: 3 })
     expect(withChange(spent, retry(spent, person))).toMatchObject({ retries: 0, retryAt: at })
     const waiting = aLetter({ retries: 2 })
@@ -250,7 +248,7 @@ describe('retry', () => {
   })
 })
 
-describe('a review that nobody has decided', () => {
+describe('a pending review', () => {
   it.each([
     ['retry', retry],
     ['resolve', resolve],
@@ -259,7 +257,7 @@ describe('a review that nobody has decided', () => {
     expect(withChange(parked, move(parked, person))).not.toHaveProperty('review')
   })
 
-  it('stays when it was decided', () => {
+  it('stays if it was decided', () => {
     const parked = aLetter({ state: 'parked' })
     const decided = withChange(parked, review(parked, person, 'requeue'))
     expect(withChange(decided, resolve(decided, person)).review).toEqual(decided.review)
@@ -267,7 +265,7 @@ describe('a review that nobody has decided', () => {
 })
 
 describe('wake', () => {
-  it('makes a parked letter due with what is left of its budget, and asks nobody any more', () => {
+  it('makes a parked letter due with its remaining retries, without a review', () => {
     const parked = aLetter({ state: 'parked', reason: 'no-handler', retries: 2 })
     const woken = withChange(parked, wake(parked, person))
     expect(woken).toMatchObject({ state: 'pending', retries: 2, retryAt: at })
@@ -304,7 +302,7 @@ describe('restore', () => {
     },
   )
 
-  it('makes a pending letter due again, but not before its time', () => {
+  it('makes a pending letter due again, not before its time', () => {
     const later = '2027-01-01T00:00:00.000Z'
     const archived = aLetter({ state: 'archived', archivedFrom: 'pending' })
     expect(restore(archived, person).set.retryAt).toBe(at)
@@ -313,7 +311,7 @@ describe('restore', () => {
 })
 
 describe('withChange', () => {
-  it('sets, takes away what is null, and leaves the letter it was given alone', () => {
+  it('sets values, removes null fields, and does not change its argument', () => {
     const letter = aLetter({ state: 'parked', version: 3 })
     const before = structuredClone(letter)
     const change = retry(letter, person)
@@ -325,7 +323,7 @@ describe('withChange', () => {
     expect(letter).toEqual(before)
   })
 
-  it('makes an edit without moving the letter', () => {
+  it('applies an edit without changing the state', () => {
     const letter = aLetter({ state: 'exhausted' })
     const payload = { ...letter.payload, version: 2 }
     expect(withChange(letter, edit(letter, person, { payload, priority: 'high' }))).toMatchObject({
@@ -337,7 +335,7 @@ describe('withChange', () => {
 })
 
 describe('occur', () => {
-  it('counts the occurrence and takes the newer failure, and nothing else of it', () => {
+  it('counts the occurrence and takes only the newer failure', () => {
     const letter = aLetter({ retries: 2 })
     const newer = aLetter({ ...judged, priority: 'critical' })
     const next = occur(letter, newer)
@@ -357,7 +355,7 @@ describe('occur', () => {
 })
 
 describe('appendHistory', () => {
-  it('keeps the first entry and the newest, and counts what it left out', () => {
+  it('keeps the first entry and the newest, and counts the omitted ones', () => {
     const entry = (note: string): HistoryEntry => ({
       at,
       actor: 'a',

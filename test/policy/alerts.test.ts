@@ -79,12 +79,12 @@ describe('defaultAlertRules', () => {
 })
 
 describe('evaluate', () => {
-  it('tells once per crossing', () => {
+  it('reports each crossing once', () => {
     const counts = [0, 1, 2, 500, 0, 0, 3].map((count) => ({ exhausted: count }))
     expect(told([exhausted], counts)).toEqual([[], ['+e'], [], [], ['-e'], [], ['+e']])
   })
 
-  it('says what was measured, against what, since when, and what to do', () => {
+  it('reports the value, the threshold, the start and the advice', () => {
     const rule: AlertRule = { ...exhausted, queue: 'mail', hint: 'Look.' }
     const all = looks([rule], [{ queues: { mail: { exhausted: 7 } } }, {}])
     const alert = {
@@ -109,7 +109,7 @@ describe('evaluate', () => {
     ])
   })
 
-  it('says shares in percent', () => {
+  it('formats shares as percentages', () => {
     const [{ raised } = { raised: [] }] = looks(defaultAlertRules, [
       { utilisation: 0.8567, resolved: 1, failed: 19 },
     ])
@@ -119,19 +119,19 @@ describe('evaluate', () => {
     ])
   })
 
-  it('looks at one queue where a rule names it, and at all together otherwise', () => {
+  it('evaluates the queue of a rule, or all queues together', () => {
     const mail = { ...exhausted, name: 'mail', queue: 'mail' }
     const given = { exhausted: 3, queues: { orders: { exhausted: 3 } } }
     expect(told([exhausted, mail], [given])).toEqual([['+e']])
   })
 
-  it('waits until the condition has held for so long, and starts over when it breaks off', () => {
+  it('waits until the condition has held for forMs, and starts over when it ends', () => {
     const rule = { ...exhausted, forMs: 120_000 }
     const counts = [1, 1, 0, 1, 1, 1, 1].map((count) => ({ exhausted: count }))
     expect(told([rule], counts)).toEqual([[], [], [], [], [], ['+e'], []])
   })
 
-  it('leaves a rule as it stands while its metric is not known', () => {
+  it('keeps the state of a rule while its metric is unknown', () => {
     const full: AlertRule = {
       name: 'full',
       when: { metric: 'utilisation', above: 0.5 },
@@ -145,7 +145,7 @@ describe('evaluate', () => {
     ])
   })
 
-  it('knows a breaker that opened, keeps quiet where it knows nothing, and clears when it closed', () => {
+  it('raises for an open breaker, ignores unknown ones, and clears when it closes', () => {
     const rule = breakerRule('queue', 'mail')
     const name = 'breaker-open:mail'
     expect(
@@ -155,7 +155,7 @@ describe('evaluate', () => {
   })
 
   describe('of a success rate', () => {
-    it('judges the lifetime first, and after that what is new', () => {
+    it('evaluates the lifetime first, and then only new runs', () => {
       const given = [
         { resolved: 0, failed: 100 },
         { resolved: 30, failed: 100 },
@@ -165,7 +165,7 @@ describe('evaluate', () => {
       expect(told([rate], given)).toEqual([['+r'], ['-r'], [], ['+r']])
     })
 
-    it('lets few runs wait for more, and the alert stands meanwhile', () => {
+    it('ignores too few runs, and keeps the alert meanwhile', () => {
       const given = [
         { failed: 20 },
         { failed: 20, resolved: 19 },
@@ -175,18 +175,18 @@ describe('evaluate', () => {
       expect(told([rate], given)).toEqual([['+r'], [], [], ['-r']])
     })
 
-    it('takes minRuns from the rule, and never judges nothing', () => {
+    it('uses minRuns of the rule, and never evaluates 0 runs', () => {
       const given = [{}, { failed: 1 }, { failed: 1 }, { failed: 1, resolved: 1 }]
       expect(told([{ ...rate, minRuns: 1 }], given)).toEqual([[], ['+r'], [], ['-r']])
     })
 
-    it('begins anew when counts fell, as they do when another store takes the place', () => {
+    it('starts over when counts fall, as they do with another store', () => {
       const given = [{ failed: 1000 }, { resolved: 30, failed: 1 }]
       expect(told([rate], given)).toEqual([['+r'], ['-r']])
     })
   })
 
-  it('raises and clears in turn, for every rule and all that can be measured', () => {
+  it('raises and clears alternately, for every rule and all measures', () => {
     const count = fc.nat({ max: 3 })
     const given: fc.Arbitrary<Given> = fc.record(
       {

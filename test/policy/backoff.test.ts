@@ -62,29 +62,29 @@ describe('backoffMs', () => {
     [immediate(), [0, 0, 0, 0, 0, 0, 0, 0]],
     [fixed(3 * minuteMs), [3, 3, 3, 3, 3, 3, 3, 3]],
     [never(), [null, null, null, null, null, null, null, null]],
-  ])('counts %o as the formula says', (policy, expected) => {
+  ])('computes %o by its formula', (policy, expected) => {
     expect(minutes(policy)).toEqual(expected)
   })
 
-  it('starts at the base and not at a part of it', () => {
+  it('starts at the base delay', () => {
     const policy = exponential({ baseMs: 1000, factor: 2, maxMs: 60_000 })
     expect([0, 1, 2, 3].map((retry) => backoffMs(policy, retry, half))).toEqual([
       1000, 2000, 4000, 8000,
     ])
   })
 
-  it('stays at the cap where the power overflows', () => {
+  it('stays at maxMs when the power overflows', () => {
     expect(backoffMs(exponential(), 10_000, half)).toBe(60 * minuteMs)
     expect(backoffMs(exponential({ baseMs: 0 }), 10_000, half)).toBe(0)
     expect(backoffMs(linear(), 1e300, half)).toBe(60 * minuteMs)
   })
 
-  it('takes a retry that is no count for the first one', () => {
+  it('treats an invalid retry number as the first one', () => {
     for (const retry of [-1, NaN, -Infinity])
       expect(backoffMs(linear(), retry, half)).toBe(5 * minuteMs)
   })
 
-  it('is never negative and never above the cap, whatever chance says', () => {
+  it('is never negative and never above maxMs, for any random number', () => {
     fc.assert(
       fc.property(policies, retries, chances, (policy, retry, chance) => {
         const delayMs = backoffMs(policy, retry, () => chance)
@@ -105,7 +105,7 @@ describe('backoffMs', () => {
     )
   })
 
-  it('spreads a share around the delay and no further', () => {
+  it('spreads by the share of the jitter and no further', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1, noNaN: true }), chances, (share, chance) => {
         const delayMs = backoffMs(fixed(10_000, share), 0, () => chance)
@@ -115,20 +115,20 @@ describe('backoffMs', () => {
     )
   })
 
-  it('draws full jitter from nothing up to the delay', () => {
+  it('draws full jitter between 0 and the delay', () => {
     const policy = exponential({ baseMs: 1000, jitter: 'full' })
     expect([0, 0.5, 0.999].map((chance) => backoffMs(policy, 3, () => chance))).toEqual([
       0, 4000, 7992,
     ])
   })
 
-  it('keeps letters at the cap spread out below it', () => {
+  it('spreads letters at maxMs below it', () => {
     const policy = linear({ stepMs: 1000, maxMs: 1000, jitter: 0.5 })
     const delays = [0, 0.25, 0.5, 0.75, 0.999].map((chance) => backoffMs(policy, 9, () => chance))
     expect(delays).toEqual([500, 625, 750, 875, 1000])
   })
 
-  it('gives the same answer to the same question', () => {
+  it('is deterministic', () => {
     fc.assert(
       fc.property(policies, retries, chances, (policy, retry, chance) => {
         const ask = (): number | null => backoffMs(policy, retry, () => chance)
@@ -137,7 +137,7 @@ describe('backoffMs', () => {
     )
   })
 
-  it('asks a custom backoff by its name', () => {
+  it('calls a custom backoff by its name', () => {
     const customs = { hourly: (retry: number) => (retry + 1) * 60 * minuteMs }
     expect(backoffMs(custom('hourly'), 2, half, customs)).toBe(180 * minuteMs)
   })
@@ -156,12 +156,12 @@ describe('retryDelay', () => {
       ...over,
     })
 
-  it('waits as the policy says', () => {
+  it('uses the delay of the policy', () => {
     expect(ask()).toEqual({ delayMs: 2 * minuteMs })
     expect(ask({ policy: never() })).toEqual({ delayMs: null })
   })
 
-  it('lets the first retry of a critical letter go at once, and the later ones wait', () => {
+  it('retries a critical letter at once the first time only', () => {
     expect(ask({ priority: 'critical', retry: 0 })).toEqual({ delayMs: 0 })
     expect(ask({ priority: 'critical', retry: 1 })).toEqual({ delayMs: 2 * minuteMs })
   })
@@ -177,14 +177,14 @@ describe('retryDelay', () => {
     expect(ask({ failure: { ...failure, retryAfterMs } })).toEqual({ delayMs: expected })
   })
 
-  it('honours a retry-after even for a critical letter, but runs nothing that is never to run', () => {
+  it('honours a retry-after even for a critical letter, except with never', () => {
     const told = { ...failure, retryAfterMs: 7000 }
     expect(ask({ priority: 'critical', retry: 0, failure: told })).toEqual({ delayMs: 7000 })
     expect(ask({ policy: immediate(), failure: told })).toEqual({ delayMs: 7000 })
     expect(ask({ policy: never(), failure: told })).toEqual({ delayMs: null })
   })
 
-  it('hands the failure to a custom backoff', () => {
+  it('passes the failure to a custom backoff', () => {
     const customs = { byStatus: (_: number, told: Failure) => told.status ?? 0 }
     const asked = { policy: custom('byStatus'), customs, failure: { ...failure, status: 503 } }
     expect(ask(asked)).toEqual({ delayMs: 503 })
@@ -203,7 +203,7 @@ describe('retryDelay', () => {
     ['answers a promise', () => Promise.resolve(1)],
     ['answers nothing', () => undefined],
     ['answers a far future', () => 1e300],
-  ])('falls back to the default and says so when a custom backoff %s', (_, backoff) => {
+  ])('falls back to the default and reports it when a custom backoff %s', (_, backoff) => {
     const { delayMs, problem } = ask({
       policy: custom('odd'),
       customs: { odd: backoff as () => number },
@@ -212,7 +212,7 @@ describe('retryDelay', () => {
     expect(problem).toContain('"odd"')
   })
 
-  it('falls back when a custom backoff is not registered, also by a name that every object has', () => {
+  it('falls back for unregistered names, also those of Object.prototype', () => {
     for (const name of ['missing', 'constructor', '__proto__']) {
       const { delayMs, problem } = ask({ policy: custom(name) })
       expect(delayMs).toBe(2 * minuteMs)
@@ -220,7 +220,7 @@ describe('retryDelay', () => {
     }
   })
 
-  it('falls back on a stored policy that it cannot compute', () => {
+  it('falls back for an unknown stored policy', () => {
     const stored = [
       { kind: 'fibonacci' },
       { kind: 'linear' },
@@ -248,12 +248,12 @@ describe('constructors', () => {
     ['jitter', () => exponential({ jitter: 1.5 })],
     ['jitter', () => linear({ jitter: 'some' as 'full' })],
     ['name', () => custom('')],
-  ])('refuse a wrong %s by its name', (name, make) => {
+  ])('reject an invalid %s by name', (name, make) => {
     expect(make).toThrow(TypeError)
     expect(make).toThrow(name)
   })
 
-  it('refuse an option that is not known by its name', () => {
+  it('reject an unknown option by name', () => {
     expect(() => exponential({ basMs: 5 } as never)).toThrow(
       'unknown key "basMs" in exponential backoff: did you mean "baseMs"?',
     )
@@ -261,7 +261,7 @@ describe('constructors', () => {
     expect(parsePolicy({ kind: 'exponential', base: 5 })).toBeUndefined()
   })
 
-  it('make plain data that survives storage', () => {
+  it('create plain data that survives storage', () => {
     for (const policy of [
       never(),
       immediate(),
@@ -287,7 +287,7 @@ describe('parsePolicy', () => {
     expect(parsePolicy(input)).toEqual(policy)
   })
 
-  it('reads back whatever the constructors make', () => {
+  it('reads all policies of the constructors', () => {
     fc.assert(
       fc.property(policies, (policy) => {
         expect(parsePolicy(policy)).toEqual(policy)
@@ -295,7 +295,7 @@ describe('parsePolicy', () => {
     )
   })
 
-  it('answers undefined to anything else', () => {
+  it('returns undefined for anything else', () => {
     const odd = [
       '',
       'sometimes',
@@ -314,7 +314,7 @@ describe('parsePolicy', () => {
 })
 
 describe('defaultPolicyFor', () => {
-  it('retries what time can heal and leaves the rest to people', () => {
+  it('retries temporary failures and parks the others', () => {
     const kinds = Object.fromEntries(
       categories.map((category) => [category, defaultPolicyFor(category).kind]),
     )

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { categories, type ErrorCategory } from '../../src/letter/letter.ts'
 import {
   admits,
-  breaker,
+  stepBreaker,
   closedBreaker,
   type BreakerEvent,
   type BreakerSettings,
@@ -38,17 +38,17 @@ const event = (
 const after = (
   events: readonly BreakerEvent[],
   start: BreakerState = closedBreaker,
-): BreakerState => events.reduce((state, next) => breaker(state, next, settings), start)
+): BreakerState => events.reduce((state, next) => stepBreaker(state, next, settings), start)
 
 const open = after([failed('a'), failed('b'), failed('c', 500)])
 
-describe('breaker', () => {
-  it('opens when so many different letters fail in a row', () => {
+describe('stepBreaker', () => {
+  it('opens when enough different letters fail in a row', () => {
     expect(after([failed('a'), failed('b')]).kind).toBe('closed')
     expect(open).toEqual({ kind: 'open', untilMs: 1500, openings: 1 })
   })
 
-  it('is not opened by one letter that fails again and again', () => {
+  it('does not open for one letter that fails repeatedly', () => {
     expect(after(Array.from({ length: 100 }, () => failed('poison'))).kind).toBe('closed')
   })
 
@@ -77,7 +77,7 @@ describe('breaker', () => {
     expect(stays).toEqual([2000, 3000, 3000, 3000])
   })
 
-  it('stays open for as long as the other side asked', () => {
+  it('stays open at least as long as the other side asks', () => {
     const asked: BreakerEvent = {
       type: 'failed',
       letterId: 'c',
@@ -88,7 +88,7 @@ describe('breaker', () => {
     expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 60_500 })
   })
 
-  it('stays open for a day at the most, whatever the other side asked', () => {
+  it('stays open at most a day, whatever the other side asks', () => {
     const asked: BreakerEvent = {
       ...failed('c', 500, 'rate-limit'),
       type: 'failed',
@@ -98,7 +98,7 @@ describe('breaker', () => {
     expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 86_400_500 })
   })
 
-  it('counts what a dependency causes and not what the letter itself causes', () => {
+  it('counts failures of a dependency, not those that the letter causes', () => {
     const opened = categories.filter(
       (category) => after(['a', 'b', 'c'].map((id) => failed(id, 0, category))).kind === 'open',
     )
@@ -113,7 +113,7 @@ describe('breaker', () => {
     ])
   })
 
-  it('neither counts nor clears on a letter that is at fault itself, or that did not run', () => {
+  it('ignores letters that cause their own failure or did not run', () => {
     const events = [
       failed('a'),
       failed('x', 0, 'validation'),
@@ -131,7 +131,7 @@ describe('breaker', () => {
     expect(after([event('started', 'g', 1499)], open)).toBe(open)
   })
 
-  it('tries a few when its time is over', () => {
+  it('lets probes run after its open time', () => {
     const half = after([event('started', 'p', 1500)], open)
     expect(half).toEqual({
       kind: 'half-open',
@@ -159,7 +159,7 @@ describe('breaker', () => {
     )
   })
 
-  it('opens again when a probe fails, and forgets the successes before it', () => {
+  it('opens again when a probe fails, and resets the successful probes', () => {
     const events = [
       event('started', 'p', 1500),
       event('succeeded', 'p', 1600),
@@ -173,7 +173,7 @@ describe('breaker', () => {
     )
   })
 
-  it('learns nothing from a probe that was at fault itself or given back, and lets another one try', () => {
+  it('ignores a probe that caused its own failure or was released, and admits another', () => {
     const half = after([event('started', 'p', 1500), failed('p', 1600, 'validation')], open)
     expect(half).toEqual({
       kind: 'half-open',
@@ -184,11 +184,11 @@ describe('breaker', () => {
     expect(after([event('started', 'q', 1700), event('ended', 'q', 1800)], half)).toEqual(half)
   })
 
-  it('opens after ten letters for half a minute unless told otherwise', () => {
+  it('opens after 10 letters for 30 s by default', () => {
     let state: BreakerState = closedBreaker
-    for (let index = 0; index < 9; index++) state = breaker(state, failed(`l${index}`, 5))
+    for (let index = 0; index < 9; index++) state = stepBreaker(state, failed(`l${index}`, 5))
     expect(state.kind).toBe('closed')
-    expect(breaker(state, failed('last', 5))).toEqual({
+    expect(stepBreaker(state, failed('last', 5))).toEqual({
       kind: 'open',
       untilMs: 30_005,
       openings: 1,
@@ -199,12 +199,12 @@ describe('breaker', () => {
     const a = Object.freeze({ letterId: 'a', failed: true })
     const state: BreakerState = Object.freeze({ kind: 'closed', recent: Object.freeze([a]) })
     const recent = [a, { letterId: 'b', failed: true }]
-    expect(breaker(state, failed('b'), settings)).toEqual({ kind: 'closed', recent })
+    expect(stepBreaker(state, failed('b'), settings)).toEqual({ kind: 'closed', recent })
   })
 })
 
 describe('admits', () => {
-  it('lets all through when closed, none when open, and then only the probes', () => {
+  it('admits all letters when closed, none when open, and then only probes', () => {
     expect(admits(closedBreaker, 0, settings)).toBe(Infinity)
     expect(admits(open, 1499, settings)).toBe(0)
     expect(admits(open, 1500, settings)).toBe(2)
@@ -216,7 +216,7 @@ describe('admits', () => {
     ).toBe(0)
   })
 
-  it('never has more letters in flight than probes while half-open, whatever happens', () => {
+  it('never has more letters in flight than probes while half-open', () => {
     const steps = fc.array(
       fc.record({
         act: fc.constantFrom('start', 'succeed', 'fail', 'own fault', 'end'),
@@ -243,17 +243,17 @@ describe('admits', () => {
             if (admits(state, nowMs, rules) < 1) continue
             const id = `l${ids++}`
             running.push(id)
-            state = breaker(state, event('started', id, nowMs), rules)
+            state = stepBreaker(state, event('started', id, nowMs), rules)
             if (state.kind === 'half-open') probes.add(id)
           } else {
             const [id] = running.splice(pick % Math.max(1, running.length), 1)
             if (id === undefined) continue
             probes.delete(id)
             const type = act === 'succeed' ? 'succeeded' : 'ended'
-            if (act === 'fail') state = breaker(state, failed(id, nowMs), rules)
+            if (act === 'fail') state = stepBreaker(state, failed(id, nowMs), rules)
             else if (act === 'own fault')
-              state = breaker(state, failed(id, nowMs, 'permanent'), rules)
-            else state = breaker(state, event(type, id, nowMs), rules)
+              state = stepBreaker(state, failed(id, nowMs, 'permanent'), rules)
+            else state = stepBreaker(state, event(type, id, nowMs), rules)
           }
           if (before === 'half-open' && state.kind !== 'half-open') probes = new Set()
           expect(probes.size).toBeLessThanOrEqual(rules.probes)
@@ -268,7 +268,7 @@ describe('admits', () => {
     )
   })
 
-  it('always lets a letter through again once time has passed and nothing is in flight', () => {
+  it('always admits a letter again after enough time with nothing in flight', () => {
     expect(admits(open, 1500)).toBe(1)
     expect(admits({ kind: 'half-open', probing: [], succeeded: 0, openings: 1 }, 0)).toBe(1)
   })

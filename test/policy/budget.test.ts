@@ -1,42 +1,42 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { affordable, freshBucket, refillMs, shareOf, spend } from '../../src/policy/budget.ts'
+import { availableRuns, newBucket, refillMs, shareOf, spend } from '../../src/policy/budget.ts'
 
 describe('budget', () => {
   it('fills at its rate, up to a burst', () => {
     const budget = { perSecond: 10, burst: 5 }
-    const fresh = freshBucket(0)
-    expect(affordable(fresh, budget, 0)).toBe(1)
-    expect(affordable(fresh, budget, 200)).toBe(3)
-    expect(affordable(fresh, budget, 60_000)).toBe(5)
+    const fresh = newBucket(0)
+    expect(availableRuns(fresh, budget, 0)).toBe(1)
+    expect(availableRuns(fresh, budget, 200)).toBe(3)
+    expect(availableRuns(fresh, budget, 60_000)).toBe(5)
   })
 
-  it('lets a second’s worth through at once unless told otherwise, and at least one', () => {
-    expect(affordable(freshBucket(0), { perSecond: 20 }, 60_000)).toBe(20)
-    expect(affordable(freshBucket(0), { perSecond: 0.1 }, 60_000)).toBe(1)
+  it('has a default burst of one second, and at least one run', () => {
+    expect(availableRuns(newBucket(0), { perSecond: 20 }, 60_000)).toBe(20)
+    expect(availableRuns(newBucket(0), { perSecond: 0.1 }, 60_000)).toBe(1)
   })
 
-  it('says when it is worth looking again', () => {
+  it('computes the time of the next refill', () => {
     const budget = { perSecond: 0.5 }
-    const spent = spend(freshBucket(0), budget, 0)
-    expect(affordable(spent, budget, 0)).toBe(0)
+    const spent = spend(newBucket(0), budget, 0)
+    expect(availableRuns(spent, budget, 0)).toBe(0)
     expect(refillMs(spent, budget, 0)).toBe(2000)
-    expect(affordable(spent, budget, refillMs(spent, budget, 0))).toBe(1)
+    expect(availableRuns(spent, budget, refillMs(spent, budget, 0))).toBe(1)
   })
 
-  it('has a whole run to give whenever it said that it would', () => {
+  it('has a run available after the computed time', () => {
     const rates = fc.double({ min: 0.01, max: 5000, noNaN: true })
     fc.assert(
       fc.property(rates, fc.integer({ min: 0, max: 1e9 }), (perSecond, startMs) => {
         const budget = { perSecond }
-        const spent = spend(freshBucket(startMs), budget, startMs)
+        const spent = spend(newBucket(startMs), budget, startMs)
         const laterMs = startMs + refillMs(spent, budget, startMs)
-        expect(affordable(spent, budget, laterMs)).toBeGreaterThanOrEqual(1)
+        expect(availableRuns(spent, budget, laterMs)).toBeGreaterThanOrEqual(1)
       }),
     )
   })
 
-  it('never lets more through in any span of time than the rate and one burst', () => {
+  it('never allows more runs in any period than the rate and one burst', () => {
     const steps = fc.array(fc.nat(3000), { maxLength: 100 })
     fc.assert(
       fc.property(
@@ -45,11 +45,11 @@ describe('budget', () => {
         fc.integer({ min: 1, max: 20 }),
         (passes, perSecond, burst) => {
           const budget = { perSecond, burst }
-          let [bucket, nowMs] = [freshBucket(0), 0]
+          let [bucket, nowMs] = [newBucket(0), 0]
           const runs: number[] = []
           for (const passMs of passes) {
             nowMs += passMs
-            for (let left = affordable(bucket, budget, nowMs); left > 0; left--) {
+            for (let left = availableRuns(bucket, budget, nowMs); left > 0; left--) {
               bucket = spend(bucket, budget, nowMs)
               runs.push(nowMs)
             }
@@ -65,7 +65,7 @@ describe('budget', () => {
     )
   })
 
-  it('is shared out evenly among workers', () => {
+  it('is divided evenly among workers', () => {
     const budget = { perSecond: 10, burst: 8 }
     expect(shareOf(budget, 1)).toBe(budget)
     expect(shareOf(budget, 4)).toEqual({ perSecond: 2.5, burst: 2 })

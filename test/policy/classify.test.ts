@@ -51,7 +51,7 @@ describe('classify', () => {
     expect(classify(looped).category).toBe('unknown')
   })
 
-  it('asks the rules of the user first', () => {
+  it('uses user rules first', () => {
     const rules: Rule[] = [{ name: 'tea', when: { message: 'tea' }, category: 'resource' }]
     expect(classify(new Error('no tea'), rules).rule).toBe('user:tea')
   })
@@ -87,7 +87,7 @@ describe('classifyFailure', () => {
     ['a GitHub 404', Object.assign(new Error('Not Found'), { status: 404 }), 'permanent'],
     ['a code that is a number', Object.assign(new Error('nope'), { code: 404 }), 'permanent'],
     ['an own timeout error', named('HandlerTimeout', 'gave up'), 'timeout'],
-  ])('judges %s right', (_, thrown, category) => {
+  ])('classifies %s', (_, thrown, category) => {
     expect(categoryOf(thrown)).toBe(category)
   })
 
@@ -254,7 +254,7 @@ describe('classifyFailure', () => {
       expect([name, classifyFailure(failureOf({ name })).category]).toEqual([name, category])
   })
 
-  it('reads the reply of Redis and the text of gRPC', () => {
+  it('reads replies of Redis and messages of gRPC', () => {
     expect(categoryOf(new Error('LOADING Redis is loading the dataset in memory'))).toBe(
       'transient',
     )
@@ -270,7 +270,7 @@ describe('classifyFailure', () => {
     expect(categoryOf(Object.assign(named('GrpcError', 'x'), { code: 4 }))).toBe('timeout')
   })
 
-  it('finds the reason of "TypeError: fetch failed" in its cause, and calls a plain TypeError a mistake', () => {
+  it('finds the reason of "TypeError: fetch failed" in its cause, and treats other TypeErrors as bugs', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED ::1:80'), { code: 'ECONNREFUSED' })
     const failed = new TypeError('fetch failed', { cause })
     expect(classifyFailure(toFailure(failed, at), failed)).toMatchObject({
@@ -288,7 +288,7 @@ describe('classifyFailure', () => {
     })
   })
 
-  it('looks for codes and statuses in all causes, nearest first', () => {
+  it('searches codes and statuses in all causes, nearest first', () => {
     const root = Object.assign(new Error('disk'), { code: 'ENOSPC' })
     expect(categoryOf(new Error('a', { cause: new Error('b', { cause: root }) }))).toBe('resource')
     const answered = Object.assign(new Error('upstream'), { status: 503 })
@@ -298,7 +298,7 @@ describe('classifyFailure', () => {
     expect(categoryOf(new AggregateError([root], 'all failed'))).toBe('resource')
   })
 
-  it('trusts a code more than a class, wherever in the causes it stands', () => {
+  it('prefers a code to a class, anywhere in the causes', () => {
     const quota = Object.assign(named('RateLimitError'), {
       status: 429,
       code: 'insufficient_quota',
@@ -311,13 +311,13 @@ describe('classifyFailure', () => {
     expect(categoryOf(wrapped)).toBe('permanent')
   })
 
-  it('reads the cause before a class that says little', () => {
+  it('prefers the cause to a vague class', () => {
     const cause = new Error('redirect count exceeded')
     expect(categoryOf(new TypeError('fetch failed', { cause }))).toBe('permanent')
     expect(categoryOf(new TypeError('fetch failed', { cause: new Error('hm') }))).toBe('network')
   })
 
-  it('hears a timeout in the code of a broken connection', () => {
+  it('detects a timeout behind the code of a broken connection', () => {
     const code = 'ECONNABORTED'
     const of = (message: string): ErrorCategory =>
       classifyFailure(failureOf({ code, message })).category
@@ -325,7 +325,7 @@ describe('classifyFailure', () => {
     expect(of('write ECONNABORTED')).toBe('network')
   })
 
-  it('hears in a 400 only what cannot mean anything else', () => {
+  it('overrides a 400 only by clear messages', () => {
     const of = (message: string): ErrorCategory =>
       classifyFailure(failureOf({ status: 400, message })).category
     expect(of('Your credit balance is too low')).toBe('resource')
@@ -334,7 +334,7 @@ describe('classifyFailure', () => {
     expect(of('quota exceeded is no valid state')).toBe('validation')
   })
 
-  it('takes the replies of mail and file servers for what they are', () => {
+  it('reads replies of mail and FTP servers', () => {
     const of = (name: string, message: string): ErrorCategory =>
       classifyFailure(failureOf({ name, message })).category
     expect(of('Error', 'rejected: 451 4.7.1 Greylisting in action')).toBe('transient')
@@ -344,7 +344,7 @@ describe('classifyFailure', () => {
     expect(of('Error', 'request failed: 550 of 600 rows')).toBe('unknown')
   })
 
-  it('never parks what says of itself that it may be tried again', () => {
+  it('never parks errors that declare themselves retryable', () => {
     const conflict = Object.assign(new Error('conflict'), { status: 409, retryable: true })
     expect(classifyFailure(toFailure(conflict, at), conflict)).toMatchObject({
       category: 'transient',
@@ -375,7 +375,7 @@ describe('classifyFailure', () => {
     expect(categoryOf(new SlowSupplier('x'))).toBe('timeout')
   })
 
-  it('takes a 403 for a rate limit where it says so', () => {
+  it('treats a 403 as a rate limit if the message says so', () => {
     const secondary =
       'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.'
     expect(classifyFailure(failureOf({ status: 403, message: secondary })).category).toBe(
@@ -392,14 +392,14 @@ describe('classifyFailure', () => {
     )
   })
 
-  it('takes what it was asked to repeat later for transient', () => {
+  it('treats a failure with retry-after as transient', () => {
     expect(classifyFailure(failureOf({ message: 'hm', retryAfterMs: 5 }))).toMatchObject({
       category: 'transient',
       rule: 'retry-after',
     })
   })
 
-  it('never calls permanent what it does not know', () => {
+  it('never calls an unknown failure permanent', () => {
     expect(classifyFailure(failureOf({ message: 'the flux capacitor hums' }))).toEqual({
       category: 'unknown',
       severity: 'medium',
@@ -424,7 +424,7 @@ describe('classifyFailure', () => {
       expect([message, categoryOf(new Error(message))]).toEqual([message, 'rate-limit'])
   })
 
-  it('answers for anything that can be thrown', () => {
+  it('classifies anything that can be thrown', () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
         const { category, severity, recoverability, rule } = classifyFailure(
@@ -439,7 +439,7 @@ describe('classifyFailure', () => {
     )
   })
 
-  it('answers for any failure, with causes in any shape', () => {
+  it('classifies any failure, with causes of any shape', () => {
     const deep = (depth: number): fc.Arbitrary<Failure> =>
       fc.record(
         {
@@ -460,7 +460,7 @@ describe('classifyFailure', () => {
     )
   })
 
-  it('ends on causes that lead back to themselves, and on a proxy that refuses to be looked at', () => {
+  it('handles cyclic causes and a proxy that throws', () => {
     const looped = failureOf()
     looped.causes.push(looped, looped)
     expect(classifyFailure(looped).category).toBe('unknown')
@@ -485,7 +485,7 @@ describe('classifyFailure', () => {
       )
   })
 
-  describe('with rules of the user', () => {
+  describe('with user rules', () => {
     const declined: Rule = {
       name: 'declined',
       when: { errorName: 'CardDeclined' },
@@ -493,7 +493,7 @@ describe('classifyFailure', () => {
       severity: 'low',
     }
 
-    it('asks them first, in order', () => {
+    it('uses them first, in order', () => {
       const later: Rule = { name: 'later', when: {}, category: 'transient' }
       const error = named('CardDeclined', 'timed out')
       expect(classifyFailure(toFailure(error, at), error, [declined, later])).toEqual({
@@ -527,7 +527,7 @@ describe('classifyFailure', () => {
       expect(rule === 'user:tea').toBe(matches)
     })
 
-    it('carries what a rule advises, and nothing where it advises nothing', () => {
+    it('includes the advice of a rule, if it has any', () => {
       const { hint, maxRetries } = { hint: 'Call them.', maxRetries: 2 }
       const own = classifyFailure(failureOf(), undefined, [
         { name: 'a', when: {}, category: 'resource', detail: 'd', hint, maxRetries },
@@ -538,7 +538,7 @@ describe('classifyFailure', () => {
       expect(bare).not.toHaveProperty('detail')
     })
 
-    it('matches causes, but only when one of them has all of it', () => {
+    it('matches causes, if one of them has all fields', () => {
       const when = { code: 'E1', status: 500 }
       const rules: Rule[] = [{ name: 'both', when, category: 'resource' }]
       const together = failureOf({ causes: [failureOf({ code: 'E1', status: 500 })] })
@@ -547,14 +547,14 @@ describe('classifyFailure', () => {
       expect(classifyFailure(apart, undefined, rules).rule).not.toBe('user:both')
     })
 
-    it('gives the same answer twice to a pattern with a memory', () => {
+    it('gives the same result twice for a global pattern', () => {
       const rules: Rule[] = [{ name: 'sticky', when: { message: /tea/g }, category: 'resource' }]
       const ask = (): string =>
         classifyFailure(failureOf({ message: 'tea' }), undefined, rules).rule
       expect([ask(), ask(), ask()]).toEqual(['user:sticky', 'user:sticky', 'user:sticky'])
     })
 
-    it('does not take the promise of an async function for a yes', () => {
+    it('does not treat a returned promise as true', () => {
       const when = (async () => true) as unknown as () => boolean
       const rules: Rule[] = [{ name: 'async', when, category: 'permanent' }]
       expect(classifyFailure(failureOf(), undefined, rules).rule).toBe('unknown')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ErrorCategory } from '../../src/letter/letter.ts'
 import {
-  adapted,
+  adaptLimit,
   roomFor,
   unlimited,
   type ConcurrencyState,
@@ -19,43 +19,43 @@ const failure = (startedMs: number, atMs: number, category: ErrorCategory = 'tim
 
 describe('concurrency', () => {
   it('has no limit as long as nothing fails', () => {
-    expect(adapted(unlimited, success, 10, enough)).toBe(unlimited)
+    expect(adaptLimit(unlimited, success, 10, enough)).toBe(unlimited)
     expect(roomFor(unlimited, 1000)).toBe(Infinity)
   })
 
-  it('halves what runs when a run fails, and counts a wave of failures once', () => {
-    const cut = adapted(unlimited, failure(0, 5), 8, enough)
+  it('halves the limit when a run fails, once for a wave of failures', () => {
+    const cut = adaptLimit(unlimited, failure(0, 5), 8, enough)
     expect(cut.limit).toBe(4)
-    expect(adapted(cut, failure(0, 6), 7, enough)).toBe(cut)
-    expect(adapted(cut, failure(5, 9), 4, enough)).toBe(cut)
-    expect(adapted(cut, failure(7, 9), 4, enough).limit).toBe(2)
+    expect(adaptLimit(cut, failure(0, 6), 7, enough)).toBe(cut)
+    expect(adaptLimit(cut, failure(5, 9), 4, enough)).toBe(cut)
+    expect(adaptLimit(cut, failure(7, 9), 4, enough).limit).toBe(2)
   })
 
-  it('lets at least one run', () => {
-    const cut = adapted(unlimited, failure(0, 5), 1, enough)
+  it('allows at least one run', () => {
+    const cut = adaptLimit(unlimited, failure(0, 5), 1, enough)
     expect(roomFor(cut, 0)).toBe(1)
     expect(roomFor(cut, 1)).toBe(0)
   })
 
-  it('is not lowered by failures that are the letter’s own fault', () => {
+  it('is not lowered by failures that the letter causes', () => {
     for (const category of ['validation', 'permission', 'permanent'] as const)
-      expect(adapted(unlimited, failure(0, 5, category), 8, enough)).toBe(unlimited)
+      expect(adaptLimit(unlimited, failure(0, 5, category), 8, enough)).toBe(unlimited)
   })
 
   it('grows by about one for each round of successes, until there is no limit', () => {
     let state: ConcurrencyState = { limit: 2, cutAtMs: 0 }
-    state = adapted(adapted(state, success, 2, enough), success, 2, enough)
+    state = adaptLimit(adaptLimit(state, success, 2, enough), success, 2, enough)
     expect(state.limit).toBeCloseTo(2.9)
     let runs = 0
-    for (; state.limit !== Infinity; runs++) state = adapted(state, success, 2, enough)
+    for (; state.limit !== Infinity; runs++) state = adaptLimit(state, success, 2, enough)
     expect(runs).toBeLessThan(60)
   })
 
-  it('keeps to the limits that were set', () => {
+  it('respects min and max', () => {
     const settings = { max: 4, min: 2 }
     expect(roomFor(unlimited, 1, settings)).toBe(3)
-    const cut = adapted(
-      adapted(unlimited, failure(0, 1), 4, enough, settings),
+    const cut = adaptLimit(
+      adaptLimit(unlimited, failure(0, 1), 4, enough, settings),
       failure(2, 3),
       2,
       enough,
@@ -63,7 +63,7 @@ describe('concurrency', () => {
     )
     expect(cut.limit).toBe(2)
     let state = cut
-    for (let run = 0; run < 50; run++) state = adapted(state, success, 4, enough, settings)
+    for (let run = 0; run < 50; run++) state = adaptLimit(state, success, 4, enough, settings)
     expect(roomFor(state, 0, settings)).toBe(4)
   })
 })

@@ -46,14 +46,14 @@ describe('details', () => {
     expect(Object.keys(details).sort()).toEqual(known(names).sort())
   })
 
-  it('each stand in the corpus', () => {
+  it('are all covered by the corpus', () => {
     const met = new Set(corpus.map(({ expect: { detail } }) => detail))
     expect(Object.keys(details).filter((detail) => !met.has(detail))).toEqual([])
   })
 })
 
 describe('detailOf', () => {
-  it('never says what contradicts the category or the kind of work', () => {
+  it('never contradicts the category or the kind of work', () => {
     fc.assert(
       fc.property(
         fc.array(aFailure, { minLength: 1, maxLength: 4 }),
@@ -71,7 +71,7 @@ describe('detailOf', () => {
     )
   })
 
-  it('says nothing where nothing is known', () => {
+  it('returns undefined without a match', () => {
     expect(detailOf([failureOf()], 'unknown')).toBeUndefined()
     expect(detailOf([failureOf()], 'timeout')).toBeUndefined()
     expect(detailOf([], 'dependency')).toBeUndefined()
@@ -80,7 +80,7 @@ describe('detailOf', () => {
       if (category !== 'network') expect(detailOf([empty], category)).toBeUndefined()
   })
 
-  it('takes the code before the name, that before the status, and words last', () => {
+  it('prefers the code, then the name, the status, and words last', () => {
     const under = (over: Partial<Failure>): string | undefined =>
       detailOf([failureOf(over)], 'permanent', 'github')
     expect(under({ code: 'ENOENT', name: 'BuildError', status: 404 })).toBe('file_not_found')
@@ -89,7 +89,7 @@ describe('detailOf', () => {
     expect(under({ message: 'eslint found problems' })).toBe('lint_error')
   })
 
-  it('takes what a file, a program and a socket lack for three things', () => {
+  it('distinguishes missing files, programs and sockets', () => {
     const missing = { code: 'ENOENT', message: "ENOENT: no such file or directory, open 'a'" }
     expect(detailOf([failureOf(missing)], 'permanent')).toBe('file_not_found')
     const program = { code: 'ENOENT', message: 'spawn prettier ENOENT' }
@@ -98,7 +98,7 @@ describe('detailOf', () => {
     expect(detailOf([failureOf(port)], 'permission')).toBeUndefined()
   })
 
-  it('tells the same failure of two kinds of work apart', () => {
+  it('distinguishes the same failure of two kinds of work', () => {
     const slow = [failureOf({ message: 'timed out' })]
     expect(works.map((work) => detailOf(slow, 'timeout', work))).toEqual([
       'llm_timeout',
@@ -109,7 +109,7 @@ describe('detailOf', () => {
     ])
   })
 
-  it('reads no more than the beginning of a message', () => {
+  it('reads only the beginning of a message', () => {
     const long = failureOf({ message: `${'x '.repeat(600)} eslint` })
     expect(detailOf([long], 'unknown')).toBeUndefined()
   })

@@ -9,7 +9,7 @@ const delivered = (deliveryCount: number): Delivered => ({ deliveryCount })
 const plain = new Error('no')
 
 describe('DLQPolicy', () => {
-  it('dead-letters from the fifth delivery on unless told otherwise', () => {
+  it('dead-letters from the fifth delivery by default', () => {
     const policy = new DLQPolicy()
     expect([1, 4, 5, 6].map((count) => policy.shouldDeadLetter(delivered(count), plain))).toEqual([
       false,
@@ -29,7 +29,7 @@ describe('DLQPolicy', () => {
     expect(policy.shouldDeadLetter(delivered(5), plain)).toBe(true)
   })
 
-  it('asks for exclusion before inclusion', () => {
+  it('checks exclusion before inclusion', () => {
     const policy = new DLQPolicy({ includeErrors: [Error], excludeErrors: [RateLimitError] })
     expect(policy.shouldDeadLetter(delivered(1), new RateLimitError())).toBe(false)
     expect(policy.shouldDeadLetter(delivered(1), plain)).toBe(true)
@@ -47,7 +47,7 @@ describe('DLQPolicy', () => {
     expect(policy.shouldDeadLetter(delivered(1), plain)).toBe(false)
   })
 
-  it('matches only the very class in exact mode', () => {
+  it('matches only the exact class in exact mode', () => {
     const policy = new DLQPolicy({ includeErrors: [RateLimitError, 'TimeoutError'], exact: true })
     const dead = (error: unknown): boolean => policy.shouldDeadLetter(delivered(1), error)
     expect(dead(new RateLimitError())).toBe(true)
@@ -71,7 +71,7 @@ describe('DLQPolicy', () => {
       expect(never(['RateLimitError', RateLimitError], thrown)).toBe(false)
   })
 
-  it('ends on causes that lead back to themselves or go on for ever', () => {
+  it('handles cyclic and endless causes', () => {
     class Endless extends Error {
       override get cause(): unknown {
         return new Endless()
@@ -84,7 +84,7 @@ describe('DLQPolicy', () => {
       expect(policy.shouldDeadLetter(delivered(1), error)).toBe(false)
   })
 
-  it('lets even an excluded error loop only so often', () => {
+  it('limits excluded errors by absoluteCap', () => {
     const policy = (maxDeliveryCount: number): DLQPolicy =>
       new DLQPolicy({ maxDeliveryCount, excludeErrors: [RateLimitError] })
     expect([1, 5, 20].map((count) => policy(count).absoluteCap)).toEqual([50, 50, 200])
@@ -94,7 +94,7 @@ describe('DLQPolicy', () => {
     expect(capped.shouldDeadLetter(delivered(7), new RateLimitError())).toBe(true)
   })
 
-  it('does not run what was delivered more than maxDeliveryCount times without a failure, whatever is excluded', () => {
+  it('does not run a message after more than maxDeliveryCount deliveries without a failure', () => {
     for (const policy of [new DLQPolicy(), new DLQPolicy({ excludeErrors: [RateLimitError] })])
       expect([5, 6].map((count) => policy.overDelivered(count))).toEqual([false, true])
   })
@@ -115,7 +115,7 @@ describe('DLQPolicy', () => {
     ['mailbox', { mailbox: Promise.resolve({}) as never }],
     ['did you mean "maxDeliveryCount"', { max_delivery_count: 5 } as never],
     ['did you mean "excludeErrors"', { excludeError: [] } as never],
-  ])('refuses a wrong %s: %o', (name, options) => {
+  ])('rejects an invalid %s: %o', (name, options) => {
     const refused = { code: 'INVALID_CONFIG', message: expect.stringContaining(name) as string }
     expect(() => new DLQPolicy(options)).toThrow(expect.objectContaining(refused))
   })
@@ -137,7 +137,7 @@ describe('a DLQPolicy that classifies', () => {
     expect(policy.shouldDeadLetter(delivered(1), error)).toBe(dead)
   })
 
-  it('does not do so by default', () => {
+  it('is off by default', () => {
     expect(new DLQPolicy().classify).toBe(false)
     expect(new DLQPolicy().shouldDeadLetter(delivered(1), withFacts({ status: 403 }))).toBe(false)
   })
@@ -153,7 +153,7 @@ describe('decideDeadLetter', () => {
     }
   }
 
-  it('asks an override of the policy', () => {
+  it('calls an override of the policy', () => {
     const policy = new ErrorBudgetPolicy({ maxDeliveryCount: 10 })
     expect(decideDeadLetter(policy, delivered(5), plain)).toEqual({ deadLetter: false })
     policy.errorRate = 0.5
@@ -180,7 +180,7 @@ describe('decideDeadLetter', () => {
       new DLQPolicy({ includeErrors: [() => JSON.parse('{')] }),
       'SyntaxError',
     ],
-  ])('falls back to the threshold and says so when the policy %s', (_, policy, problem) => {
+  ])('falls back to the threshold and reports it when the policy %s', (_, policy, problem) => {
     for (const [count, deadLetter] of [
       [4, false],
       [5, true],
@@ -191,7 +191,7 @@ describe('decideDeadLetter', () => {
     }
   })
 
-  it('lets no override deliver for ever', () => {
+  it('limits every override by absoluteCap', () => {
     class Stubborn extends DLQPolicy {
       override shouldDeadLetter(): boolean {
         return false

@@ -60,7 +60,7 @@ const retry: Frame = {
 }
 
 describe('fingerprint', () => {
-  it('is short, versioned, and says what it used', () => {
+  it('is short, versioned, and lists the parts that it used', () => {
     const stack = stackOf([charge])
     expect(fingerprint('orders', failureOf({ stack, code: 'E1', status: 500 }))).toEqual({
       value: expect.stringMatching(/^v1-[0-9a-f]{16}$/) as string,
@@ -71,7 +71,7 @@ describe('fingerprint', () => {
     expect(fingerprint('orders', wrapped).used).toEqual(['queue', 'name', 'cause-code', 'message'])
   })
 
-  it('stays what it is: letters are grouped by it for years', () => {
+  it('does not change between versions', () => {
     expect(print({ message: 'user 42 not found' })).toBe('v1-d690d5c0f70fd55e')
     expect(print({ name: 'TypeError', code: 'E1', stack: stackOf([charge, settle]) })).toBe(
       'v1-daeff9c02e4d842e',
@@ -102,7 +102,7 @@ describe('fingerprint', () => {
     ['ids 1, 2, 3 are taken', 'ids 7 are taken'],
     ['a  b\n c', 'a b c'],
     ['No Such Thing', 'no such thing'],
-  ])('does not tell %j from %j', (one, other) => {
+  ])('is the same for %j and %j', (one, other) => {
     expect(print({ message: one })).toBe(print({ message: other }))
   })
 
@@ -111,11 +111,11 @@ describe('fingerprint', () => {
     ['and/or', 'and'],
     ['GET https://a.example.com/x failed', 'GET https://b.example.com/x failed'],
     ["the user's card", "the user's account"],
-  ])('tells %j from %j', (one, other) => {
+  ])('differs for %j and %j', (one, other) => {
     expect(print({ message: one })).not.toBe(print({ message: other }))
   })
 
-  it('tells queues, names, codes, statuses and frames apart', () => {
+  it('distinguishes queues, names, codes, statuses and frames', () => {
     const base: Partial<Failure> = { name: 'A', code: 'x', status: 500, stack: stackOf([charge]) }
     const prints = [
       print(base),
@@ -131,12 +131,12 @@ describe('fingerprint', () => {
     expect(new Set(prints).size).toBe(prints.length)
   })
 
-  it('does not mix up where one part ends and the next begins', () => {
+  it('separates its parts unambiguously', () => {
     expect(print({ name: 'a', code: 'b' })).not.toBe(print({ name: 'a\ncode\nb' }))
     expect(print({ name: 'b' }, 'a')).not.toBe(print({ name: '' }, 'a\nb'))
   })
 
-  it('does not care about lines, folders, the message, recursion or frames of others', () => {
+  it('ignores lines, folders, the message, recursion and foreign frames', () => {
     const expected = print({ message: 'one', stack: stackOf([charge, settle]) })
     const same: Frame[][] = [
       [{ ...charge, line: 99, column: 1 }, settle],
@@ -150,14 +150,14 @@ describe('fingerprint', () => {
       expect(print({ message: 'two', stack: stackOf(frames) })).toBe(expected)
   })
 
-  it('does not care about the hash that a bundler put into a file name', () => {
+  it('ignores the hash of a bundler in a file name', () => {
     const built = (file: string): string => print({ stack: stackOf([{ ...charge, file }]) })
     expect(built('index-B7x0q3Zk.js')).toBe(built('index-9fA2kkPw.js'))
     expect(built('main.4f3a9c1d2b.js')).toBe(built('main.0011223344.js'))
     expect(built('order-service.ts')).not.toBe(built('order-handlers.ts'))
   })
 
-  it('uses the message where the stack has no frame of the user', () => {
+  it('uses the message if the stack has no frame in user code', () => {
     const { used, value } = fingerprint(
       'orders',
       failureOf({ message: 'x 1', stack: stackOf([ticks, retry]) }),
@@ -166,7 +166,7 @@ describe('fingerprint', () => {
     expect(value).toBe(print({ message: 'x 2', stack: 'Error: x 2' }))
   })
 
-  it('is not led astray by a message that looks like a stack, nor by one that is very long', () => {
+  it('handles messages that look like a stack or are very long', () => {
     const looks = 'oops\n    at evil (/x/evil.ts:1:1)'
     const plain = print({ message: 'a', stack: stackOf([charge], 'Error: a') })
     expect(print({ message: looks, stack: stackOf([charge], `Error: ${looks}`) })).toBe(plain)
@@ -174,7 +174,7 @@ describe('fingerprint', () => {
     expect(print({ message: long, stack: stackOf([charge], `Error: ${long}`) })).toBe(plain)
   })
 
-  it('gives errors that are thrown at one place one print, and at two places two', () => {
+  it('distinguishes the places where errors are thrown', () => {
     const here = (id: number): Failure => toFailure(new RangeError(`no ${id}`), at)
     const there = (id: number): Failure => toFailure(new RangeError(`no ${id}`), at)
     const prints = [here(1), here(2), there(1)].map((failure) => fingerprint('orders', failure))
@@ -183,7 +183,7 @@ describe('fingerprint', () => {
     expect(prints[0]!.value).not.toBe(prints[2]!.value)
   })
 
-  it('is stable under any id, number, quoted text or address', () => {
+  it('is stable for any id, number, quoted string or address', () => {
     const word = fc.stringMatching(/^[a-z]{1,7}$/)
     const varying = fc.oneof(
       fc.uuid(),
@@ -203,7 +203,7 @@ describe('fingerprint', () => {
     )
   })
 
-  it('is stable under any move of lines and folders, and differs between functions', () => {
+  it('is stable when lines and folders change, and differs between functions', () => {
     const names = fc.stringMatching(/^[a-zA-Z][a-zA-Z.]{0,20}$/)
     const lines = fc.integer({ min: 1, max: 99_999 })
     const folders = fc.stringMatching(/^(\/[a-z]{1,8}){1,4}$/)
@@ -218,7 +218,7 @@ describe('fingerprint', () => {
     )
   })
 
-  it('answers for anything that can be thrown', () => {
+  it('works for anything that can be thrown', () => {
     fc.assert(
       fc.property(fc.anything(), fc.string(), (thrown, queue) => {
         expect(fingerprint(queue, toFailure(thrown, at)).value).toMatch(/^v1-[0-9a-f]{16}$/)
@@ -226,7 +226,7 @@ describe('fingerprint', () => {
     )
   })
 
-  it('reads only the beginning of hostile texts', () => {
+  it('reads only the beginning of hostile strings', () => {
     for (const piece of [
       'a',
       '"',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hash64 } from '../../src/policy/hash.ts'
 
 describe('hash64', () => {
-  it('gives 16 hex digits to any text, and the same ones to the same text', () => {
+  it('returns 16 hex digits for any string, the same for the same string', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(hash64(text)).toMatch(/^[0-9a-f]{16}$/)
@@ -12,7 +12,7 @@ describe('hash64', () => {
     )
   })
 
-  it('does not collide on many texts that are alike, in either half', () => {
+  it('does not collide for many similar strings, in either half', () => {
     const hashes = Array.from({ length: 20_000 }, (_, index) => hash64(`queue-${index}`))
     expect(new Set(hashes).size).toBe(hashes.length)
     for (const half of [
@@ -22,7 +22,7 @@ describe('hash64', () => {
       expect(new Set(half).size).toBeGreaterThan(hashes.length - 5)
   })
 
-  it('turns about half of the bits when one character changes', () => {
+  it('flips about half of the bits when one character changes', () => {
     const bits = (hash: string): string => BigInt(`0x${hash}`).toString(2).padStart(64, '0')
     let turned = 0
     for (let index = 0; index < 1000; index++) {

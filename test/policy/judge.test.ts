@@ -19,7 +19,7 @@ const anErrorLike = fc.letrec((tie) => ({
 })).error
 
 describe('judge', () => {
-  it('turns what was thrown into data, with its category and its fingerprint', () => {
+  it('converts an error into data with category and fingerprint', () => {
     const thrown = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:80'), {
       code: 'ECONNREFUSED',
     })
@@ -33,7 +33,7 @@ describe('judge', () => {
     expect(judged.fingerprint).toMatch(/^v1-[0-9a-f]{16}$/)
   })
 
-  it('knows what the other side asked to wait, though another error is around it', () => {
+  it('finds retry-after in a wrapped error', () => {
     const limited = Object.assign(new Error('Too Many Requests'), { status: 429, retryAfter: 3600 })
     const asked = (thrown: unknown): number | undefined =>
       judge(thrown, 'orders', at).failure.retryAfterMs
@@ -44,12 +44,12 @@ describe('judge', () => {
     expect(asked(new Error('sync failed'))).toBeUndefined()
   })
 
-  it('asks the rules of the user first', () => {
+  it('uses user rules first', () => {
     const rules = [{ name: 'all', when: {}, category: 'resource' as const }]
     expect(judge(new Error('timed out'), 'orders', at, rules).category).toBe('resource')
   })
 
-  it('keeps the detail with the failure, by the queue or by what was thrown', () => {
+  it('stores the detail with the failure, by queue or error', () => {
     const slow = new Error('timed out')
     const detailIn = (queue: string): string | undefined => judge(slow, queue, at).failure.detail
     expect(detailIn('github')).toBe('github_timeout')
@@ -59,12 +59,12 @@ describe('judge', () => {
     expect(judge(new OpenAIError('timed out'), 'orders', at).failure.detail).toBe('llm_timeout')
   })
 
-  it('believes what is said of the kind of work, before the queue', () => {
+  it('prefers the given kind of work to the queue', () => {
     const { failure } = judge(new Error('timed out'), 'github', at, [], undefined, 'tool')
     expect(failure.detail).toBe('tool_timeout')
   })
 
-  it('gives one fingerprint to one cause, with a detail or without', () => {
+  it('gives one cause one fingerprint, with or without a detail', () => {
     const slow = (): Error => Object.assign(new Error('timed out'), { stack: '' })
     const told = judge(slow(), 'orders', at, [], undefined, 'tool')
     expect(told.fingerprint).toBe(judge(slow(), 'orders', at).fingerprint)
@@ -74,7 +74,7 @@ describe('judge', () => {
     expect(categories).toContain(judge(make(), 'tool', at).category)
   })
 
-  it('has an answer for what JSON can say of an error', () => {
+  it('works for errors that are plain JSON', () => {
     fc.assert(
       fc.property(fc.string(), anErrorLike, (queue, thrown) => {
         const { category, failure } = judge(thrown, queue, at)
@@ -84,7 +84,7 @@ describe('judge', () => {
     )
   })
 
-  it('has an answer for anything that can be thrown', () => {
+  it('works for anything that can be thrown', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true, withBigInt: true }), (thrown) => {
         expect(categories).toContain(judge(thrown, 'orders', at).category)
@@ -94,7 +94,7 @@ describe('judge', () => {
 })
 
 describe('understand', () => {
-  it('gives the advice of the rule that matches, and keeps its hint with the failure', () => {
+  it('returns the advice of the matching rule, and stores its hint with the failure', () => {
     const rules = templatesOf(['database-deadlock'])
     const { judged, template } = understand(new Error('Deadlock detected'), 'orders', at, rules)
     expect(template).toMatchObject({ name: 'database-deadlock', backoff: { kind: 'exponential' } })
@@ -105,13 +105,13 @@ describe('understand', () => {
     )
   })
 
-  it('gives none where no rule with advice matches', () => {
+  it('returns no advice without a matching rule', () => {
     const plain = { name: 'plain', when: {}, category: 'resource' as const }
     expect(understand(new Error('x'), 'orders', at)).not.toHaveProperty('template')
     expect(understand(new Error('x'), 'orders', at, [plain])).not.toHaveProperty('template')
   })
 
-  it('takes the detail of a rule before its own', () => {
+  it('prefers the detail of a rule', () => {
     const rules = [
       { name: 'card', when: {}, category: 'permanent' as const, detail: 'card_declined' },
     ]

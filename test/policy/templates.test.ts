@@ -13,7 +13,7 @@ describe('templates', () => {
     expect(hint).toMatch(/^[A-Z].{20,200}\.$/)
   })
 
-  it('have names of their own', () => {
+  it('have unique names', () => {
     expect(new Set(templates.map(({ name }) => name)).size).toBe(templates.length)
   })
 
@@ -33,7 +33,7 @@ describe('templates', () => {
     expect(matched.length).toBeGreaterThan(0)
   })
 
-  it('say no other category than the classifier, but where they know more', () => {
+  it('agree with the classifier, unless they are more specific', () => {
     const changed = checkCorpus(corpus, templates)
       .filter(({ field }) => field === 'category')
       .map(({ title, actual }) => [title, actual])
@@ -42,7 +42,7 @@ describe('templates', () => {
 })
 
 describe('templatesOf', () => {
-  it('finds templates by name, and leaves rules as they are, in order', () => {
+  it('replaces names by templates, and keeps rules, in order', () => {
     const own: Rule = { name: 'own', when: { code: 'E1' }, category: 'permanent', hint: 'Look.' }
     expect(templatesOf(['disk-full', own, 'dns-failure']).map(({ name }) => name)).toEqual([
       'disk-full',
@@ -52,15 +52,15 @@ describe('templatesOf', () => {
     expect(templatesOf([own])[0]).toBe(own)
   })
 
-  it('refuses a name that it does not know, and says which it knows', () => {
+  it('rejects an unknown name and lists the known ones', () => {
     expect(() => templatesOf(['database-dedlock'])).toThrow(
-      /no template is called "database-dedlock", did you mean database-deadlock or/,
+      /unknown template "database-dedlock", did you mean database-deadlock or/,
     )
     expect(() => templatesOf(['nonsense'])).toThrow(/known: github-secondary-rate-limit, /)
     expect(() => templatesOf(['nonsense'])).toThrow(TypeError)
   })
 
-  it('gives rules that carry their advice', () => {
+  it('returns rules with their advice', () => {
     const thrown = Object.assign(new Error('x'), { code: 'ENOSPC' })
     expect(
       classifyFailure(toFailure(thrown, at), thrown, templatesOf(['disk-full'])),

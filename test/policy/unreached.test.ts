@@ -20,7 +20,7 @@ describe('isUnreached', () => {
       Object.assign(new Error('open'), { name: 'CircuitBreakerOpenError' }),
     ],
     ['a mailbox that is away', error('away', { code: 'MAILBOX_UNAVAILABLE' })],
-  ])('says yes to %s', (_what, thrown) => {
+  ])('is true for %s', (_what, thrown) => {
     expect(isUnreached(toFailure(thrown, at))).toBe(true)
   })
 
@@ -33,7 +33,7 @@ describe('isUnreached', () => {
     ['404', error('user not found', { status: 404 })],
     ['a bug', new TypeError('x is not a function')],
     ['nothing', undefined],
-  ])('says no to %s', (_what, thrown) => {
+  ])('is false for %s', (_what, thrown) => {
     expect(isUnreached(toFailure(thrown, at))).toBe(false)
   })
 })

@@ -42,11 +42,11 @@ describe('workOf', () => {
       new Error('x', { cause: { request: { url: 'https://api.github.com/' } } }),
       'github',
     ],
-  ])('knows it by %s', (_, thrown, work) => {
+  ])('finds it by %s', (_, thrown, work) => {
     expect(workOf('orders', thrown)).toBe(work)
   })
 
-  it('asks the queue first', () => {
+  it('prefers the queue', () => {
     expect(workOf('tool', { request: { url: 'https://api.github.com/' } })).toBe('tool')
   })
 
@@ -54,7 +54,7 @@ describe('workOf', () => {
     expect(workOf('orders', make())).toBeUndefined()
   })
 
-  it('survives anything', () => {
+  it('never throws', () => {
     fc.assert(
       fc.property(fc.string(), fc.anything(), (queue, thrown) => {
         workOf(queue, thrown)

@@ -12,7 +12,7 @@ describe('limits by category', () => {
     backoff: immediate(),
   }
 
-  it('apply at capture and after every run, and the letter has the limit that applied', async () => {
+  it('apply at capture and after every run, and are stored in the letter', async () => {
     const { dlq, clock } = await aQueue(limits)
     const failures = [status(504), status(429), status(429)]
     dlq.handle('a', ({ attempt }) => Promise.reject(failures[attempt - 1]!))
@@ -27,7 +27,7 @@ describe('limits by category', () => {
     await dlq.close()
   })
 
-  it("give back the limit of the category after a person's retry", async () => {
+  it('apply again after a retry by a person', async () => {
     const { dlq, clock } = await aQueue(limits)
     let failure = status(507)
     dlq.handle('a', () => Promise.reject(failure))
@@ -42,7 +42,7 @@ describe('limits by category', () => {
     await dlq.close()
   })
 
-  it('leave a limit alone that was chosen for the letter', async () => {
+  it('do not replace a limit that was chosen for the letter', async () => {
     const { dlq, clock } = await aQueue(limits)
     dlq.handle('a', () => Promise.reject(status(429)))
     const { id } = await dlq.enqueue({ type: 'a' }, status(429), { maxRetries: 5 })
@@ -52,7 +52,7 @@ describe('limits by category', () => {
     await dlq.close()
   })
 
-  it('are those of the queue where it has its own, and give way to its maxRetries', async () => {
+  it('are those of the queue if it has its own, or its maxRetries', async () => {
     const { dlq } = await aQueue({
       ...limits,
       queues: { b: { maxRetriesByCategory: { 'rate-limit': 1 } }, c: { maxRetries: 4 } },
@@ -61,7 +61,7 @@ describe('limits by category', () => {
     expect((await Promise.all(letters)).map(({ maxRetries }) => maxRetries)).toEqual([3, 1, 4])
   })
 
-  it('count for a run that was reported, too', async () => {
+  it('apply to runs reported with fail, too', async () => {
     const { dlq } = await aQueue(limits)
     const { id } = await dlq.enqueue({ type: 'a' }, status(504))
     expect(await dlq.fail(id, status(507))).toMatchObject({ retries: 1, maxRetries: 2 })
@@ -69,7 +69,7 @@ describe('limits by category', () => {
   })
 })
 
-describe('a failure that no rule knows', () => {
+describe('an unknown failure', () => {
   it('parks the letter with the limit that applied', async () => {
     const { dlq, clock } = await aQueue({ maxRetries: 4, backoff: immediate() })
     dlq.handle('a', () => Promise.reject(new Error('hm')))
@@ -89,7 +89,7 @@ describe('a failure that no rule knows', () => {
 describe('retryForMs', () => {
   const byTime = { retryForMs: 10 * minuteMs, maxRetries: 2, backoff: fixed(minuteMs) }
 
-  it('retries a letter until the time is up, whatever the number, and then exhausts it', async () => {
+  it('retries a letter until the time is up, regardless of the number, then exhausts it', async () => {
     const { dlq, clock } = await aQueue(byTime)
     let runs = 0
     dlq.handle('a', () => {
@@ -106,7 +106,7 @@ describe('retryForMs', () => {
     await dlq.close()
   })
 
-  it("begins again with a person's retry", async () => {
+  it('restarts with a retry by a person', async () => {
     const { dlq, clock } = await aQueue(byTime)
     dlq.handle('a', () => Promise.reject(status(504)))
     const { id } = await dlq.enqueue({ type: 'a' }, status(504))
@@ -120,7 +120,7 @@ describe('retryForMs', () => {
     await dlq.close()
   })
 
-  it('makes the last run when the time is up, however long the backoff is', async () => {
+  it('makes the last run when the time is up, regardless of the backoff', async () => {
     const { dlq, clock } = await aQueue({ ...byTime, backoff: fixed(60 * minuteMs) })
     dlq.handle('a', () => Promise.reject(status(504)))
     const { id } = await dlq.enqueue({ type: 'a' }, status(504))
@@ -130,7 +130,7 @@ describe('retryForMs', () => {
     await dlq.close()
   })
 
-  it('still parks a letter that ends its worker again and again, by number', async () => {
+  it('still parks a letter that keeps crashing its worker, by number', async () => {
     const { dlq, store, clock } = await aQueue(byTime)
     let runs = 0
     dlq.handle('a', () => {
@@ -155,7 +155,7 @@ describe('retryForMs', () => {
     await dlq.close()
   })
 
-  it('parks at once what no person wants retried', async () => {
+  it('parks letters at once when maxRetries is 0', async () => {
     const { dlq } = await aQueue({ ...byTime, maxRetries: 0 })
     expect(await dlq.enqueue({ type: 'a' }, status(504))).toMatchObject({ state: 'parked' })
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueOptions } from '../../src/options/options.ts'
-import { affordable, freshBucket, spend, type Budget } from '../../src/policy/budget.ts'
+import { availableRuns, newBucket, spend, type Budget } from '../../src/policy/budget.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
@@ -33,10 +33,10 @@ class Service {
 
   /** Visits that a bucket of this size, full at the start, could not have paid for. */
   visitsBeyond(budget: Budget): number {
-    let bucket = { ...freshBucket(0), tokens: budget.burst ?? budget.perSecond }
+    let bucket = { ...newBucket(0), tokens: budget.burst ?? budget.perSecond }
     let beyond = 0
     for (const { atMs } of this.visits) {
-      if (affordable(bucket, budget, atMs) < 1) beyond++
+      if (availableRuns(bucket, budget, atMs) < 1) beyond++
       else bucket = spend(bucket, budget, atMs)
     }
     return beyond
@@ -97,7 +97,7 @@ async function retriesSpent(dlq: DeadLetterQueue): Promise<number> {
 describe('an outage of two hours with 10,000 letters', () => {
   const budget = { perSecond: 20, burst: 20 }
 
-  it('costs no letter its retries, keeps to the budget, and drains by itself within the hour', async () => {
+  it('costs no letter its retries, stays within the budget, and drains within an hour', async () => {
     const { service, during, spent, after } = await outage({
       letters: 10_000,
       workers: 1,
@@ -123,7 +123,7 @@ describe('an outage of two hours with 10,000 letters', () => {
     expect(service.visitsBeyond(budget)).toBe(0)
   })
 
-  it('would exhaust letters and ignore the budget without the brakes', async () => {
+  it('would exhaust letters and exceed the budget without flow control', async () => {
     const { service, during } = await outage({
       letters: 500,
       workers: 1,
@@ -140,14 +140,14 @@ describe('an outage of two hours with 10,000 letters', () => {
 })
 
 describe('a long outage of a small queue', () => {
-  it('tries the same letters again and again without spending their retries', async () => {
+  it('probes the same letters repeatedly without using up their retries', async () => {
     const { service, during, after } = await outage({ letters: 15, workers: 1, options: {} })
     expect(service.mostVisitsWhileDown()).toBeGreaterThan(1)
     expect(during.states).toMatchObject({ exhausted: 0, pending: 15 })
     expect(after.states).toMatchObject({ resolved: 15 })
   })
 
-  it('ends in exhaustion once patience is over', async () => {
+  it('exhausts letters after patienceMs', async () => {
     const breaker = { patienceMs: hourMs / 4 }
     const { during } = await outage({
       letters: 15,
@@ -167,7 +167,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     expect(after.states).toMatchObject({ resolved: letters })
   })
 
-  it('is not counted in the letter, which says since when it is deferred', async () => {
+  it('is not counted in the letter, which records when it was first deferred', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
     dlq.handle('a', () => Promise.reject(refused()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
@@ -181,7 +181,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     await dlq.close()
   })
 
-  it('waits by the policy as often as the letter may be retried, and then longer each time', async () => {
+  it('uses the delays of the policy for the number of retries, then longer ones each time', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const runs: number[] = []
     const startMs = clock.now()
@@ -214,7 +214,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     await dlq.close()
   })
 
-  it('ends for a letter that is never reached, after its patience and its retries', async () => {
+  it('ends for a letter whose dependency is never reached, after patienceMs and its retries', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
     dlq.handle('a', () => Promise.reject(refused()))
     dlq.handle('b', () => {})
@@ -227,7 +227,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     await dlq.close()
   })
 
-  it('is remembered over restarts: patience does not begin again with each process', async () => {
+  it('is remembered across restarts: patienceMs does not restart with each process', async () => {
     const { dlq, clock, store } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { policy: fixed(60_000) })
     for (let hour = 0; hour < 30; hour++) {
@@ -240,7 +240,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     expect(await dlq.get(id)).toMatchObject({ state: 'exhausted', retries: 3 })
   })
 
-  it("gets new patience with a person's retry", async () => {
+  it('restarts patienceMs with a retry by a person', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
     dlq.handle('a', () => Promise.reject(refused()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
@@ -253,7 +253,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     await dlq.close()
   })
 
-  it('does not hold up letters that do reach what they need', async () => {
+  it('does not delay letters that reach their dependency', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: fixed(60_000) })
     dlq.handle('a', ({ input }) => (input === 'dead' ? Promise.reject(refused()) : undefined))
     await dlq.enqueue({ type: 'a', payload: 'dead' }, refused())
@@ -297,7 +297,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     await dlq.close()
   })
 
-  it('ends when the time of the letter is up, where that is its limit', async () => {
+  it('ends at the time limit of the letter, if it has one', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000), retryForMs: hourMs })
     dlq.handle('a', () => Promise.reject(refused()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())

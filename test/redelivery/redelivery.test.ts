@@ -8,7 +8,7 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
 
 describe('Redelivery', () => {
-  it('runs what is due at once, without waiting for a tick', async () => {
+  it('runs due letters at once, without waiting for a poll', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate(), pollMs: 60_000 })
     dlq.handle('a', () => {})
     dlq.start()
@@ -18,7 +18,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('wakes at the moment a letter falls due, however long the poll interval', async () => {
+  it('wakes exactly when a letter becomes due, regardless of the poll interval', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: fixed(7_000), pollMs: 3_600_000 })
     dlq.handle('a', () => {})
     dlq.start()
@@ -30,7 +30,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('does not take for part of a run what happens because of a letter that the run captured', async () => {
+  it('does not treat effects of a letter that a run captured as part of that run', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
     const told = dlq.guard('told', () => Promise.reject(refused()))
     dlq.on('resolved', ({ letter }) => letter.queue === 'other' && told(letter.id).catch(() => {}))
@@ -53,7 +53,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('runs a handler in no async context of whoever captured the letter', async () => {
+  it('runs a handler outside of the async context that captured the letter', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const request = new AsyncLocalStorage<string>()
     const seen: unknown[] = []
@@ -66,7 +66,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('follows runs that end together with one claim for all of them', async () => {
+  it('claims once for all runs that end together', async () => {
     const limits: number[] = []
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxConcurrent: 8 }, (fake) => {
       const store = memoryStore({ clock: fake })
@@ -89,7 +89,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('leaves no timer behind that keeps the process alive when it stops during a claim', async () => {
+  it('leaves no timer behind when it stops during a claim', async () => {
     const asked = deferred()
     const answer = deferred()
     const { dlq, clock } = await aQueue({ pollMs: 3_600_000, alerts: false }, (fake) => {
@@ -142,7 +142,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('backs off further with each failure and ends exhausted after exactly maxRetries runs', async () => {
+  it('backs off longer after each failure and exhausts the letter after exactly maxRetries runs', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: exponential({ baseMs: 1000, factor: 2, maxMs: 60_000 }),
       maxRetries: 3,
@@ -167,7 +167,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('classifies every failure anew: a permanent one ends the retries at once', async () => {
+  it('classifies every failure: a permanent one ends the retries at once', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => Promise.reject(forbidden()))
     dlq.start()
@@ -244,7 +244,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('refuses a late result once someone else settled the letter, and tells the handler to stop', async () => {
+  it('rejects a late result after someone else settled the letter, and aborts the signal', async () => {
     const { dlq, clock, heard, store } = await aQueue({ backoff: immediate(), leaseMs: 3000 })
     const work = deferred()
     let signal: AbortSignal | undefined
@@ -269,7 +269,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('tells a handler to stop before its lease ends when the store does not answer at all', async () => {
+  it('aborts the signal before the lease ends when the store does not answer', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate(), leaseMs: 3000 })
     const answer = deferred<boolean[]>()
     store.renew = () => answer.promise
@@ -289,7 +289,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('does not hold it against what a queue needs when leases are lost', async () => {
+  it('does not count lost leases as failures of the dependency', async () => {
     const { dlq, clock, heard, store } = await aQueue({
       backoff: immediate(),
       leaseMs: 3000,
@@ -333,7 +333,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('frees the letter of a handler that ignores its signal, and ignores what it answers later', async () => {
+  it('frees the letter of a handler that ignores its signal, and ignores its late result', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: fixed(60_000),
       timeoutMs: 1000,
@@ -353,7 +353,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('tells in health of handlers that ignore their signal, and is not ok once they have all slots', async () => {
+  it('reports stuck handlers in health, which is not ok once they occupy all slots', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: immediate(),
       maxConcurrent: 2,
@@ -387,7 +387,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('counts work that ends well within the grace as done', async () => {
+  it('counts success within the grace period as success', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: immediate(),
       timeoutMs: 1000,
@@ -448,7 +448,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('parks a letter that kept ending its workers after exactly its limit of runs', async () => {
+  it('parks a letter that crashes its workers after exactly its limit of runs', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate(), leaseMs: 1000 })
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { maxRetries: 2 })
     for (let crash = 0; crash < 2; crash++) {
@@ -465,7 +465,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('stops claiming from a queue whose letters all fail for a reason of a dependency, without spending retries', async () => {
+  it('stops claiming from a queue whose dependency is down, without using up retries', async () => {
     const { dlq, clock, heard } = await aQueue({
       backoff: immediate(),
       maxRetries: 5,
@@ -496,7 +496,7 @@ describe('Redelivery', () => {
     await dlq.close()
   })
 
-  it('goes on when the store fails for a while, and settles what it could not', async () => {
+  it('continues after an outage of the store, and settles the pending results', async () => {
     let down = false
     const { dlq, clock, heard } = await aQueue({ backoff: immediate() }, (fake) => {
       const inner = memoryStore({ clock: fake })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { priorities, states, type DeadLetter, type Payload } from '../../src/letter/letter.ts'
+import { isLegal } from '../../src/letter/move-table.ts'
 import * as moves from '../../src/letter/moves.ts'
 import { orders, type LetterFilter, type LetterQuery } from '../../src/letter/query.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
@@ -127,7 +128,7 @@ class Asker {
       edit: () => moves.edit(letter, by, edited),
     }
     const legal = Object.entries(table).filter(([move]) =>
-      moves.isLegal(move as keyof typeof table, letter.state),
+      isLegal(move as keyof typeof table, letter.state),
     )
     return this.#pick(legal)[1]()
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { states } from '../../src/letter/letter.ts'
-import { claim, isLegal, moveTable, resolve, type Move } from '../../src/letter/moves.ts'
+import { isLegal, moveTable, type Move } from '../../src/letter/move-table.ts'
+import { claim, resolve } from '../../src/letter/moves.ts'
 import { aLetter } from '../../src/testing/index.ts'
 
 describe('aLetter', () => {

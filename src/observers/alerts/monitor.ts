@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
+import { Repeater } from '../../clock/repeater.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { EventOf, ObserverHub, RedriveEvent } from '../../observer.ts'
 import {
@@ -46,30 +47,23 @@ export class AlertMonitor {
   /** Versions of raised records that nobody here vouches for, and for how many looks each has been the same. */
   #strange = new Map<string, { version: number; looks: number }>()
   #raised: Alert[] = []
-  #cancel: (() => void) | undefined
-  #looking: Promise<void> | undefined
-  #stopped = true
+  readonly #repeater: Repeater
 
   constructor(options: AlertMonitorOptions) {
     this.#options = options
+    this.#repeater = new Repeater({ clock: options.clock, round: () => this.#round() })
     // Breakers turn while nobody looks, too: when runs end after a stop, and in executors before the start.
     options.hub.on('breaker', (event) => this.#hear(event))
   }
 
-  /** Looks at once, and from then on every `everyMs`. Safe twice. */
+  /** Evaluates the rules at once, and then every `everyMs`. Safe to call twice. */
   start(): void {
-    if (!this.#stopped) return
-    this.#stopped = false
-    if (!this.#looking) this.#run()
+    this.#repeater.start()
   }
 
-  /** Waits for the look under way. What is raised stays so. Safe twice. */
-  async stop(): Promise<void> {
-    if (!this.#stopped) {
-      this.#stopped = true
-      this.#cancel?.()
-    }
-    await this.#looking
+  /** Waits for the evaluation in progress. Raised alerts stay raised. Safe to call twice. */
+  stop(): Promise<void> {
+    return this.#repeater.stop()
   }
 
   /** The alerts that stand, whoever raised them, by name. Never rejects: while the store is away, what was known last. */
@@ -89,14 +83,12 @@ export class AlertMonitor {
     if (open || this.#breakers.has(rule.name)) this.#breakers.set(rule.name, { rule, open })
   }
 
-  #run(): void {
-    const { clock, hub, everyMs } = this.#options
-    this.#looking = this.#look()
-      .catch((error: unknown) => hub.emit({ type: 'error', during: 'alerts', error }))
-      .finally(() => {
-        this.#looking = undefined
-        if (!this.#stopped) this.#cancel = clock.timer(everyMs, () => this.#run())
-      })
+  async #round(): Promise<number> {
+    const { hub, everyMs } = this.#options
+    await this.#look().catch((error: unknown) =>
+      hub.emit({ type: 'error', during: 'alerts', error }),
+    )
+    return everyMs
   }
 
   async #look(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
-import { maxHistory } from '../../letter/moves.ts'
+import { maxHistory } from '../../letter/history.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import { actionCode, archived, isActiveCode, parked, resolved } from '../rows/codes.ts'
 import type { PackedLetter } from '../rows/form.ts'

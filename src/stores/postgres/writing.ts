@@ -1,6 +1,6 @@
 import { dueOf } from '../rows/due.ts'
 import type { HistoryEntry } from '../../letter/letter.ts'
-import { maxHistory } from '../../letter/moves.ts'
+import { maxHistory } from '../../letter/history.ts'
 import { isActiveCode, resolved, wait } from '../rows/codes.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'

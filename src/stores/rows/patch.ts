@@ -1,5 +1,5 @@
 import type { HistoryEntry, Patch } from '../../letter/letter.ts'
-import { inHistory } from '../../letter/moves.ts'
+import { inHistory } from '../../letter/history.ts'
 import { categories, categoryCode, policyCode, priorityCode, stateCode, states } from './codes.ts'
 import type { PackedLetter } from './form.ts'
 import { factsOf, type Origin, type Rest } from './pack.ts'

@@ -1,5 +1,5 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
-import { maxHistory } from '../../letter/moves.ts'
+import { maxHistory } from '../../letter/history.ts'
 import type { Books } from './books.ts'
 import { isActiveCode, resolved } from '../rows/codes.ts'
 import { tagsOf } from '../rows/rest.ts'

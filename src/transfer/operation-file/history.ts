@@ -7,7 +7,7 @@ import {
   type Json,
   type State,
 } from '../../letter/letter.ts'
-import { maxHistory } from '../../letter/moves.ts'
+import { maxHistory } from '../../letter/history.ts'
 import { toMs, toTimestamp } from '../../letter/time.ts'
 import {
   categoryOf,

@@ -415,7 +415,7 @@ describe('any handler', () => {
     expect(letter).toMatchObject({ state: 'resolved', payload: { version: 3 } })
     expect(decodePayload((await dlq.original(id))!)).toEqual([1, 2, 3])
     expect(notes(letter)).toContain(
-      'reschedule: part of it is done: the next run gets what remains',
+      'reschedule: part of the work is done: the next run gets the remaining input',
     )
     await dlq.close()
   })
@@ -466,7 +466,7 @@ describe('any handler', () => {
     expect(inputs).toEqual(['whole', 'whole'])
     const letter = (await dlq.get(id))!
     expect(letter).toMatchObject({ state: 'exhausted', retries: 2, payload: { version: 1 } })
-    const note = 'what remains is too large to be kept: the next run gets all of it again'
+    const note = 'the remaining input is too large to store: the next run gets all of it again'
     expect(notes(letter).slice(1)).toEqual([`reschedule: ${note}`, `exhaust: ${note}`])
     expect(heard('error')).toMatchObject([
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },

@@ -149,7 +149,7 @@ describe('AlertMonitor', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('begins no second look when it is started again during one', async () => {
+  it('starts the next look only after the one in progress when it is started again', async () => {
     const { clock, store } = await setUp()
     const gate = deferred<Measures>()
     let looks = 0
@@ -165,7 +165,7 @@ describe('AlertMonitor', () => {
     expect(looks).toBe(1)
     gate.resolve(measures(0))
     await stopping
-    await clock.advance(everyMs)
+    await clock.advance(everyMs - 1)
     expect(looks).toBe(2)
     await monitor.stop()
   })

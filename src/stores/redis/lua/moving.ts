@@ -1,4 +1,4 @@
-import { maxHistory } from '../../../letter/moves.ts'
+import { maxHistory } from '../../../letter/history.ts'
 import { col } from '../columns.ts'
 
 /** Every letter that comes, changes or goes does so here, and every index and count goes with it. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { LetterSummary, State } from '../../src/letter/letter.ts'
-import { waitingForThemselves } from '../../src/redelivery/hopeless.ts'
-import { aLetter } from '../../src/testing/a-letter.ts'
-import { fakeClock } from '../../src/testing/fake-clock.ts'
+import type { LetterSummary, State } from '../../../src/letter/letter.ts'
+import { findDependencyCycles } from '../../../src/redelivery/sweep/dependency-cycles.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
-describe('waitingForThemselves', () => {
+describe('findDependencyCycles', () => {
   const waits: Record<string, string[]> = {
     behind: ['a'],
     a: ['before', 'b'],
@@ -23,21 +23,21 @@ describe('waitingForThemselves', () => {
       ]),
     )
   const found = (there: Map<string, LetterSummary>): string[] =>
-    [...waitingForThemselves(there)].sort()
+    [...findDependencyCycles(there)].sort()
 
-  it('knows those of a circle, and not what stands before, behind or between', () => {
+  it('finds the letters of a cycle, and none before, behind or between cycles', () => {
     expect(found(lettersOf())).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  it('takes no circle for one in which something is resolved, or is with a person', () => {
+  it('ignores a cycle with a letter that is resolved or waits for a person', () => {
     expect(found(lettersOf({ b: 'resolved', d: 'parked' }))).toEqual([])
   })
 
-  it('knows one that waits for itself alone', () => {
+  it('finds a letter that depends on itself', () => {
     expect(found(new Map([['a', aLetter({ id: 'a', dependsOn: ['a'] })]]))).toEqual(['a'])
   })
 
-  it('finds what a search from each letter finds', () => {
+  it('finds the same letters as a search from each letter', () => {
     const clock = fakeClock()
     for (let round = 0; round < 300; round++) {
       const ids = Array.from(
@@ -56,7 +56,7 @@ describe('waitingForThemselves', () => {
     }
   })
 
-  it('looks at each letter once, however many ways lead to it', () => {
+  it('visits each letter once, regardless of the number of paths to it', () => {
     const ids = Array.from({ length: 400 }, (_, index) => `id-${index}`)
     let asked = 0
     const there = new Map(

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { nextTurn, type Clock } from '../../src/clock/clock.ts'
-import type { LetterQuery } from '../../src/letter/query.ts'
-import { fixed, immediate } from '../../src/policy/backoff.ts'
-import { toTimestamp } from '../../src/letter/time.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
-import { aLetter } from '../../src/testing/a-letter.ts'
-import type { FakeClock } from '../../src/testing/fake-clock.ts'
-import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
+import { nextTurn, type Clock } from '../../../src/clock/clock.ts'
+import type { LetterQuery } from '../../../src/letter/query.ts'
+import { fixed, immediate } from '../../../src/policy/backoff.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
+import { DeadLetterQueue } from '../../../src/queue.ts'
+import { aLetter } from '../../../src/testing/a-letter.ts'
+import type { FakeClock } from '../../../src/testing/fake-clock.ts'
+import { aQueue, deferred, forbidden, refused, timedOut } from '../../a-queue.ts'
 
 describe('Sweeper', () => {
-  it('archives what is past its retention, and removes what was archived long enough', async () => {
+  it('archives letters past their retention, and removes archived ones later', async () => {
     const { dlq, clock } = await aQueue({
       queues: { short: { retention: { archiveAfterMs: 60_000, removeAfterMs: 120_000 } } },
     })
@@ -27,7 +27,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('goes on soon when one sweep was not enough, so that letters cannot pile up', async () => {
+  it('sweeps again soon after reaching its limit, so that letters cannot pile up', async () => {
     const { dlq, clock } = await aQueue({
       sweepMs: 3_600_000,
       backoff: immediate(),
@@ -45,7 +45,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('parks what expired before it could run', async () => {
+  it('parks letters that expired before they could run', async () => {
     const { dlq, clock } = await aQueue()
     dlq.handle('a', () => {})
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), {
@@ -57,7 +57,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('parks what no worker can run, unburnt, and lets it go on when a handler comes', async () => {
+  it('parks letters without a handler, uncounted, and resumes them when a handler registers', async () => {
     const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'mystery' }, refused())
@@ -69,7 +69,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('stays on the roster when it is started again while it stops', async () => {
+  it('stays in the registry when it is started again during a stop', async () => {
     const listed = deferred()
     const asked = deferred()
     const { dlq, clock, store } = await aQueue()
@@ -93,7 +93,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('leaves the roster before the store is closed, though a stop was under way already', async () => {
+  it('leaves the registry before the store is closed, even if a stop is in progress', async () => {
     const { dlq, clock, store } = await aQueue()
     const order: string[] = []
     const remove = store.records.remove.bind(store.records)
@@ -114,7 +114,7 @@ describe('Sweeper', () => {
     expect(order).toEqual(['left', 'closed'])
   })
 
-  it('leaves alone what another living worker can run', async () => {
+  it('does not park letters that another live worker can run', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
     await store.records.put('worker', 'other', {
       queues: ['theirs'],
@@ -129,7 +129,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('leaves alone what a living worker can run, however wrong the clock of whoever looks', async () => {
+  it('does not park letters that a live worker can run, even if its own clock is wrong', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: fixed(60_000), maxRetries: 3 })
     const other = await DeadLetterQueue.open(store, { clock: ahead(clock, 180_000), worker: 'b' })
     let runs = 0
@@ -148,7 +148,7 @@ describe('Sweeper', () => {
     await Promise.all([dlq.stop(), other.stop()])
   })
 
-  it('leaves alone what a worker can run that sweeps far less often', async () => {
+  it('does not park letters of a worker that sweeps far less often', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: fixed(300_000), sweepMs: 600_000 })
     const other = await DeadLetterQueue.open(store, { clock, worker: 'b' })
     dlq.handle('a', () => new Promise(() => {}))
@@ -165,7 +165,7 @@ describe('Sweeper', () => {
     await stopped
   })
 
-  it('forgets what letters were that are gone, and of no others', async () => {
+  it('removes the edits of removed letters only', async () => {
     const { dlq, clock, store } = await aQueue()
     const kept: string[] = []
     for (let n = 0; n < 130; n++) {
@@ -183,7 +183,7 @@ describe('Sweeper', () => {
     await dlq.stop()
   })
 
-  it('looks for what letters were once a minute at the most, since that is as large as payloads', async () => {
+  it('searches for orphaned edits at most once a minute, because they are large', async () => {
     const { dlq, clock, store } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     await dlq.edit(id, { payload: 'x'.repeat(1000), reason: 'r', by: 'mia' })
@@ -200,7 +200,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('wakes a letter with what is left of its budget, and not as if a person had asked for it', async () => {
+  it('wakes a letter with its remaining retries, unlike a retry by a person', async () => {
     const { dlq, clock, store } = await aQueue()
     const policy = { backoff: fixed(20_000), maxRetries: 3 }
     dlq.start()
@@ -228,7 +228,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('parks what waits for a letter that was archived or removed', async () => {
+  it('parks letters that depend on an archived or removed one', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
     const first = await dlq.enqueue({ type: 'a' }, refused())
@@ -240,7 +240,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('parks letters that wait for each other, and what only waits for them goes on waiting', async () => {
+  it('parks the letters of a dependency cycle, but not letters that depend on them', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
     const [one, two, three, behind] = Array.from({ length: 4 }, () => aLetter({ queue: 'a' }))
@@ -263,7 +263,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('tells of every letter that it parks, as of those that a run parks', async () => {
+  it('emits an event for every letter that it parks, like a run that parks one', async () => {
     const { dlq, clock, events, heard } = await aQueue({ backoff: fixed(1000) })
     dlq.handle('a', () => {})
     const gone = await dlq.enqueue({ type: 'a' }, forbidden())
@@ -291,7 +291,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('tells of no letter that somebody else was faster with', async () => {
+  it('emits no event for a letter that someone else changed first', async () => {
     const { dlq, clock, store, heard } = await aQueue()
     dlq.handle('a', () => {})
     const expiresAt = toTimestamp(clock.now() + 500)
@@ -316,7 +316,7 @@ describe('Sweeper', () => {
     await dlq.close()
   })
 
-  it('comes to every letter that waits, however many do, and reads no payloads but of those that it parks', async () => {
+  it('checks all waiting letters, and reads only the payloads of letters that it parks', async () => {
     const { dlq, clock, store } = await aQueue()
     let read = 0
     const get = store.get.bind(store)
@@ -338,14 +338,14 @@ describe('Sweeper', () => {
     expect(letter).toMatchObject({ state: 'parked', reason: 'dependency-failed' })
     expect((await dlq.stats()).states).toMatchObject({ parked: 3, pending: 1200 })
     expect(read).toBe(2)
-    // And again: what becomes hopeless later is found in the next round.
+    // Letters that become orphans later are found in the next round.
     await dlq.remove(stays.id)
     await clock.advance(20_000)
     expect((await dlq.stats()).states).toMatchObject({ parked: 1202, pending: 0 })
     await dlq.close()
   })
 
-  it('asks the store a bounded number of times, however long the row of those that wait for each other', async () => {
+  it('limits its queries, regardless of the length of a dependency chain', async () => {
     const { dlq, clock, store } = await aQueue()
     let asked = 0
     const find = store.find.bind(store) as (query?: LetterQuery) => Promise<never>

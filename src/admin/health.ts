@@ -1,0 +1,28 @@
+import type { Alert } from '../policy/alerts.ts'
+import type { SpoolStatus, Store, StoreHealth } from '../store.ts'
+
+export interface Health {
+  ok: boolean
+  store: StoreHealth
+  processor: { running: boolean; active: number }
+  /** State of the spool, if there is one. */
+  spool?: SpoolStatus
+  /** Raised alerts of all processes. */
+  alerts: Alert[]
+  /** Descriptions of all problems, for people. */
+  problems: string[]
+}
+
+export async function readHealth(
+  store: Store,
+  processor: Health['processor'],
+  stuck: { all: boolean; problems: string[] },
+  alerts: Alert[],
+  spool: (() => Promise<SpoolStatus>) | undefined,
+): Promise<Health> {
+  const found = await store.health()
+  const raised = alerts.map(({ name, summary }) => `${name}: ${summary}`)
+  const problems = [...found.problems, ...raised, ...stuck.problems]
+  const health = { ok: found.ok && !stuck.all, store: found, processor, alerts, problems }
+  return spool ? { ...health, spool: await spool() } : health
+}

@@ -1,0 +1,143 @@
+import type { Clock } from '../clock/clock.ts'
+import { endsWithin } from '../clock/ends-within.ts'
+import type { OnRoll } from '../clock/roll.ts'
+import { hasCode } from '../errors.ts'
+import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import { decodePayload } from '../letter/payload.ts'
+import { failedResultOf, type FailedResult } from '../letter/result.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import type { Rule } from '../policy/classify.ts'
+import { checkFitness } from '../policy/decide.ts'
+import { understand } from '../policy/judge.ts'
+import { insideRedelivery } from '../run-context.ts'
+import type { HeldLease } from './leases.ts'
+import type { RunResult } from './run-result.ts'
+import type { Handler } from './run.ts'
+
+/** A claimed letter and its run. */
+export interface ActiveRun extends OnRoll {
+  letter: DeadLetter
+  lease: HeldLease
+  /** Set while the handler runs. Resolves when the handler returns, and never rejects. */
+  handling: Promise<unknown> | undefined
+  /** True after a stop has released the letter: the result of the run is ignored. */
+  isReleased: boolean
+}
+
+export interface ExecuteOptions {
+  clock: Clock
+  hub: ObserverHub
+  worker: string
+  graceMs: number
+  timeoutMsFor: (queue: string) => number
+  classifierRules: readonly Rule[]
+}
+
+export interface ExecuteContext extends ExecuteOptions {
+  handlers: ReadonlyMap<string, Handler>
+  /** The handler timed out and ignores its signal. */
+  onStuck: (run: ActiveRun) => void
+}
+
+/** Runs a claimed letter: check the lease and the letter, find its handler, decode, call. */
+export async function execute(run: ActiveRun, context: ExecuteContext): Promise<RunResult> {
+  const { letter, lease } = run
+  const { clock, handlers, hub, worker } = context
+  // The claim took longer than the lease: another worker may run the letter by now.
+  if (clock.mono() >= lease.leaseEndsMs) return { kind: 'released' }
+  const unfit = checkFitness(letter, clock.now())
+  if (unfit) return { kind: 'unfit', ...unfit }
+  const handler = handlers.get(letter.queue)
+  if (!handler) return { kind: 'released' }
+  const decoded = decodeInput(letter)
+  if ('kind' in decoded) return decoded
+  hub.emit({ type: 'started', letter, worker })
+  return callHandler(handler, decoded.input, run, context)
+}
+
+function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | RunResult {
+  try {
+    return { input: decodePayload(payload) }
+  } catch (error) {
+    const note = `the payload cannot be decoded as ${payload.contentType}: ${String(error)}`
+    return { kind: 'unfit', reason: 'malformed', retries: retries - 1, note }
+  }
+}
+
+/**
+ * Calls the handler with a time limit. When the time is up its signal aborts, and the handler has
+ * `graceMs` to return. Success during the grace period counts: another run would do the work twice.
+ */
+async function callHandler(
+  handler: Handler,
+  input: unknown,
+  run: ActiveRun,
+  context: ExecuteContext,
+): Promise<RunResult> {
+  const { letter, lease } = run
+  const { clock, graceMs, onStuck } = context
+  const { signal } = lease.controller
+  const { retries: attempt, epoch } = letter
+  const call = { letter, input, attempt, signal, idempotencyKey: idempotencyKeyOf(letter), epoch }
+  let hasThrown = false
+  const work = insideRedelivery(letter, async () => handler(call)).then(
+    failedResultOf,
+    (error: unknown): FailedResult => {
+      hasThrown = true
+      return { ok: false, error }
+    },
+  )
+  run.handling = work
+  void work.then(() => (run.handling = undefined))
+  const timeoutMs = context.timeoutMsFor(letter.queue)
+  if (await endsWithin(clock, work, timeoutMs)) return resultOf(run, await work, context)
+  const timeout = new HandlerTimeout(timeoutMs)
+  lease.controller.abort(timeout)
+  if (await endsWithin(clock, work, graceMs)) {
+    const report = await work
+    return resultOf(run, report && hasThrown ? { ...report, error: timeout } : report, context)
+  }
+  onStuck(run)
+  return failure(letter, { ok: false, error: timeout }, context)
+}
+
+class HandlerTimeout extends Error {
+  constructor(timeoutMs: number) {
+    super(`the handler did not return within ${timeoutMs} ms (timeoutMs)`)
+    this.name = 'TimeoutError'
+  }
+}
+
+/** The result of a handler that has returned. Without a report of a failure it has succeeded. */
+function resultOf(
+  { letter, lease }: ActiveRun,
+  report: FailedResult | undefined,
+  options: ExecuteOptions,
+): RunResult {
+  if (!report) return { kind: 'resolved' }
+  const { reason } = lease.controller.signal
+  return isOurAbort(reason, report.error)
+    ? { kind: 'released', report }
+    : failure(letter, report, options)
+}
+
+/** Whether the handler failed because its queue stops or its lease is lost. */
+function isOurAbort(reason: unknown, error: unknown): boolean {
+  if (hasCode(reason, 'CLOSED')) return true
+  if (!hasCode(reason, 'LEASE_LOST')) return false
+  return error === reason || (error instanceof Error && error.name === 'AbortError')
+}
+
+function failure(
+  { queue }: DeadLetter,
+  report: FailedResult,
+  { clock, hub, classifierRules }: ExecuteOptions,
+): RunResult {
+  const onProblem = (error: string): void =>
+    hub.emit({ type: 'error', during: `classifying ${queue}`, error })
+  const at = toTimestamp(clock.now())
+  const understood = understand(report.error, queue, at, classifierRules, onProblem)
+  return { kind: 'failed', report, ...understood }
+}
