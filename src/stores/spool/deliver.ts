@@ -54,7 +54,7 @@ async function oneByOne(
     sum.settled += one.settled
     sum.duplicates += one.duplicates
     sum.refused.push(...one.refused)
-    if ('error' in one) return { ...sum, trouble: one.trouble }
+    if ('trouble' in one) return { ...sum, trouble: one.trouble }
   }
   return sum
 }

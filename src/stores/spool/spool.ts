@@ -239,7 +239,7 @@ class Spool {
       this.#drained += count
       this.#run.count += count
       this.#run.duplicates += delivery.duplicates
-      if ('error' in delivery) {
+      if ('trouble' in delivery) {
         this.#away = !hasCode(delivery.trouble, 'QUEUE_FULL')
         return this.#report(delivery.trouble)
       }
