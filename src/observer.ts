@@ -36,7 +36,7 @@ export type RedriveEvent =
   /** The store has all that waited. `duplicates` of them it had already, or counted as occurrences. */
   | { type: 'drained'; count: number; duplicates: number }
   /** Something in the spool cannot come to the store, and lies in `file`. */
-  | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
+  | { type: 'set-aside'; what: 'damaged' | 'refused'; file: string; why: string }
   /** A rule is crossed, or no longer. Of all processes on a store one hears it, and once for each change. */
   | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
   | { type: 'error'; during: string; error: unknown }

@@ -365,7 +365,7 @@ export function summaryOf(metrics: Metrics): string {
 }
 
 function spoolLines(spool: SpoolStatus): string[] {
-  const aside = spool.damaged + spool.refused + spool.unreadable + spool.torn
+  const aside = spool.damaged + spool.refused + spool.unreadable
   return [
     '',
     'Spool:',
