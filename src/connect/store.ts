@@ -100,11 +100,9 @@ export async function connect(url: string, clock: Clock): Promise<Store> {
 
 /** Puts a spool in front of a store, for the time when the store is unavailable. */
 export async function withSpool(store: Store, options: SpoolOptions): Promise<SpooledStore> {
-  const { addSpool } = await needing(
-    'node:sqlite',
-    () => import('../stores/spool/spool.ts'),
-    'spool',
-  )
+  // The thread of the spool loads SQLite when the store is away. A Node without it must fail here.
+  await needing('node:sqlite', () => import('node:sqlite'), 'spool')
+  const { addSpool } = await import('../stores/spool/spool.ts')
   return addSpool(store, options)
 }
 

@@ -46,7 +46,7 @@ export interface FolderContents {
 
 /** Lists a spool folder without changing it. A missing folder is empty. */
 export async function inspectFolder(folder: string): Promise<FolderContents> {
-  const names = (await readdir(folder).catch(() => [])).sort()
+  const names = await readdir(folder).catch(() => [])
   const select = (suffix: string): string[] => names.filter((name) => name.endsWith(suffix))
   const [files, oldFiles] = [names.filter(isSpoolFile), select('.journal')]
   const sizes = await Promise.all(

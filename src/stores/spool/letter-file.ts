@@ -54,7 +54,6 @@ export class LetterFile {
 
   /** Opens a file of a process that ended. Undefined: its process is alive, or the file is gone. */
   static open(path: string): LetterFile | undefined {
-    if (!existsSync(path)) return undefined
     return lockFile(path, (db) => {
       const file = new LetterFile(path, db)
       checkFile(db)
@@ -130,16 +129,17 @@ export class LetterFile {
 
 /** Opens and locks a file. Undefined: another process has it locked, or it is gone. */
 function lockFile(path: string, use: (db: DatabaseSync) => LetterFile): LetterFile | undefined {
-  const place = placeOf(path)
-  const db = new DatabaseSync(path, { timeout: busyTimeoutMs })
+  let db: DatabaseSync | undefined
   try {
+    const place = placeOf(path)
+    db = new DatabaseSync(path, { timeout: busyTimeoutMs })
     db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;
       PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; ROLLBACK`)
     if (place.problem() === undefined) return use(db)
     db.close()
     return undefined
   } catch (error) {
-    db.close()
+    db?.close()
     if (isBusy(error) || (error as { code?: unknown }).code === 'ENOENT') return undefined
     throw error
   }
