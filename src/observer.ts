@@ -46,7 +46,7 @@ export type RedriveEvent =
   /** The spool was delivered to the store, which already had `duplicates` of the letters. */
   | { type: 'drained'; count: number; duplicates: number }
   /** Part of the spool cannot be delivered and was moved to `file`. */
-  | { type: 'set-aside'; what: 'torn' | 'damaged' | 'refused'; file: string; why: string }
+  | { type: 'set-aside'; what: 'damaged' | 'refused'; file: string; why: string }
   /** An alert rule changed. Of all processes on a store, one emits it, once for each change. */
   | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
   | { type: 'error'; during: string; error: unknown }

@@ -241,22 +241,21 @@ export interface StoreHealth {
   problems: string[]
 }
 
-/** How things stand with the letters that wait because the store could not be reached. */
+/** Status of the spool: the letters that wait because the store is unavailable. */
 export interface SpoolStatus {
   /** Letters that wait. */
   letters: number
+  /** Size of these letters. */
   bytes: number
-  /** When the oldest of them was captured. */
+  /** When the oldest of these letters was captured. */
   oldestAt: Timestamp | null
-  /** Letters that waited and have come to the store, since this process opened it. */
+  /** Letters that were moved to the store since this process opened the spool. */
   drained: number
-  /** Put aside, because the store cannot be given it: ends of journals that were cut short. Nobody was told that they are kept. */
-  torn: number
-  /** Stretches of a journal that are no longer what was written. */
+  /** Files set aside: a damaged file of letters, or a damaged letter. */
   damaged: number
-  /** Letters that the store will never take. */
+  /** Files set aside: a letter that the store will never accept. */
   refused: number
-  /** Journals that could not be read, or that a newer version wrote. They stay where they are. */
+  /** Files that could not be opened, or that a newer version wrote. They stay where they are. */
   unreadable: number
 }
 

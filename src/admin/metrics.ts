@@ -209,7 +209,7 @@ export function formatSummary(metrics: Metrics): string {
 }
 
 function spoolLines(spool: SpoolStatus): string[] {
-  const aside = spool.damaged + spool.refused + spool.unreadable + spool.torn
+  const aside = spool.damaged + spool.refused + spool.unreadable
   return [
     '',
     'Spool:',

@@ -6,7 +6,7 @@ import type { Settings } from '../options/options.ts'
 import type { SpoolStatus } from '../store.ts'
 import type { Capacity, Store } from '../store.ts'
 
-/** A store, and how the spool before it stands if there is one. */
+/** A store, and the status of its spool if it has one. */
 export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
 
 /** Opens a store with what the options put around it: an index that follows it, a spool before it. */
@@ -24,7 +24,7 @@ export async function openStore(
   const url = typeof store === 'string' ? store : undefined
   const kept = typeof store === 'string' ? await connect(store, clock) : store
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
-  const opened = await standBy(searched, url, settings, clock, hub)
+  const opened = await openSpool(searched, url, settings, clock, hub)
   try {
     await opened.open()
     return opened
@@ -39,8 +39,8 @@ export function capacityOf({ maxItems, overflow }: Settings): Capacity | undefin
   return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
 }
 
-/** Puts a spool before the store, if there is to be one. A store without a URL has no name that a spool could be found by. */
-async function standBy(
+/** Puts a spool in front of the store, if the options ask for one. The default folder needs a URL. */
+async function openSpool(
   store: Store,
   url: string | undefined,
   settings: Settings,
@@ -62,7 +62,7 @@ async function standBy(
     timeoutMs: settings.spoolAfterMs,
     capacity: capacityOf(settings),
     clock,
-    tell: (event) => hub.emit(event),
+    emit: (event) => hub.emit(event),
     ...(mode === 'spool' && path !== undefined ? { path } : {}),
   })
 }

@@ -5,7 +5,7 @@ import { RedriveError } from '../errors.ts'
 import { nodeAdvice } from '../backends/sqlite/node-version.ts'
 import type { Store } from '../store.ts'
 import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
-import type { Sight } from '../stores/spool/folder.ts'
+import type { FolderContents } from '../stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
 import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
 
@@ -98,25 +98,24 @@ export async function connect(url: string, clock: Clock): Promise<Store> {
   return driver(url.slice(scheme.length + 1), clock)
 }
 
-/** A store with a spool before it, for when it is away. */
+/** Puts a spool in front of a store, for the time when the store is unavailable. */
 export async function withSpool(store: Store, options: SpoolOptions): Promise<SpooledStore> {
-  const { spooled } = await needing(
-    'node:sqlite',
-    () => import('../stores/spool/spool.ts'),
-    'spool',
-  )
-  return spooled(store, options)
+  // The thread of the spool loads SQLite when the store is away. A Node without it must fail here.
+  await needing('node:sqlite', () => import('node:sqlite'), 'spool')
+  const { addSpool } = await import('../stores/spool/spool.ts')
+  return addSpool(store, options)
 }
 
-/** What waits in the spool of a store, and where; for someone who only looks. */
-export async function lookAtSpool(url: string): Promise<Sight & { path: string }> {
+/** Lists the default spool folder of a store without changing it. */
+export async function inspectSpool(url: string): Promise<FolderContents & { path: string }> {
   const path = spoolPathOf(url)
-  return { path, ...(await (await import('../stores/spool/folder.ts')).lookInto(path)) }
+  const { inspectFolder } = await import('../stores/spool/folder.ts')
+  return { path, ...(await inspectFolder(path)) }
 }
 
 /**
- * The folder of a store's spool, unless another is given: beside a file, and for a server in the folder that the
- * process runs in. User and password are no part of its name, so that they may change.
+ * Default spool folder of a store: next to a SQLite file; for a server in the working directory.
+ * The user and password are not part of the name, so that they may change.
  */
 export function spoolPathOf(url: string): string {
   const file = sqliteFileOf(url)

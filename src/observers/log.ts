@@ -77,7 +77,7 @@ function lineOf(event: RedriveEvent): Line {
     }
     case 'set-aside':
       return {
-        level: event.what === 'torn' ? 'warn' : 'error',
+        level: 'error',
         message: 'set aside from the spool',
         what: event.what,
         file: shown(event.file),

@@ -7,7 +7,7 @@ import { RedriveError } from '../../src/errors.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
-import { spooled } from '../../src/stores/spool/spool.ts'
+import { addSpool } from '../../src/stores/spool/spool.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import { markOf, settleMarkOf, toldOf } from './marks.ts'
@@ -26,7 +26,7 @@ function away(): Store {
   return store
 }
 
-const store = kind === 'sqlite' ? sqliteStore({ path, synchronous }) : spooled(away(), { path })
+const store = kind === 'sqlite' ? sqliteStore({ path, synchronous }) : addSpool(away(), { path })
 await store.open()
 for (let n = 0; n < Number(count); n++) {
   const letter = aLetter({ queue: markOf(n), fingerprint: markOf(n) })

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { lookAtSpool } from '../../connect/store.ts'
+import { inspectSpool } from '../../connect/store.ts'
 import type { CopyProgress, CopyReport } from '../../transfer/copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
@@ -86,8 +86,8 @@ async function mustRest({ store, url, clock }: Opened): Promise<void> {
       'INVALID_INPUT',
       `${counted(workers.length, 'worker')} of ${nameOf(url)} were here a moment ago (${names.join(', ')}): stop them, and copy then`,
     )
-  const { path, journals } = await lookAtSpool(url)
-  if (journals > 0)
+  const { path, files, oldFiles } = await inspectSpool(url)
+  if (files.length + oldFiles.length > 0)
     throw new RedriveError(
       'INVALID_INPUT',
       `letters of ${nameOf(url)} wait in its spool (${path}): start a worker of it until they are in the store, stop it, and copy then`,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { lookAtSpool } from '../../connect/store.ts'
+import { inspectSpool } from '../../connect/store.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { takeCensus } from '../census.ts'
@@ -109,21 +109,23 @@ async function drift(
 
 const nothingToRepair = 'indexes and letters cannot come apart in this store'
 
-/** What waits beside the store, if its spool is where it usually is. */
+/** Letters that wait in the default spool folder of the store. */
 async function spool({ url }: Opened): Promise<Finding[]> {
-  const { path, journals, bytes, aside } = await lookAtSpool(url)
+  const { path, files, oldFiles, bytes, damaged, refused } = await inspectSpool(url)
   const found: Finding[] = []
-  if (journals > 0)
+  const waiting = files.length + oldFiles.length
+  const setAside = damaged + refused
+  if (waiting > 0)
     found.push({
       kind: 'warning',
       what: 'spool',
-      text: `${counted(journals, 'journal')} of ${bytes} bytes in ${path}: the worker that wrote it drains it, or the next one to start`,
+      text: `${counted(waiting, 'file')} of ${bytes} bytes in ${path}: the worker that wrote ${waiting === 1 ? 'it' : 'them'}, or the next one to start, adds the letters to the store`,
     })
-  if (aside > 0)
+  if (setAside > 0)
     found.push({
       kind: 'warning',
       what: 'spool',
-      text: `${counted(aside, 'file')} set aside in ${path}: look at ${aside === 1 ? 'it' : 'them'}, then take ${aside === 1 ? 'it' : 'them'} away`,
+      text: `${counted(setAside, 'file')} set aside in ${path}: inspect and remove ${setAside === 1 ? 'it' : 'them'}`,
     })
   return found
 }

@@ -1,48 +1,56 @@
+import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Timestamp } from '../../letter/time.ts'
 import type { SpoolStatus } from '../../store.ts'
 
-/** A letter that waits for the store, and where it stands in its journal. */
+/** A waiting letter with its position: the file that contains it and its number there. */
 export interface Entry {
   letter: DeadLetter
-  start: number
-  end: number
+  file: string
+  seq: number
 }
 
-/** How much was put aside, because the store cannot be given it. */
-export type Aside = Pick<SpoolStatus, 'torn' | 'damaged' | 'refused' | 'unreadable'>
+/** A letter that the store will never accept, and the reason. */
+export interface Refusal {
+  entry: Entry
+  why: string
+}
 
-export type AsideKind = 'torn' | 'damaged' | 'refused'
+/** Counts of what was set aside or cannot be read. */
+export type SetAside = Pick<SpoolStatus, 'damaged' | 'refused' | 'unreadable'>
 
 /** The letters that wait for the store, oldest first. */
 export interface Backlog {
-  /** Where it is, for people. */
+  /** Location in words: the folder, or `memory`. */
   readonly place: string
   readonly letters: number
   readonly bytes: number
   readonly oldestAt: Timestamp | undefined
-  /** True when nothing waits and nothing is on its way in. */
+  /** True when no letter waits and no append is in flight. */
   readonly empty: boolean
   open(): Promise<void>
-  /** Keeps what waits, for the next one to open it. */
+  /** Leaves waiting letters in place for the next open. */
   close(): Promise<void>
-  /** All or none. When it resolves they are as safe as this backlog can make them. */
+  /** Adds all letters or none. When it resolves, they are as durable as this backlog can make them. */
   append(letters: readonly DeadLetter[]): Promise<void>
-  /** Some of the oldest, at least one; undefined when nothing waits. The same until they are settled. */
-  head(): Promise<readonly Entry[] | undefined>
-  /** The first so many of the head are in the store or aside, and go. */
-  settle(count: number): Promise<void>
-  /** Puts a letter aside that the store will never take. To be settled afterwards. */
-  refuse(entry: Entry, why: string): Promise<void>
-  aside(): Promise<Aside>
+  /** Reads the oldest letters, at most `limit`. Empty when no letter waits. */
+  head(limit: number): Promise<Entry[]>
+  /** Removes entries from the start of the head. Refused ones are set aside first. */
+  settle(entries: readonly Entry[], refused: readonly Refusal[]): Promise<void>
+  countSetAside(): Promise<SetAside>
 }
 
 export type SpoolEvent =
-  /** The store is away, and the first letter was kept in its stead. */
+  /** The store is unavailable, and the first letter waits in `place`. */
   | { type: 'spooling'; place: string; error: unknown }
-  /** Nothing waits any more. `duplicates` is how many of them the store had already, or counted as an occurrence. */
+  /** No letter waits. `duplicates` were in the store already or counted as occurrences. */
   | { type: 'drained'; count: number; duplicates: number }
-  | { type: 'set-aside'; what: AsideKind; file: string; why: string }
+  | { type: 'set-aside'; what: 'damaged' | 'refused'; file: string; why: string }
   | { type: 'error'; during: string; error: unknown }
 
-export type Tell = (event: SpoolEvent) => void
+export type Emit = (event: SpoolEvent) => void
+
+export function fullError(place: string, maxBytes: number): RedriveError {
+  const message = `the spool (${place}) is full (spoolMaxBytes is ${maxBytes}): new letters are refused until the store is back`
+  return new RedriveError('STORE_UNAVAILABLE', message)
+}

@@ -1,89 +1,76 @@
-import { RedriveError } from '../../errors.ts'
+import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import type { AddResult, Capacity, Store } from '../../store.ts'
-import type { Entry } from './backlog.ts'
+import type { Capacity, Store } from '../../store.ts'
+import type { Entry, Refusal } from './backlog.ts'
 
-/** What became of some letters that were given to the store. */
+/** The result of delivering some letters. */
 export interface Delivery {
-  /** How many, from the first on, are done with: in the store, or refused for good. */
+  /** How many of the first letters are in the store or refused. */
   settled: number
-  /** Among them: those that the store had already, or counted as an occurrence of another. */
+  /** How many of them the store had already, or counted as an occurrence. */
   duplicates: number
-  refused: { entry: Entry; why: string }[]
-  /** Why it ended before the last one. */
-  trouble?: unknown
+  refused: Refusal[]
+  /** Why the delivery ended before the last letter. */
+  error?: unknown
 }
 
-/** Calls of the store, each within its time. */
-export type Within = <T>(call: Promise<T>) => Promise<T>
+/** Limits the time of a call of the store. */
+export type LimitTime = <T>(call: Promise<T>) => Promise<T>
 
 /**
- * Gives letters to the store in their order, and says how far it came. A letter that the store calls invalid is
- * refused, and no other with it. Any error that does not speak of a letter is the store's: it ends the delivery.
+ * Adds letters to the store in order. A letter that the store calls invalid is refused, the others
+ * are added. Any other error ends the delivery.
  */
 export async function deliver(
   store: Store,
   entries: readonly Entry[],
   capacity: Capacity | undefined,
-  within: Within,
+  limitTime: LimitTime,
 ): Promise<Delivery> {
-  const delivery: Delivery = { settled: 0, duplicates: 0, refused: [] }
+  let delivery: Delivery = { settled: 0, duplicates: 0, refused: [] }
   try {
     const letters = entries.map(({ letter }) => letter)
-    const results = await within(store.add(letters, capacity))
-    for (const [at, entry] of entries.entries())
-      await take(store, entry, results[at]!, delivery, within)
+    const results = await limitTime(store.add(letters, capacity))
+    for (const [at, entry] of entries.entries()) {
+      const result = results[at]!
+      if (result.kind === 'full') throw fullError()
+      if (result.kind === 'duplicate')
+        if (result.by !== 'id' || (await isStored(store, entry.letter, limitTime)))
+          delivery.duplicates += 1
+        else {
+          const why = `the store has another letter with the id ${entry.letter.id} and a different payload`
+          delivery.refused.push({ entry, why })
+        }
+      delivery.settled += 1
+    }
     return delivery
   } catch (error) {
-    if (!concernsLetter(error)) return { ...delivery, trouble: error }
-    if (entries.length > 1) return oneByOne(store, entries, capacity, within)
-    const why = (error as RedriveError).message
-    return { settled: 1, duplicates: 0, refused: [{ entry: entries[0]!, why }] }
+    if (!hasCode(error, 'INVALID_INPUT', 'TOO_LARGE')) return { ...delivery, error }
+    delivery = { settled: 0, duplicates: 0, refused: [] }
+    if (entries.length === 1)
+      return { ...delivery, settled: 1, refused: [{ entry: entries[0]!, why: error.message }] }
   }
-}
-
-async function oneByOne(
-  store: Store,
-  entries: readonly Entry[],
-  capacity: Capacity | undefined,
-  within: Within,
-): Promise<Delivery> {
-  const sum: Delivery = { settled: 0, duplicates: 0, refused: [] }
   for (const entry of entries) {
-    const one = await deliver(store, [entry], capacity, within)
-    sum.settled += one.settled
-    sum.duplicates += one.duplicates
-    sum.refused.push(...one.refused)
-    if ('error' in one) return { ...sum, trouble: one.trouble }
+    const { settled, duplicates, refused, ...rest } = await deliver(
+      store,
+      [entry],
+      capacity,
+      limitTime,
+    )
+    delivery.settled += settled
+    delivery.duplicates += duplicates
+    delivery.refused.push(...refused)
+    if ('error' in rest) return { ...delivery, error: rest.error }
   }
-  return sum
+  return delivery
 }
 
-async function take(
-  store: Store,
-  entry: Entry,
-  result: AddResult,
-  delivery: Delivery,
-  within: Within,
-): Promise<void> {
-  if (result.kind === 'full')
-    throw new RedriveError('QUEUE_FULL', 'the store is full (maxItems): archive or remove letters')
-  if (result.kind === 'duplicate') {
-    if (result.by === 'id' && !(await isSame(store, entry.letter, within))) {
-      const why = `a letter with the id ${entry.letter.id} is kept already, with another payload`
-      delivery.refused.push({ entry, why })
-    } else delivery.duplicates += 1
-  }
-  delivery.settled += 1
+function fullError(): RedriveError {
+  return new RedriveError('QUEUE_FULL', 'the store is full (maxItems): archive or remove letters')
 }
 
-/** Whether the letter that has the id is this one. One that is gone again was. */
-async function isSame(store: Store, letter: DeadLetter, within: Within): Promise<boolean> {
-  const kept = await within(store.original(letter.id))
-  return kept === undefined || Buffer.compare(kept.bytes, letter.payload.bytes) === 0
-}
-
-/** The codes by which a store says that it is the letter, and not the store. */
-function concernsLetter(error: unknown): boolean {
-  return error instanceof RedriveError && ['INVALID_INPUT', 'TOO_LARGE'].includes(error.code)
+/** Whether the letter with this id is the same one. A letter that is gone again was. */
+async function isStored(store: Store, letter: DeadLetter, limitTime: LimitTime): Promise<boolean> {
+  const original = await limitTime(store.original(letter.id))
+  return original === undefined || Buffer.compare(original.bytes, letter.payload.bytes) === 0
 }

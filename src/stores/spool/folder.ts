@@ -1,110 +1,74 @@
-import { mkdir, open, readdir, rmdir, stat, statfs, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, writeFileSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { RedriveError } from '../../errors.ts'
-import type { Aside, AsideKind } from './backlog.ts'
 
-/** One file of a journal. The name tells whose it is and where it stands in the row. */
-export interface SegmentName {
-  owner: string
-  number: number
+/** Whether a file holds waiting letters. Its name is the id of its process's first append. */
+export function isSpoolFile(name: string): boolean {
+  return /^[0-9a-f-]{36,}\.spool$/.test(name)
 }
 
-const segmentName = /^([0-9a-f-]{36})-(\d{6,})\.journal$/
-
-export function segmentFile({ owner, number }: SegmentName): string {
-  return `${owner}-${String(number).padStart(6, '0')}.journal`
-}
-
-/** The segments in a folder, by owner and number. Owners are named by time, so that the older journal is first. */
-export async function segmentsIn(folder: string): Promise<SegmentName[]> {
-  const found = (await readdir(folder)).flatMap((file) => {
-    const match = segmentName.exec(file)
-    return match ? [{ owner: match[1]!, number: Number(match[2]) }] : []
-  })
-  return found.sort((a, b) =>
-    a.owner === b.owner ? a.number - b.number : a.owner < b.owner ? -1 : 1,
-  )
-}
-
-/** Makes the folder, for its owner only. False: it was there. */
-export async function makeFolder(folder: string): Promise<boolean> {
-  const made = await mkdir(folder, { recursive: true, mode: 0o700 })
+/** Creates the folder with mode 0700 and syncs its name. Returns false if the folder exists. */
+export function makeFolder(folder: string): boolean {
+  const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
   if (made === undefined) return false
-  for (let at = folder; at.length >= made.length; at = dirname(at)) await syncFolder(dirname(at))
+  for (let at = folder; at.length >= made.length; at = dirname(at)) syncFolder(dirname(at))
   return true
 }
 
-/** Takes the folder away if nothing is in it. */
-export async function dropFolder(folder: string): Promise<void> {
-  await rmdir(folder).catch(() => {})
-}
-
-/** A new name is only safe once its folder has been flushed. Windows has no such thing, and does not need it. */
-export async function syncFolder(folder: string): Promise<void> {
+/** A new name is durable after an fsync of its folder. Windows neither has nor needs it. */
+export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return
-  const handle = await open(folder, 'r')
+  const descriptor = openSync(folder, 'r')
   try {
-    await handle.sync()
+    fsyncSync(descriptor)
   } finally {
-    await handle.close()
+    closeSync(descriptor)
   }
 }
 
-/** Writes a file that is whole and flushed when this resolves. Writing it again is harmless. */
-export async function writeAside(file: string, content: Uint8Array | string): Promise<void> {
-  await writeFile(file, content, { mode: 0o600, flush: true })
-  await syncFolder(dirname(file))
+/** Writes a file and syncs it. Writing the same file again is harmless. */
+export function writeDurably(file: string, content: Uint8Array | string): void {
+  writeFileSync(file, content, { mode: 0o600, flush: true })
+  syncFolder(dirname(file))
 }
 
-/** The name of what is put aside: of which segment, and from which byte on. */
-export function asideFile(segment: string, start: number, what: AsideKind): string {
-  const name = basename(segment, '.journal')
-  return join(dirname(segment), `${name}-${start}.${what}${what === 'refused' ? '.json' : ''}`)
-}
-
-/** What was put aside and nobody has taken away. */
-export async function asideIn(folder: string): Promise<Omit<Aside, 'unreadable'>> {
-  const files = await readdir(folder).catch(() => [])
-  const count = (ending: string): number => files.filter((file) => file.endsWith(ending)).length
-  return { torn: count('.torn'), damaged: count('.damaged'), refused: count('.refused.json') }
-}
-
-/** What lies in the folder of a spool, seen from outside: another process may be at work on it. */
-export interface Sight {
-  journals: number
+/** Contents of a spool folder, seen from outside. */
+export interface FolderContents {
+  /** Files with waiting letters. A process may have them open. */
+  files: string[]
+  /** Files of a version that wrote journals. This version cannot read them. */
+  oldFiles: string[]
   bytes: number
-  /** Files of what was set aside. */
-  aside: number
+  damaged: number
+  refused: number
 }
 
-/** Looks at a folder without touching it. One that is not there is empty. */
-export async function lookInto(folder: string): Promise<Sight> {
-  const files = await readdir(folder).catch(() => [])
-  const journals = files.filter((file) => segmentName.test(file))
+/** Lists a spool folder without changing it. A missing folder is empty. */
+export async function inspectFolder(folder: string): Promise<FolderContents> {
+  const names = await readdir(folder).catch(() => [])
+  const select = (suffix: string): string[] => names.filter((name) => name.endsWith(suffix))
+  const [files, oldFiles] = [names.filter(isSpoolFile), select('.journal')]
   const sizes = await Promise.all(
-    journals.map((file) =>
-      stat(join(folder, file)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
+    [...files, ...oldFiles].map((name) => stat(join(folder, name)).catch(() => ({ size: 0 }))),
   )
-  const { torn, damaged, refused } = await asideIn(folder)
   return {
-    journals: journals.length,
-    bytes: sizes.reduce((sum, size) => sum + size, 0),
-    aside: torn + damaged + refused,
+    files,
+    oldFiles,
+    bytes: sizes.reduce((sum, { size }) => sum + size, 0),
+    damaged: select('.damaged').length,
+    refused: select('.refused.json').length,
   }
 }
 
-/** What stays free, as in the SQLite store: so much, or on a small disk this share of it. */
+/** Disk space that stays free, as in the SQLite store; on a small disk a share of it. */
 const reserveBytes = 64 * 2 ** 20
 const reserveShare = 0.1
 
-/** A spool must not take the room that a store on the same disk needs to settle and remove. */
-export async function checkRoom(folder: string, wanted: number): Promise<void> {
-  const { bavail, blocks, bsize } = await statfs(folder)
-  const left = bavail * bsize - wanted
+/** A store on the same disk needs space to settle and remove letters: the spool leaves it free. */
+export function checkDiskSpace(folder: string, wantedBytes: number): void {
+  const { bavail, blocks, bsize } = statfsSync(folder)
+  const left = bavail * bsize - wantedBytes
   if (left > Math.min(reserveBytes, blocks * bsize * reserveShare)) return
   throw new RedriveError(
     'STORE_UNAVAILABLE',

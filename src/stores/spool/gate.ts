@@ -1,29 +1,27 @@
 import type { RedriveError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
 
-/** Why a store cannot be asked for anything now; undefined when it can. */
-export type Problem = () => RedriveError | undefined
+type FindProblem = () => RedriveError | undefined
 
-/** A store whose verbs reject while there is a problem. Watching stays possible: the store wakes its watchers once it is open. */
-export function gated(store: Store, problem: Problem): Store {
-  return rejecting(store, problem, {
-    records: rejecting(store.records, problem, {}),
+/** A store whose calls reject while there is a problem. `watch` works: it wakes after the open. */
+export function rejectWhile(store: Store, findProblem: FindProblem): Store {
+  return wrap(store, findProblem, {
+    records: wrap(store.records, findProblem, {}),
     watch: store.watch.bind(store),
     ...(store.within && {
-      within: (client: unknown) => rejecting(store.within!(client), problem, {}),
+      within: (client: unknown) => wrap(store.within!(client), findProblem, {}),
     }),
   })
 }
 
-/** The thing with some members replaced; every other function of it rejects while there is a problem. */
-function rejecting<T extends object>(thing: T, problem: Problem, members: object): T {
+function wrap<T extends object>(thing: T, findProblem: FindProblem, members: object): T {
   return new Proxy(thing, {
     get(target, key): unknown {
       if (Object.hasOwn(members, key)) return members[key as keyof typeof members]
       const value: unknown = Reflect.get(target, key, target)
       if (typeof value !== 'function') return value
       return (...args: unknown[]): unknown => {
-        const error = problem()
+        const error = findProblem()
         return error ? Promise.reject(error) : Reflect.apply(value, target, args)
       }
     },

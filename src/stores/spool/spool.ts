@@ -2,25 +2,25 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { AddResult, Capacity, SpoolStatus, Store, StoreHealth } from '../../store.ts'
-import type { Backlog, Tell } from './backlog.ts'
-import { deliver } from './deliver.ts'
-import { gated } from './gate.ts'
-import { inMemory } from './in-memory.ts'
-import { journal } from './journal.ts'
-import { healthWith } from './health.ts'
 import { passThrough } from '../pass-through.ts'
+import type { Backlog, Emit } from './backlog.ts'
+import { deliver } from './deliver.ts'
+import { DiskBacklog } from './disk-backlog.ts'
+import { rejectWhile } from './gate.ts'
+import { addSpoolHealth } from './health.ts'
+import { MemoryBacklog } from './memory-backlog.ts'
 
 export interface SpoolOptions {
-  /** The folder of the journal, on a local disk. Without one, letters wait in memory only. */
+  /** Folder on a local disk. Default: letters wait in memory only. */
   path?: string
-  /** How much may wait. A GiB unless said. */
+  /** Maximum size of the waiting letters. Default: 1 GiB. */
   maxBytes?: number
-  /** How long the store may take to keep letters before it counts as away. 5 s unless said. */
+  /** Time limit for a call of the store before it counts as unavailable. Default: 5 s. */
   timeoutMs?: number
-  /** What the letters that waited are added with. */
+  /** Capacity that waiting letters are added with. */
   capacity?: Capacity | undefined
   clock?: Clock
-  tell?: Tell
+  emit?: Emit
 }
 
 export interface SpooledStore extends Store {
@@ -28,14 +28,14 @@ export interface SpooledStore extends Store {
 }
 
 /**
- * A store that keeps new letters in a spool while the store behind it is away, and gives them to it afterwards, in
- * their order. It opens also while the store is away, and opens the store when it is back; until then all verbs but `add`
- * reject with STORE_UNAVAILABLE. Afterwards they go straight through. It stands before a store rather than in `capture`, so
- * that every door has it, and none knows of it.
+ * Puts a spool in front of a store. While the store is unavailable, new letters wait in the spool;
+ * afterwards they are added to the store in their order. `open` resolves although the store is
+ * unavailable, and the store is opened later; until then all calls except `add` reject with
+ * STORE_UNAVAILABLE.
  */
-export function spooled(store: Store, options: SpoolOptions = {}): SpooledStore {
+export function addSpool(store: Store, options: SpoolOptions = {}): SpooledStore {
   const spool = new Spool(store, options)
-  return passThrough(gated(store, spool.notConnected), {
+  return passThrough(rejectWhile(store, spool.findProblem), {
     open: () => spool.open(),
     close: () => spool.close(),
     add: (letters: readonly DeadLetter[], capacity?: Capacity) => spool.add(letters, capacity),
@@ -44,248 +44,232 @@ export function spooled(store: Store, options: SpoolOptions = {}): SpooledStore 
   })
 }
 
-/** The first of a drain is one letter, to see whether the store is there; then each batch is twice the last. */
+/** A drain begins with one letter to test the store. Each following batch is twice as large. */
 const maxBatch = 256
 
-/** Between two looks at a store that is away. */
-const firstWaitMs = 500
-const maxWaitMs = 30_000
+/** Pauses between two attempts to reach the store. */
+const firstPauseMs = 500
+const maxPauseMs = 30_000
 
 class Spool {
   readonly #store: Store
   readonly #options: SpoolOptions
   readonly #clock: Clock
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #backlog: Backlog
-  readonly #adding = new Set<Promise<unknown>>()
-  /** What the drain waits for, unless the store answers before. */
-  #patience: PromiseWithResolvers<never> | undefined
-  /** Whether the store did not answer, or not as it should, the last time it was asked to keep letters. */
-  #away = false
-  /** What the drain last met, for health. */
-  #trouble: unknown
-  /** Whether observers know that letters wait. */
-  #told = false
+  readonly #adds = new Set<Promise<unknown>>()
+  /** `away`: the spool is open, the store could not be opened yet. */
+  #state: 'new' | 'away' | 'connected' = 'new'
+  /** True after a call of the store failed or timed out, until one succeeds. */
+  #isAway = false
+  /** Last error of the store or the drain, for health. */
+  #error: unknown
+  /** Whether `spooling` was emitted since the spool was last empty. */
+  #isReported = false
   #failures = 0
   #batch = 1
   #drained = 0
-  /** Of what is being drained since the spool was last empty. */
+  /** Counts since the spool was last empty. */
   #run = { count: 0, duplicates: 0 }
   #draining: Promise<void> | undefined
   #stopTimer: (() => void) | undefined
   #opening: Promise<void> | undefined
-  #closing: Promise<void> | undefined
-  /** The open of the store that is under way. */
   #connecting: Promise<void> | undefined
-  /** `away`: the spool is open, and the store could not be opened yet. */
-  #state: 'new' | 'away' | 'connected' = 'new'
+  #closing: Promise<void> | undefined
+  /** `close` rejects it, so that it does not wait for a drain of a store that hangs. */
+  #interrupt: PromiseWithResolvers<never> | undefined
 
   constructor(store: Store, options: SpoolOptions) {
-    const { path, maxBytes = 2 ** 30, clock = systemClock, tell = () => {} } = options
+    const { path, maxBytes = 2 ** 30, clock = systemClock, emit = () => {} } = options
     this.#store = store
     this.#options = options
     this.#clock = clock
-    this.#tell = tell
+    this.#emit = emit
     this.#backlog =
-      path === undefined ? inMemory(maxBytes, tell) : journal({ path, maxBytes, clock, tell })
+      path === undefined
+        ? new MemoryBacklog(maxBytes, emit)
+        : new DiskBacklog(path, maxBytes, clock, emit)
   }
 
-  /** A store that is away is opened later. One that refuses, because of its settings or ours, fails the open. */
+  /** A store that rejects for another reason than STORE_UNAVAILABLE makes the open reject. */
   async open(): Promise<void> {
-    if (this.#closing) throw closed()
-    const away = await this.#connect().then(
+    if (this.#closing) throw closedError()
+    const error: unknown = await this.#connect().then(
       () => undefined,
-      (error: unknown) => {
-        if (!hasCode(error, 'STORE_UNAVAILABLE')) throw error
-        return error
-      },
+      (cause: unknown) => cause,
     )
-    // Whoever closed it meanwhile would not come back to let go of the journals.
-    if (this.#closing) throw closed()
+    if (error !== undefined && !hasCode(error, 'STORE_UNAVAILABLE')) throw error
+    // After a close nobody would release the files.
+    if (this.#closing) throw closedError()
     this.#opening ??= this.#backlog.open()
     try {
       await this.#opening
-    } catch (error) {
+    } catch (cause) {
       await this.#store.close()
-      throw error
+      throw cause
     }
-    if (!away) return this.#drain()
-    this.#away = true
-    this.#trouble = away
+    if (error === undefined) return this.#drain()
+    this.#isAway = true
+    this.#error = error
     if (this.#state === 'new') this.#state = 'away'
-    this.#tell({ type: 'error', during: 'opening the store', error: away })
-    if (!this.#draining && !this.#stopTimer) this.#defer()
+    this.#emit({ type: 'error', during: 'opening the store', error })
+    this.#defer()
   }
 
-  /** Opens the store. It has as long as it takes, since it may have to migrate; drivers themselves give up on a server that is silent. */
+  /** Opens the store, without a time limit because it may migrate. Concurrent calls share it. */
   async #connect(): Promise<void> {
-    const connecting = (this.#connecting ??= this.#store
+    this.#connecting ??= this.#store
       .open()
       .then(() => void (this.#state = 'connected'))
-      .finally(() => (this.#connecting = undefined)))
-    await Promise.race([connecting, this.#orClosed().promise])
+      .finally(() => (this.#connecting = undefined))
+    await Promise.race([this.#connecting, this.#makeInterrupt().promise])
   }
 
-  /** Why all verbs but `add` are refused; undefined once the store was opened, and before the spool is. */
-  readonly notConnected = (): RedriveError | undefined => {
+  /** Why all calls except `add` are rejected; undefined when the store has been opened. */
+  readonly findProblem = (): RedriveError | undefined => {
     if (this.#state !== 'away') return undefined
-    if (this.#closing) return closed()
-    return new RedriveError(
-      'STORE_UNAVAILABLE',
-      `the store could not be opened yet, and is tried again: ${textOf(this.#trouble)}`,
-      { cause: this.#trouble },
-    )
+    if (this.#closing) return closedError()
+    const message = `the store could not be opened yet, and is tried again: ${messageOf(this.#error)}`
+    return new RedriveError('STORE_UNAVAILABLE', message, { cause: this.#error })
   }
 
-  /** What waits stays where it is, for the next one to open it. */
   close(): Promise<void> {
     return (this.#closing ??= this.#end())
   }
 
   async #end(): Promise<void> {
     this.#stopTimer?.()
-    this.#patience?.reject(closed())
-    await Promise.allSettled([this.#opening, this.#draining, ...this.#adding])
+    this.#interrupt?.reject(closedError())
+    await Promise.allSettled([this.#opening, this.#draining, ...this.#adds])
     await this.#backlog.close()
     await this.#store.close()
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
-    if (this.#closing) throw closed()
+    if (this.#closing) throw closedError()
     const adding = this.#add(letters, capacity)
-    this.#adding.add(adding)
-    return adding.finally(() => this.#adding.delete(adding))
+    this.#adds.add(adding)
+    return adding.finally(() => this.#adds.delete(adding))
   }
 
   async #add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
-    if (!this.#mayGoAhead(letters)) return this.#keep(letters)
+    if (!this.#canGoAhead(letters)) return this.#append(letters)
     try {
-      const results = await this.#within(this.#store.add(letters, capacity))
-      this.#away = false
+      const results = await this.#limitTime(this.#store.add(letters, capacity))
+      this.#isAway = false
       return results
     } catch (error) {
-      if (!(error instanceof RedriveError) || error.code !== 'STORE_UNAVAILABLE') throw error
-      this.#away = true
-      this.#trouble = error
-      return this.#keep(letters)
+      if (!hasCode(error, 'STORE_UNAVAILABLE')) throw error
+      this.#isAway = true
+      this.#error = error
+      return this.#append(letters)
     }
   }
 
   /**
-   * While letters wait, those that have an order to keep go behind them; the others go to the store as soon as it
-   * has taken something again. So a long drain holds up nobody who does not need it.
+   * Whether letters may go to the store directly. While letters wait, only letters without an order
+   * may, and only after the store has accepted something: a long drain does not delay them.
    */
-  #mayGoAhead(letters: readonly DeadLetter[]): boolean {
+  #canGoAhead(letters: readonly DeadLetter[]): boolean {
     if (this.#state === 'away') return false
-    return this.#backlog.empty || (!this.#away && !letters.some(hasOrder))
+    return this.#backlog.empty || (!this.#isAway && !letters.some(hasOrder))
   }
 
-  /** Whether a letter is a duplicate shows only when it comes to the store. */
-  async #keep(letters: readonly DeadLetter[]): Promise<AddResult[]> {
+  /** Waiting letters count as added. The store finds duplicates when it gets them. */
+  async #append(letters: readonly DeadLetter[]): Promise<AddResult[]> {
     await this.#backlog.append(letters)
-    if (!this.#told) {
-      this.#told = true
-      this.#tell({ type: 'spooling', place: this.#backlog.place, error: this.#trouble })
-    }
-    if (!this.#draining && !this.#stopTimer) this.#defer()
+    if (!this.#isReported)
+      this.#emit({ type: 'spooling', place: this.#backlog.place, error: this.#error })
+    this.#isReported = true
+    this.#defer()
     return letters.map(() => ({ kind: 'added' }))
   }
 
   #drain(): void {
     if (this.#closing) return
-    // Opened once more, it does not wait any longer.
     this.#stopTimer?.()
     this.#stopTimer = undefined
     this.#draining ??= this.#drainAll()
-      .catch((error: unknown) => this.#report(error))
+      .catch((error: unknown) => this.#report(error, 'draining the spool'))
       .finally(() => {
         this.#draining = undefined
         if (!this.#backlog.empty || this.#state === 'away') this.#defer()
       })
   }
 
-  /** Later, and later each time it fails. */
+  /** Schedules a drain, unless one runs or is scheduled. The pause doubles with each failure. */
   #defer(): void {
-    if (this.#closing) return
-    const most = Math.min(maxWaitMs, firstWaitMs * 2 ** this.#failures)
+    if (this.#closing || this.#draining || this.#stopTimer) return
+    const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** this.#failures)
     this.#failures += 1
-    this.#stopTimer = this.#clock.timer(most * (0.5 + this.#clock.random() / 2), () => {
-      this.#stopTimer = undefined
-      this.#drain()
-    })
+    this.#stopTimer = this.#clock.timer(pauseMs * (0.5 + this.#clock.random() / 2), () =>
+      this.#drain(),
+    )
   }
 
-  /** Until nothing waits, or the store will not have it. */
+  /** Delivers letters until none waits or the store fails. */
   async #drainAll(): Promise<void> {
     if (this.#state === 'away')
       try {
         await this.#connect()
-        this.#away = false
+        this.#isAway = false
         this.#failures = 0
       } catch (error) {
         return this.#report(error, 'opening the store')
       }
     for (;;) {
-      const entries = await this.#backlog.head()
-      if (!entries || this.#closing) break
-      const batch = entries.slice(0, this.#batch)
+      const entries = await this.#backlog.head(this.#batch)
+      if (entries.length === 0 || this.#closing) break
       const { capacity } = this.#options
-      const delivery = await deliver(this.#store, batch, capacity, (call) =>
-        this.#within(call, this.#orClosed()),
+      const delivery = await deliver(this.#store, entries, capacity, (call) =>
+        this.#limitTime(call, this.#makeInterrupt()),
       )
-      for (const { entry, why } of delivery.refused) await this.#backlog.refuse(entry, why)
-      await this.#backlog.settle(delivery.settled)
-      const count = delivery.settled - delivery.refused.length
-      this.#drained += count
-      this.#run.count += count
-      this.#run.duplicates += delivery.duplicates
+      const { settled, duplicates, refused } = delivery
+      await this.#backlog.settle(entries.slice(0, settled), refused)
+      this.#drained += settled - refused.length
+      this.#run.count += settled - refused.length
+      this.#run.duplicates += duplicates
       if ('error' in delivery) {
-        this.#away = !hasCode(delivery.trouble, 'QUEUE_FULL')
-        return this.#report(delivery.trouble)
+        this.#isAway = !hasCode(delivery.error, 'QUEUE_FULL')
+        return this.#report(delivery.error, 'draining the spool')
       }
-      this.#away = false
+      this.#isAway = false
       this.#failures = 0
       this.#batch = Math.min(this.#batch * 2, maxBatch)
     }
-    if (this.#backlog.empty) this.#rest()
-  }
-
-  #rest(): void {
-    if (this.#run.count > 0) this.#tell({ type: 'drained', ...this.#run })
+    if (!this.#backlog.empty) return
+    if (this.#run.count > 0) this.#emit({ type: 'drained', ...this.#run })
     this.#run = { count: 0, duplicates: 0 }
-    this.#told = false
-    this.#trouble = undefined
+    this.#isReported = false
+    this.#error = undefined
     this.#failures = 0
     this.#batch = 1
   }
 
-  /** That the store is away is known; anything else is told, once. */
-  #report(error: unknown, during = 'draining the spool'): void {
+  /** Emits an error once, unless it only says that the store is unavailable. */
+  #report(error: unknown, during: string): void {
     if (this.#closing) return
-    const isNew = textOf(error) !== textOf(this.#trouble)
+    const isNew = messageOf(error) !== messageOf(this.#error)
     this.#batch = 1
-    this.#trouble = error
-    if (isNew && !hasCode(error, 'STORE_UNAVAILABLE')) this.#tell({ type: 'error', during, error })
+    this.#error = error
+    if (isNew && !hasCode(error, 'STORE_UNAVAILABLE')) this.#emit({ type: 'error', during, error })
   }
 
-  /** What closing rejects, so that it does not wait for a store that does not answer. */
-  #orClosed(): PromiseWithResolvers<never> {
-    this.#patience = Promise.withResolvers()
-    if (this.#closing) this.#patience.reject(closed())
-    return this.#patience
+  #makeInterrupt(): PromiseWithResolvers<never> {
+    this.#interrupt = Promise.withResolvers()
+    if (this.#closing) this.#interrupt.reject(closedError())
+    return this.#interrupt
   }
 
-  /** A call that is too late may still have been carried out. The spool gives it the same letters again. */
-  async #within<T>(call: Promise<T>, late = Promise.withResolvers<never>()): Promise<T> {
+  /** A call that timed out may still succeed. The drain delivers the same letters again. */
+  async #limitTime<T>(call: Promise<T>, timeout = Promise.withResolvers<never>()): Promise<T> {
     const { timeoutMs = 5000 } = this.#options
-    call.catch(() => {})
+    const message = `the store did not answer within ${timeoutMs} ms`
     const cancel = this.#clock.timer(timeoutMs, () =>
-      late.reject(
-        new RedriveError('STORE_UNAVAILABLE', `the store did not answer within ${timeoutMs} ms`),
-      ),
+      timeout.reject(new RedriveError('STORE_UNAVAILABLE', message)),
     )
     try {
-      return await Promise.race([call, late.promise])
+      return await Promise.race([call, timeout.promise])
     } finally {
       cancel()
     }
@@ -293,41 +277,31 @@ class Spool {
 
   async status(): Promise<SpoolStatus> {
     const { letters, bytes, oldestAt = null } = this.#backlog
-    return { letters, bytes, oldestAt, drained: this.#drained, ...(await this.#backlog.aside()) }
-  }
-
-  async #healthOfStore(): Promise<StoreHealth> {
-    try {
-      const problem = this.notConnected()
-      if (problem) throw problem
-      return await this.#within(this.#store.health())
-    } catch (error) {
-      return { ok: false, checks: {}, problems: [textOf(error)] }
-    }
+    const drained = this.#drained
+    return { letters, bytes, oldestAt, drained, ...(await this.#backlog.countSetAside()) }
   }
 
   async health(): Promise<StoreHealth> {
-    const inner = await this.#healthOfStore()
+    const problem = this.findProblem()
+    const inner = await this.#limitTime(
+      problem ? Promise.reject(problem) : this.#store.health(),
+    ).catch((error: unknown) => ({ ok: false, checks: {}, problems: [messageOf(error)] }))
     const { place } = this.#backlog
-    const durable = this.#options.path !== undefined
-    return healthWith(inner, await this.status(), {
-      place,
-      durable,
-      trouble: this.#state === 'away' ? '' : textOf(this.#trouble),
-    })
+    const error = this.#state === 'away' ? '' : messageOf(this.#error)
+    return addSpoolHealth(inner, await this.status(), place, error)
   }
 }
 
-/** Letters of a lane, letters that wait for others, and letters that may be one with others. */
+/** Letters of a lane, with dependencies or with a dedupe key keep their order. */
 function hasOrder({ lane, dependsOn, dedupeKey }: DeadLetter): boolean {
   return lane !== undefined || dependsOn !== undefined || dedupeKey !== undefined
 }
 
-function textOf(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error === undefined) return ''
-  return error instanceof Error ? error.message : 'it failed with what is no error'
+  return error instanceof Error ? error.message : 'something that is not an Error was thrown'
 }
 
-function closed(): RedriveError {
+function closedError(): RedriveError {
   return new RedriveError('CLOSED', 'the store is closed')
 }

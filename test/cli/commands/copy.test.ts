@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/clock/clock.ts'
 import { spoolPathOf } from '../../../src/connect/store.ts'
 import type { CopyReport } from '../../../src/transfer/copy/copy.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
-import { journal } from '../../../src/stores/spool/journal.ts'
+import { DiskBacklog } from '../../../src/stores/spool/disk-backlog.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
@@ -72,7 +72,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
   it('refuses while letters wait in the spool of a store', async () => {
     const from = await aStoreFile(folder, [aLetter()])
     const path = spoolPathOf(from)
-    const spool = journal({ path, maxBytes: 2 ** 20, clock: systemClock, tell: () => {} })
+    const spool = new DiskBacklog(path, 2 ** 20, systemClock, () => {})
     await spool.open()
     await spool.append([aLetter()])
     await spool.close()

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/clock/clock.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { passThrough } from '../../../src/stores/pass-through.ts'
-import { spooled } from '../../../src/stores/spool/spool.ts'
+import { addSpool } from '../../../src/stores/spool/spool.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 
 /*
@@ -13,7 +13,7 @@ import { aLetter } from '../../../src/testing/index.ts'
 const away = passThrough(memoryStore(), {
   add: () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'gone')),
 })
-const store = spooled(away, { path: process.argv[2]! })
+const store = addSpool(away, { path: process.argv[2]! })
 await store.open()
 
 await Promise.all(

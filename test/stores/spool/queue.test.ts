@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
-import { connect, lookAtSpool, spoolPathOf } from '../../../src/connect/store.ts'
+import { connect, inspectSpool, spoolPathOf } from '../../../src/connect/store.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import type { RedriveEvent } from '../../../src/observer.ts'
 import type { QueueOptions } from '../../../src/options/options.ts'
@@ -133,11 +133,12 @@ describe('the place of a spool', () => {
     await using folder = await aFolder()
     const file = join(folder.path, 'letters.db')
     const { dlq } = await aQueue({ spoolPath: `${file}-spool` })
-    expect(await lookAtSpool(`sqlite:${file}`)).toMatchObject({ journals: 0, bytes: 0 })
+    expect(await inspectSpool(`sqlite:${file}`)).toMatchObject({ files: [], bytes: 0 })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     await dlq.close()
-    const sight = await lookAtSpool(`sqlite:${file}`)
-    expect(sight).toMatchObject({ path: `${file}-spool`, journals: 1, aside: 0 })
+    const sight = await inspectSpool(`sqlite:${file}`)
+    expect(sight).toMatchObject({ path: `${file}-spool`, damaged: 0, refused: 0 })
+    expect(sight.files).toHaveLength(1)
     expect(sight.bytes).toBeGreaterThan(500)
   })
 })

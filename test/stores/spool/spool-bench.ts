@@ -1,3 +1,4 @@
+import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,13 +8,23 @@ import type { Capacity, Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import type { SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { passThrough } from '../../../src/stores/pass-through.ts'
-import { spooled, type SpooledStore, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
+import { addSpool, type SpooledStore, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 
 /** A folder of its own, gone at the end of the scope. */
 export async function aFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'redrive-spool-'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
+/** Puts a folder in place of a file, so that it cannot be opened. Returns how to undo it. */
+export function block(file: string): () => void {
+  renameSync(file, `${file}-away`)
+  mkdirSync(file)
+  return () => {
+    rmdirSync(file)
+    renameSync(`${file}-away`, file)
+  }
 }
 
 /** `lost`: it keeps the letters, and says that it could not be reached. */
@@ -63,8 +74,8 @@ export async function aSpool(options: SpoolOptions = {}, inner?: Store): Promise
   const store = moodyStore(inner ?? memoryStore({ clock }), its)
   const events: SpoolEvent[] = []
   const open = async (others: Partial<SpoolOptions> = {}): Promise<SpooledStore> => {
-    const tell = (event: SpoolEvent): unknown => events.push(event)
-    const opened = spooled(store, { clock, tell, ...options, ...others })
+    const emit = (event: SpoolEvent): unknown => events.push(event)
+    const opened = addSpool(store, { clock, emit, ...options, ...others })
     await opened.open()
     return opened
   }
