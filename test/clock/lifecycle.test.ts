@@ -26,12 +26,13 @@ function component(stopMs: () => number) {
 
 describe('Lifecycle', () => {
   it('never runs twice at once, ends as last asked, and resolves every stop', async () => {
-    const step = fc.oneof(
-      fc.constant({ call: 'start' as const }),
+    type Step = { call: 'start' } | { call: 'stop' } | { call: 'wait'; ms: number }
+    const step: fc.Arbitrary<Step> = fc.oneof(
+      fc.record({ call: fc.constant('start' as const) }),
       fc.record({ call: fc.constant('stop' as const) }),
       fc.record({ call: fc.constant('wait' as const), ms: fc.nat(30) }),
     )
-    const run = async (steps: (typeof step extends fc.Arbitrary<infer T> ? T : never)[]) => {
+    const run = async (steps: Step[]) => {
       const { clock, seen, lifecycle } = component(() => Math.floor(clock.random() * 20))
       const stops: Promise<void>[] = []
       let wanted = false
