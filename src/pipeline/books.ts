@@ -1,8 +1,8 @@
 import { sleep, type Clock } from '../clock/clock.ts'
 import { hasCode, type RedriveError } from '../errors.ts'
-import { keyOf, type Group, type Member, type Position } from '../backends/kafka/group.ts'
+import type { CommittedOffset, Group, Membership } from '../backends/kafka/group.ts'
 import { done, Progress } from '../backends/kafka/progress.ts'
-import type { Stored } from '../backends/kafka/record.ts'
+import { partitionKey, type StoredRecord } from '../backends/kafka/record.ts'
 import type { Transactor } from '../backends/kafka/transactor.ts'
 import type { Entry, OurPart } from './our-part.ts'
 import type { Finished } from './work.ts'
@@ -52,24 +52,26 @@ export class Books {
   }
 
   /** From where the partitions are without what is open here. */
-  async carry(group: Group, positions: readonly Position[]): Promise<void> {
-    await this.#carry(this.#going(this.#open), positions, { group, member: group.member })
+  async carry(group: Group, positions: readonly CommittedOffset[]): Promise<void> {
+    await this.#carry(this.#going(this.#open), positions, { group, membership: group.membership })
   }
 
   /** One that is too large for its topic is found by halves: it must not hold up the others. Gives how far the partitions are then. */
   async #carry(
     lot: readonly Finished[],
-    from: readonly Position[],
-    as: { group: Group; member: Member },
-  ): Promise<readonly Position[]> {
+    from: readonly CommittedOffset[],
+    as: { group: Group; membership: Membership },
+  ): Promise<readonly CommittedOffset[]> {
     const records = Map.groupBy(
       lot.map(({ entry }) => entry.record),
-      (record) => keyOf(record),
+      (record) => partitionKey(record),
     )
-    const positions = from.map((position) => behind(position, records.get(keyOf(position)) ?? []))
+    const positions = from.map((position) =>
+      behind(position, records.get(partitionKey(position)) ?? []),
+    )
     try {
       const outgoing = lot.flatMap(({ work }) => work.outgoing)
-      await this.#options.transactor.carry(outgoing, { ...as, positions })
+      await this.#options.transactor.send(outgoing, { ...as, offsets: positions })
     } catch (error) {
       const [first] = lot
       if (!first || !hasCode(error, 'TOO_LARGE')) throw error
@@ -133,8 +135,8 @@ function laneOf(entry: Entry): string | Entry {
 }
 
 /** How far a partition is when these are done, too. */
-function behind(position: Position, records: readonly Stored[]): Position {
-  const progress = new Progress(position.offset, position.note)
-  for (const { offset } of records) progress.mark(offset, done)
-  return { ...position, offset: progress.base, note: progress.note() }
+function behind(position: CommittedOffset, records: readonly StoredRecord[]): CommittedOffset {
+  const progress = new Progress(position.offset, position.metadata)
+  for (const { offset } of records) progress.set(offset, done)
+  return { ...position, offset: progress.base, metadata: progress.toMetadata() }
 }

@@ -3,11 +3,10 @@ import { pipelineLetterId, queueOf } from './dead/capture.ts'
 import { removeEdits } from '../admin/edits.ts'
 import { RedriveError } from '../errors.ts'
 import type { Cluster } from '../backends/kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../backends/kafka/fetcher.ts'
-import { readAll } from '../backends/kafka/read-all.ts'
-import type { Stored } from '../backends/kafka/record.ts'
-import type { Outgoing } from '../backends/kafka/sender.ts'
-import { partitionsOf } from '../backends/kafka/topics.ts'
+import { Fetcher } from '../backends/kafka/fetcher.ts'
+import type { StoredRecord } from '../backends/kafka/record.ts'
+import type { OutgoingRecord } from '../backends/kafka/sender.ts'
+import { countPartitions } from '../backends/kafka/topics.ts'
 import { Transactor } from '../backends/kafka/transactor.ts'
 import { states, type DeadLetter } from '../letter/letter.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -97,7 +96,7 @@ async function eraseRecords(
   locations: Set<string>,
 ): Promise<Set<string>> {
   const ids = new Set<string>()
-  const fetcher = readerOf(cluster)
+  const fetcher = new Fetcher(cluster)
   const transactor = new Transactor(cluster, `redrive.erase.${cluster.clock.id()}`)
   const admin = cluster.admin()
   try {
@@ -105,8 +104,8 @@ async function eraseRecords(
     for (const settings of nodes)
       for (const topic of [settings.dlq.topic, settings.dlq.quarantineTopic]) {
         if (!there.has(topic)) continue
-        const partitions = await partitionsOf(cluster, admin, topic)
-        const outgoing: Outgoing[] = []
+        const partitions = await countPartitions(cluster, admin, topic)
+        const outgoing: OutgoingRecord[] = []
         for (const copies of await matching(cluster, fetcher, key, topic, partitions)) {
           for (const { stream } of copies) noteLocation(locations, stream)
           const [{ record }] = copies
@@ -117,8 +116,8 @@ async function eraseRecords(
           }
           ids.add(pipelineLetterId(settings.cluster, dead.toString('latin1')))
           report.records += 1
-          const written = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
-          outgoing.push({ topic, partition: record.partition, written })
+          const tombstone = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
+          outgoing.push({ topic, partition: record.partition, record: tombstone })
           // A replay does not send it from now on, also one that has read it already, whichever copy that was.
           if (topic === settings.dlq.topic)
             for (const copy of copies) outgoing.push(markOf(settings, copy.record, erasedNote))
@@ -128,7 +127,7 @@ async function eraseRecords(
           partitions,
           settings.replicas,
         )
-        await transactor.carry(outgoing)
+        await transactor.send(outgoing)
       }
   } finally {
     await transactor.close()
@@ -138,7 +137,7 @@ async function eraseRecords(
 }
 
 interface Match {
-  record: Stored
+  record: StoredRecord
   stream: PipeStream | undefined
 }
 
@@ -157,7 +156,7 @@ async function matching(
   const bounds = await cluster.call(() => fetcher.bounds(places))
   const found = new Map<string, Copies>()
   for (const [partition, { first, next }] of bounds.entries())
-    for await (const { records } of readAll(cluster, fetcher, places[partition]!, first, next))
+    for await (const { records } of fetcher.readAll(places[partition]!, first, next))
       for (const record of records) {
         // Where a key leads changes with the number of partitions, and each has its own tombstones.
         const name = `${partition}:${keyOf(record)}`

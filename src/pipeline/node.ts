@@ -1,8 +1,8 @@
 import type { BaseOptions } from '@platformatic/kafka'
 import { systemClock, type Clock } from '../clock/clock.ts'
 import { Cluster } from '../backends/kafka/cluster.ts'
-import type { Stored, Written } from '../backends/kafka/record.ts'
-import type { Outgoing } from '../backends/kafka/sender.ts'
+import type { StoredRecord, NewRecord } from '../backends/kafka/record.ts'
+import type { OutgoingRecord } from '../backends/kafka/sender.ts'
 import { Transactor } from '../backends/kafka/transactor.ts'
 import { Caller, isPromise, type Called } from './calling.ts'
 import { documentOf, putAway, withoutDocument } from './documents/carrying.ts'
@@ -126,7 +126,7 @@ export class PipelineNode {
   }
 
   /** What is to be sent for this record, to the next nodes or as a dead one. */
-  #work(record: Stored, { deliveries, signal }: Turn): Work | Promise<Work> {
+  #work(record: StoredRecord, { deliveries, signal }: Turn): Work | Promise<Work> {
     const { maxDeliveries, maxHops } = this.settings
     const come = incoming(record.value)
     if (!come)
@@ -148,7 +148,7 @@ export class PipelineNode {
   }
 
   #settle(
-    record: Stored,
+    record: StoredRecord,
     come: Incoming,
     called: Called,
     { aborted }: AbortSignal,
@@ -170,7 +170,7 @@ export class PipelineNode {
 
   /** To the next nodes, with its key and headers. A document that the module refused goes on as it came, and says so. */
   async #route(
-    record: Stored,
+    record: StoredRecord,
     come: Incoming,
     called: Exclude<Called, { kind: 'failed' }>,
     done: () => void,
@@ -178,7 +178,7 @@ export class PipelineNode {
     const { next, maxInlineBytes, dlq } = this.settings
     const headers = withoutLineage(record.headers)
     let onwards: PipeStream
-    let outgoing: Outgoing[]
+    let outgoing: OutgoingRecord[]
     try {
       onwards = this.#onwards(come, called)
       const closed = next.find(({ maxHops }) => maxHops > 0 && onwards.hopCount > maxHops)
@@ -207,7 +207,7 @@ export class PipelineNode {
   }
 
   async #dead(
-    record: Stored,
+    record: StoredRecord,
     come: Incoming | undefined,
     error: ErrorType,
     retries: number,
@@ -245,7 +245,7 @@ export class PipelineNode {
     const told = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
     return {
       outgoing: [
-        { topic, written: written(value, headersOfDead(record, errorType), keyOfDead(record)) },
+        { topic, record: written(value, headersOfDead(record, errorType), keyOfDead(record)) },
       ],
       done: () => this.#tell({ type: quarantined ? 'quarantined' : 'dead-lettered', ...told }),
       failed: (error) => this.#tell({ type: 'publish-failed', topic, error }),
@@ -273,22 +273,22 @@ function outgoingTo(
   stream: PipeStream,
   headers: Headers,
   key: Buffer | undefined,
-): Outgoing[] {
+): OutgoingRecord[] {
   return next.map(({ to, topic }) => {
     stream.currentNodeId = to
-    return { topic, written: written(writeStream(stream), headers, key) }
+    return { topic, record: written(writeStream(stream), headers, key) }
   })
 }
 
 /** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */
-function headersOfDead({ headers }: Stored, errorType: string): Headers {
+function headersOfDead({ headers }: StoredRecord, errorType: string): Headers {
   const trace = headers.filter(
     ([name, value]) => value && value.byteLength < 100 && name.toString() === 'traceparent',
   )
   return [[Buffer.from('redrive-error-type'), Buffer.from(errorType)], ...trace]
 }
 
-function written(value: Buffer, headers: Headers, key: Buffer | undefined): Written {
+function written(value: Buffer, headers: Headers, key: Buffer | undefined): NewRecord {
   const map = new Map(headers.map(([name, text]) => [name, text] as const))
   return key ? { value, headers: map, key } : { value, headers: map }
 }

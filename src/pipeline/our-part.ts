@@ -1,10 +1,10 @@
-import type { Holds, Part } from '../backends/kafka/parts.ts'
-import type { Stored } from '../backends/kafka/record.ts'
+import type { AssignedPartition, Buffered } from '../backends/kafka/group-consumer.ts'
+import type { StoredRecord } from '../backends/kafka/record.ts'
 
 /** A record that is not done. */
 export interface Entry {
   readonly part: OurPart
-  readonly record: Stored
+  readonly record: StoredRecord
   readonly lane: string | undefined
   isRunning: boolean
   /** It failed, and is tried again. */
@@ -12,7 +12,7 @@ export interface Entry {
 }
 
 /** A partition that is ours, and what we have of it. */
-export interface OurPart extends Part, Holds {
+export interface OurPart extends AssignedPartition, Buffered {
   readonly entries: Set<Entry>
   /** Not told to the broker as begun, in their order. */
   waiting: Entry[]
@@ -21,7 +21,7 @@ export interface OurPart extends Part, Holds {
   onIdle: () => void
 }
 
-export function begun(part: Part): OurPart {
+export function begun(part: AssignedPartition): OurPart {
   return Object.assign(part, {
     entries: new Set<Entry>(),
     waiting: [],

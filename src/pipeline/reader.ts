@@ -1,9 +1,9 @@
 import { sleep } from '../clock/clock.ts'
 import { hasCode } from '../errors.ts'
 import type { Cluster } from '../backends/kafka/cluster.ts'
-import { Parts } from '../backends/kafka/parts.ts'
+import { GroupConsumer } from '../backends/kafka/group-consumer.ts'
 import { done } from '../backends/kafka/progress.ts'
-import type { Stored } from '../backends/kafka/record.ts'
+import type { StoredRecord } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
 import type { Transactor } from '../backends/kafka/transactor.ts'
 import { Again } from './again.ts'
@@ -31,7 +31,7 @@ export interface ReaderOptions {
   /** How long running work may take when its partition goes to somebody else, or we stop. */
   drainMs: number
   /** A rejection has the record worked on again. */
-  work: (record: Stored, turn: Turn) => Work | Promise<Work>
+  work: (record: StoredRecord, turn: Turn) => Work | Promise<Work>
   /** Sends and commits as one, if given. */
   transactor?: Transactor
   /** What failed. It is tried again by itself. */
@@ -48,7 +48,7 @@ const commitMs = 25
  */
 export class Reader {
   readonly #options: ReaderOptions
-  readonly #parts: Parts<OurPart>
+  readonly #parts: GroupConsumer<OurPart>
   readonly #sender: Sender
   readonly #window: Window
   readonly #again: Again
@@ -79,22 +79,22 @@ export class Reader {
     this.#window = new Window(options.concurrency)
     this.#again = new Again(cluster.clock, onError)
     const books = (this.#books = transactor && this.#booksWith(transactor))
-    this.#parts = new Parts<OurPart>({
+    this.#parts = new GroupConsumer<OurPart>({
       cluster,
       groupId,
       topics,
       sessionMs,
-      begin: (part) => begun(part),
-      arrived: (part, records) => this.#arrive(part, records),
-      cut: (part, offset) => this.#drop(part, ({ record }) => record.offset < offset),
-      leaving: (part) => this.#drain(part, options.drainMs),
-      gone: (part) => this.#lose(part),
+      onAssigned: (part) => begun(part),
+      onRecords: (part, records) => this.#arrive(part, records),
+      onDeleted: (part, offset) => this.#drop(part, ({ record }) => record.offset < offset),
+      onRevoked: (part) => this.#drain(part, options.drainMs),
+      onLost: (part) => this.#lose(part),
       onError,
-      well: () => {},
+      onHealthy: () => {},
       ...(books
         ? {
-            closeBooks: () => books.parts(),
-            commit: (positions) => books.carry(this.#parts.group, positions),
+            pending: () => books.parts(),
+            commit: (offsets) => books.carry(this.#parts.group, offsets),
           }
         : {}),
     })
@@ -121,7 +121,7 @@ export class Reader {
     await Promise.all([this.#parts.close(), this.#sender.close()])
   }
 
-  #arrive(part: OurPart, records: Stored[]): void {
+  #arrive(part: OurPart, records: StoredRecord[]): void {
     const keys = `${part.topic}:${part.partition}:`
     for (const record of records) {
       const lane = record.key ? keys + record.key.toString('latin1') : undefined
@@ -185,13 +185,13 @@ export class Reader {
   }
 
   #deliveriesOf({ part, record }: Entry): number {
-    return part.progress.markOf(record.offset)
+    return part.progress.stateOf(record.offset)
   }
 
   #count({ part, record }: Entry, more: number): void {
     const { progress } = part
-    const mark = progress.markOf(record.offset)
-    if (mark !== done) progress.mark(record.offset, Math.max(0, mark + more))
+    const mark = progress.stateOf(record.offset)
+    if (mark !== done) progress.set(record.offset, Math.max(0, mark + more))
   }
 
   /** The broker hears that they are begun. */
@@ -297,7 +297,7 @@ export class Reader {
 
   #done(entry: Entry): void {
     this.#forget(entry)
-    entry.part.progress.mark(entry.record.offset, done)
+    entry.part.progress.set(entry.record.offset, done)
   }
 
   #fail(entry: Entry): void {

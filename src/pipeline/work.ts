@@ -1,11 +1,11 @@
 import type { RedriveError } from '../errors.ts'
-import type { Outgoing } from '../backends/kafka/sender.ts'
+import type { OutgoingRecord } from '../backends/kafka/sender.ts'
 import type { Entry } from './our-part.ts'
 
 /** What comes of a record. */
 export interface Work {
   /** All of it is sent before the record is done. */
-  outgoing: readonly Outgoing[]
+  outgoing: readonly OutgoingRecord[]
   /** The brokers have it. */
   done?: () => void
   /** They did not take it. It is tried again by itself. */

@@ -3,59 +3,62 @@ import { createHash } from 'node:crypto'
 import { sleep, systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { Cluster } from '../backends/kafka/cluster.ts'
-import { Intake } from '../backends/kafka/intake.ts'
-import type { Stored } from '../backends/kafka/record.ts'
+import { Receiver } from '../backends/kafka/receiver.ts'
+import type { StoredRecord } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
 import { sent } from './homeward.ts'
-import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
+import { toForeignLetter, toOriginalRecord } from './kafka-letter.ts'
 import { allCarried, reading, type Reading } from './reading.ts'
 import type { Keep, SentBack, Tap } from './tap.ts'
 
 export interface KafkaTapOptions {
-  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
+  /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` for TLS. */
   url: string
-  /** Dead letter topics: their names, which must be there, or a pattern that whole names match, also those of later topics. */
+  /**
+   * Dead letter topics: names of existing topics, or a pattern that matches whole names, also of
+   * topics that are created later.
+   */
   topics: readonly string[] | RegExp
   keep: Keep
-  /** All taps of one group share the work. Made from `topics` unless said. */
+  /** Taps with the same group share the work. Default: derived from `topics`. */
   groupId?: string
   clock?: Clock
-  /** More for the connection: certificates, another authentication. */
+  /** More options for the client: certificates, another authentication. */
   connection?: Partial<BaseOptions>
-  /** Hears what failed. It is tried again by itself. */
+  /** Receives errors. The tap retries. */
   onError?: (error: unknown) => void
-  /** A process that says nothing for so long is given up, and others read on. 10 seconds unless said. */
+  /** A process without a heartbeat for so long loses its partitions. Default: 10 seconds. */
   sessionMs?: number
-  /** How often topics are looked for that match the pattern. A minute unless said. */
+  /** How often the tap lists the topics that match the pattern. Default: one minute. */
   lookEveryMs?: number
-  /** How long a call may take. 5 seconds unless said. */
+  /** Time limit of one call. Default: 5 seconds. */
   timeoutMs?: number
 }
 
 /**
- * Reads dead letter topics, such as Spring Kafka and Kafka Connect write. What was kept is committed, and what was not comes again. The
- * topics stay as they are, for others who read them.
+ * Reads dead letter topics of Spring Kafka, Kafka Connect and others. Commits a record after it is
+ * stored as a letter; other records are read again. Does not change the topics.
  */
 export function kafkaTap(options: KafkaTapOptions): Tap {
   const { keep } = options
-  return recordTap({ ...options, take: (record) => keep(foreignLetterOf(record)) })
+  return recordTap({ ...options, take: (record) => keep(toForeignLetter(record)) })
 }
 
 export interface RecordTapOptions extends Omit<KafkaTapOptions, 'keep'> {
-  /** Resolves once the record is kept for good, or needs no keeping. A rejection brings it again. */
-  take: (record: Stored) => Promise<void>
+  /** Resolves when the record is stored or needs no storing. After a rejection it is read again. */
+  take: (record: StoredRecord) => Promise<void>
 }
 
-/** The same for records that are no letters of others. */
+/** A tap for records that are not dead letters of another system. */
 export function recordTap(options: RecordTapOptions): Tap {
   return new KafkaTap(options)
 }
 
-const maxAtOnce = 10
+const batchSize = 10
 const pollMs = 20_000
-const againMs = 250
-/** Whoever keeps has as long as it takes: what ends it is the end of the process, or of the membership. */
-const forLong = 12 * 3600 * 1000
+const retryMs = 250
+/** No time limit for `take`: the record is read again after the process or its membership ends. */
+const visibilityMs = 12 * 3600 * 1000
 
 class KafkaTap implements Tap {
   readonly #options: RecordTapOptions
@@ -65,14 +68,17 @@ class KafkaTap implements Tap {
   #starting: Promise<void> | undefined
   #reading: Reading | undefined
   #topics: readonly string[] = []
-  #intake: Intake | undefined
-  #lookAtMs = 0
+  #receiver: Receiver | undefined
+  #listedMs = 0
   #stopped = false
 
   constructor(options: RecordTapOptions) {
     const { url, topics, connection, clock = systemClock, timeoutMs = 5000 } = options
     if (!(topics instanceof RegExp) && topics.length === 0)
-      throw new RedriveError('INVALID_INPUT', 'name at least one dead letter topic, or a pattern')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'topics must be a list of at least one dead letter topic, or a pattern',
+      )
     this.#options = options
     this.#clock = clock
     const settings = { url, clock, timeoutMs, clientId: 'redrive-tap' }
@@ -81,7 +87,7 @@ class KafkaTap implements Tap {
   }
 
   async start(): Promise<void> {
-    this.#starting ??= this.#look().catch((error: unknown) => {
+    this.#starting ??= this.#updateTopics().catch((error: unknown) => {
       this.#starting = undefined
       throw error
     })
@@ -94,88 +100,92 @@ class KafkaTap implements Tap {
     this.#stopped = true
     await this.#reading?.stop()
     await this.#starting?.catch(() => {})
-    await this.#intake?.close()
+    await this.#receiver?.close()
     await this.#sender.close()
   }
 
   /**
-   * To the topic that it was in: all who read that topic get it again. With a key, to the partition of the key, where all others with that
-   * key are; without one, to the partition that it was in, if that is still there.
+   * Sends the record to its original topic: to the partition of its key, or without a key to its
+   * original partition if that exists. All consumers of the topic receive it again.
    */
   async sendBack(letter: SentBack, generation: number): Promise<void> {
     const { topic, partition = '' } = letter.origin
     if (topic === undefined)
-      throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no topic')
-    const written = homewardOf(letter, generation)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'this letter cannot be returned: its origin has no topic',
+      )
+    const record = toOriginalRecord(letter, generation)
     await sent(`the topic ${topic}`, async () => {
-      const isKeyless = written.key === undefined && /^\d{1,6}$/.test(partition)
-      const isThere = isKeyless && Number(partition) < (await this.#sender.partitionsOf(topic))
-      const to = isThere ? { partition: Number(partition) } : {}
-      await this.#sender.send({ topic, written, ...to })
+      const isKeyless = record.key === undefined && /^\d{1,6}$/.test(partition)
+      const exists = isKeyless && Number(partition) < (await this.#sender.countPartitions(topic))
+      await this.#sender.send({
+        topic,
+        record,
+        ...(exists ? { partition: Number(partition) } : {}),
+      })
     })
   }
 
   async #turn(signal: AbortSignal): Promise<void> {
     const { topics, lookEveryMs = 60_000 } = this.#options
     const isPattern = topics instanceof RegExp
-    if (isPattern && this.#clock.mono() - this.#lookAtMs > lookEveryMs) await this.#look()
-    const intake = this.#intake
+    if (isPattern && this.#clock.mono() - this.#listedMs > lookEveryMs) await this.#updateTopics()
+    const receiver = this.#receiver
     const waitMs = isPattern ? Math.min(pollMs, lookEveryMs) : pollMs
-    if (!intake) return sleep(this.#clock, waitMs, signal)
-    const got = await intake.receive({ max: maxAtOnce, visibilityMs: forLong, waitMs, signal })
-    const carrying = got.map(({ receipt }) => this.#carry(intake, receipt))
-    // What failed waits here, and would come again at once.
-    if (!(await allCarried(carrying, this.#options.onError)))
-      await sleep(this.#clock, againMs, signal)
+    if (!receiver) return sleep(this.#clock, waitMs, signal)
+    const received = await receiver.receive({ max: batchSize, visibilityMs, waitMs, signal })
+    const taking = received.map(({ receipt }) => this.#take(receiver, receipt))
+    // Records that failed are ready again at once.
+    if (!(await allCarried(taking, this.#options.onError)))
+      await sleep(this.#clock, retryMs, signal)
   }
 
-  /** Committed only once it is kept. Somebody else may have it by then, and keep it a second time. */
-  async #carry(intake: Intake, receipt: string): Promise<void> {
-    const held = intake.holding.take(receipt)
-    if (!held) return
+  /** Commits after the record is stored. Another member may have it by then and store it again. */
+  async #take(receiver: Receiver, receipt: string): Promise<void> {
+    const lease = receiver.leases.take(receipt)
+    if (!lease) return
     try {
-      await this.#options.take(held.entry.stored)
+      await this.#options.take(lease.entry.record)
     } catch (error) {
-      intake.giveBack(held)
+      receiver.giveBack(lease)
       throw error
     }
-    await intake.finish(held)
+    await receiver.finish(lease)
   }
 
-  /** Finds the topics, and reads from them if they are others than before. */
-  async #look(): Promise<void> {
-    this.#lookAtMs = this.#clock.mono()
-    const topics = await this.#found()
+  /** Lists the topics, and creates a new receiver if they have changed. */
+  async #updateTopics(): Promise<void> {
+    this.#listedMs = this.#clock.mono()
+    const topics = await this.#listTopics()
     if (topics.join() === this.#topics.join()) return
-    await this.#intake?.close()
-    this.#intake = undefined
+    await this.#receiver?.close()
+    this.#receiver = undefined
     this.#topics = topics
     if (topics.length === 0) return
     const { sessionMs = 10_000 } = this.#options
-    const moveOn = (): Promise<void> =>
-      Promise.reject(new Error('dead letters stay in their place'))
-    this.#intake = new Intake({
+    this.#receiver = new Receiver({
       cluster: this.#cluster,
       groupId: this.#groupId(),
       topics,
       sessionMs,
-      moveOn,
-      passed: () => {},
+      moveToEnd: () => Promise.reject(new Error('a tap does not move records')),
+      onCommitted: () => {},
     })
   }
 
-  async #found(): Promise<string[]> {
+  async #listTopics(): Promise<string[]> {
     const { topics } = this.#options
     const admin = this.#cluster.admin()
     try {
-      const there = await this.#cluster.call(() => admin.listTopics())
+      const existing = await this.#cluster.call(() => admin.listTopics())
       if (topics instanceof RegExp)
-        return there.filter((topic) => isWhole(topics, topic)).toSorted()
-      const missing = topics.filter((topic) => !there.includes(topic))
+        return existing.filter((topic) => matchesWhole(topics, topic)).toSorted()
+      const missing = topics.filter((topic) => !existing.includes(topic))
       if (missing.length === 0) return [...topics]
       throw new RedriveError(
         'MAILBOX_UNAVAILABLE',
-        `kafka ${this.#cluster.place}: there is no topic ${missing.join(', ')}`,
+        `kafka ${this.#cluster.hosts}: there is no topic ${missing.join(', ')}`,
       )
     } finally {
       await admin.close().catch(() => {})
@@ -190,6 +200,6 @@ class KafkaTap implements Tap {
   }
 }
 
-function isWhole(pattern: RegExp, topic: string): boolean {
+function matchesWhole(pattern: RegExp, topic: string): boolean {
   return new RegExp(`^(?:${pattern.source})$`, pattern.flags.replaceAll(/[gy]/g, '')).test(topic)
 }

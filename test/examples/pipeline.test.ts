@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { escaped } from '../../src/backends/kafka/naming.ts'
+import { escapeName } from '../../src/backends/kafka/topics.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
 const run = promisify(execFile)
@@ -19,7 +19,7 @@ it.skipIf(missing)(
     const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
     try {
       const cluster = freshName().replaceAll('_', '-')
-      expect(escaped(cluster, 100)).toBe(cluster)
+      expect(escapeName(cluster, 100)).toBe(cluster)
       const { stdout } = await run(process.execPath, [example, url, cluster], { cwd })
       expect(stdout.trim().split('\n')).toEqual([
         'after 3 calls parser has a letter: CONNECTION_REFUSED',

@@ -2,26 +2,26 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import type { Group } from '../../src/backends/kafka/group.ts'
 import { Progress } from '../../src/backends/kafka/progress.ts'
-import type { Outgoing } from '../../src/backends/kafka/sender.ts'
+import type { OutgoingRecord } from '../../src/backends/kafka/sender.ts'
 import type { Transactor } from '../../src/backends/kafka/transactor.ts'
 import { Books } from '../../src/pipeline/books.ts'
 import { begun, type Entry, type OurPart } from '../../src/pipeline/our-part.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
 describe('Books', () => {
-  const position = { topic: 'in', partition: 0, offset: 0, note: '1' }
-  const group = { member: { generationId: 1, memberId: 'me' } } as Group
+  const position = { topic: 'in', partition: 0, offset: 0, metadata: '1' }
+  const group = { membership: { generationId: 1, memberId: 'me' } } as Group
 
   const part = (): OurPart =>
     begun({
       ...position,
       position: 0,
       progress: new Progress(0, '1'),
-      isLeaving: false,
+      isRevoked: false,
       isLost: false,
       hasRoom: () => true,
-      arrived: () => {},
-      madeAnew: () => {},
+      onRecords: () => {},
+      onReset: () => {},
     })
 
   const entryOf = (of: OurPart): Entry => {
@@ -35,22 +35,22 @@ describe('Books', () => {
     const ours = part()
     const sent: string[] = []
     const refused = new Set(['0'])
-    const carry = async (outgoing: readonly Outgoing[]): Promise<void> => {
+    const send = async (outgoing: readonly OutgoingRecord[]): Promise<void> => {
       const topics = outgoing.map(({ topic }) => topic)
       if (topics.some((topic) => refused.has(topic))) throw new RedriveError('TOO_LARGE', 'no')
       sent.push(...topics)
     }
     const books = new Books({
       clock,
-      transactor: { carry } as unknown as Transactor,
+      transactor: { send } as unknown as Transactor,
       settled: () => {},
       changed: () => {},
       onError: () => {},
     })
-    const written = { value: Buffer.from('out'), headers: new Map() }
+    const copy = { value: Buffer.from('out'), headers: new Map() }
     for (const [offset, lane] of ['a', 'a', 'b', 'a'].entries()) {
       const { record, ...entry } = entryOf(ours)
-      const outgoing = [{ topic: String(offset), written }]
+      const outgoing = [{ topic: String(offset), record: copy }]
       books.add({ entry: { ...entry, lane, record: { ...record, offset } }, work: { outgoing } })
     }
     await books.carry(group, [position])
@@ -69,7 +69,7 @@ describe('Books', () => {
     const settled: Entry[] = []
     const books = new Books({
       clock: fakeClock(),
-      transactor: { carry: () => committing.promise } as unknown as Transactor,
+      transactor: { send: () => committing.promise } as unknown as Transactor,
       settled: ({ entry }) => settled.push(entry),
       changed: () => {},
       onError: () => {},

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Stored } from '../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import { unseal } from '../../src/pipeline/dead/envelope.ts'
 import type { PipelineEvent } from '../../src/pipeline/events.ts'
 import { withLineage } from '../../src/pipeline/dead/lineage.ts'
@@ -73,7 +73,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
   const dead = async (topic = dlq()) =>
     (await bench.read(topic)).map((record) => ({ record, ...unseal(record.value)! }))
 
-  const headersOf = ({ headers }: Stored): Record<string, string> =>
+  const headersOf = ({ headers }: StoredRecord): Record<string, string> =>
     Object.fromEntries(headers.map(([name, value]) => [name.toString(), String(value)]))
 
   it('sends what its module made to the next node, with key, headers and history', async () => {

@@ -1,8 +1,8 @@
-import { Admin, Producer } from '@platformatic/kafka'
+import { Admin, offsetCommitV8, Producer } from '@platformatic/kafka'
 import { systemClock } from '../../src/clock/clock.ts'
-import { askBroker, Cluster } from '../../src/backends/kafka/cluster.ts'
+import { Cluster, requestBroker } from '../../src/backends/kafka/cluster.ts'
 import { Fetcher } from '../../src/backends/kafka/fetcher.ts'
-import type { Stored } from '../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import { createTopic, type TopicPlan } from '../../src/backends/kafka/topics.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { kafkaPlace } from '../servers/broker-places.ts'
@@ -16,7 +16,7 @@ export interface PipelineBench {
   topic(name: string, partitions?: number, configs?: TopicPlan['configs']): Promise<string>
   put(topic: string, records: readonly Put[]): Promise<void>
   /** All that lies in a topic and is committed, by partition and offset. */
-  read(topic: string): Promise<Stored[]>
+  read(topic: string): Promise<StoredRecord[]>
   /** The offset that a group has committed, by partition. */
   committed(groupId: string): Promise<number[]>
   /** Writes what a group knows of the records of each partition, from the first on, as a process that died would have left it. */
@@ -39,9 +39,8 @@ export function pipelineBench(url: string): PipelineBench {
   // A broker that has just made a topic may refuse a part of a request: what is sent again must not lie there twice.
   const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
   const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: place.name })
-  const ignore = (): void => {}
   const groupId = `${place.name}.look`
-  const fetcher = new Fetcher({ cluster, groupId, onError: ignore, well: ignore })
+  const fetcher = new Fetcher(cluster)
   const countOf = async (topic: string): Promise<number> => {
     for (;;)
       try {
@@ -92,7 +91,7 @@ export function pipelineBench(url: string): PipelineBench {
       const partitions = await countOf(topic)
       await settled(topic)
       const places = Array.from({ length: partitions }, (_, partition) => ({ topic, partition }))
-      const found: Stored[] = []
+      const found: StoredRecord[] = []
       for (const [at, { first, next }] of (await fetcher.bounds(places)).entries())
         for (let from = first; from < next;) {
           const { records, to } = await fetcher.read(places[at]!, from)
@@ -116,9 +115,10 @@ export function pipelineBench(url: string): PipelineBench {
         committedLeaderEpoch: -1,
         committedMetadata,
       }))
-      const asked = [group, -1, '', null, [{ name: topic, partitions }]]
+      const topics = [{ name: topic, partitions }]
+      const request = [group, -1, '', null, topics] as const
       const node = await consumer.findGroupCoordinator()
-      await askBroker(consumer, node, 'OffsetCommit', asked)
+      await requestBroker(consumer, node, offsetCommitV8.api, ...request)
       await consumer.close(true)
     },
     close: async () => {

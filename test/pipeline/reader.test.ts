@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock/clock.ts'
 import { Cluster } from '../../src/backends/kafka/cluster.ts'
 import { Transactor } from '../../src/backends/kafka/transactor.ts'
 import { Reader, type ReaderOptions } from '../../src/pipeline/reader.ts'
-import { asks, lossyWay } from '../backends/kafka/lossy.ts'
+import { apiKeys, lossyProxy } from '../backends/kafka/lossy-proxy.ts'
 import { backend } from '../servers/servers.ts'
 import { pipelineBench, type PipelineBench } from './pipeline-bench.ts'
 
@@ -71,7 +71,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     const name = value.toString()
     const large = name === '4' ? Buffer.alloc(2_000_000) : value
     return {
-      outgoing: [{ topic: to, written: { value: large, headers: new Map() } }],
+      outgoing: [{ topic: to, record: { value: large, headers: new Map() } }],
       done: () => sent.push(name),
     }
   }
@@ -169,7 +169,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await put(10)
     const done: string[] = []
     const reader = started(async ({ value }) => ({
-      outgoing: [{ topic: out, written: { value, headers: new Map() } }],
+      outgoing: [{ topic: out, record: { value, headers: new Map() } }],
       done: () => done.push(value.toString()),
     }))
     await expect.poll(() => done.length).toBe(10)
@@ -183,7 +183,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await put(2)
     let failures = 0
     const reader = started(async ({ value }) => ({
-      outgoing: [{ topic: missingTopic, written: { value, headers: new Map() } }],
+      outgoing: [{ topic: missingTopic, record: { value, headers: new Map() } }],
       failed: () => (failures += 1),
     }))
     await expect.poll(() => failures, { timeout: 30_000 }).toBeGreaterThan(2)
@@ -250,21 +250,21 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
   it('gives back uncounted what the broker is just hearing of when it stops', async () => {
     await put(6)
     const sender = transactor()
-    const carry = sender.carry.bind(sender)
+    const send = sender.send.bind(sender)
     const told: string[][] = []
     const stopped = Promise.withResolvers<void>()
     let ran = 0
-    const stopping: Transactor['carry'] = (outgoing, offsets) => {
-      told.push(offsets!.positions.map(({ note }) => note))
+    const stopping: Transactor['send'] = (outgoing, offsets) => {
+      told.push(offsets!.offsets.map(({ metadata }) => metadata))
       if (told.length === 1) stopped.resolve(reader.stop())
-      return carry(outgoing, offsets)
+      return send(outgoing, offsets)
     }
     const reader = started(
       async () => {
         ran += 1
         return nothing
       },
-      { transactor: Object.assign(sender, { carry: stopping }) },
+      { transactor: Object.assign(sender, { send: stopping }) },
     )
     await stopped.promise
     expect(ran).toBe(0)
@@ -368,7 +368,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
   })
 
   it('stops also while the broker does not say whether a transaction is committed', async () => {
-    const way = await lossyWay(url)
+    const way = await lossyProxy(url)
     const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
     const cluster = new Cluster(about)
     const transactor = new Transactor(cluster, `${bench.name}.doubt`)
@@ -377,7 +377,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     const reader = started(work, { cluster, transactor })
     await put(1)
     await expect.poll(() => done).toBe(1)
-    way.stop(asks.endTransaction)
+    way.stop(apiKeys.endTransaction)
     await put(1)
     await expect.poll(() => way.lost()).toBeGreaterThan(0)
     await reader.stop(0)

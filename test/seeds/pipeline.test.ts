@@ -8,7 +8,7 @@ import { ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@plat
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findProgram } from '../../scripts/servers/machine.ts'
 import { systemClock } from '../../src/clock/clock.ts'
-import type { Stored } from '../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import {
   documentFolder,
   dlqSettingsOf,
@@ -108,7 +108,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     expect
       .poll(() => events.filter((event) => event.type === type).length, { timeout: 30_000 })
       .toBeGreaterThanOrEqual(count)
-  const dead = async (topic = dlq()): Promise<(Envelope & { record: Stored })[]> =>
+  const dead = async (topic = dlq()): Promise<(Envelope & { record: StoredRecord })[]> =>
     (await bench.read(topic)).map((record) => ({ ...unseal(record.value)!, record }))
   const committed = async (): Promise<number> =>
     (await bench.committed(`redrive.${input()}`)).reduce((sum, offset) => sum + offset, 0)

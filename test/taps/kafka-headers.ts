@@ -1,4 +1,4 @@
-/** As Java writes them. */
+/** Encodes values as Java does. */
 export function int(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeInt32BE(value)
@@ -14,7 +14,7 @@ export function long(value: bigint): Buffer {
 const texts = (all: Record<string, string>): Record<string, Buffer> =>
   Object.fromEntries(Object.entries(all).map(([name, text]) => [name, Buffer.from(text)]))
 
-/** What Spring Kafka's recoverer puts on a record that a listener gave up on. */
+/** The headers that the recoverer of Spring Kafka adds to a dead record. */
 export function springHeaders(topic = 'orders', partition = 1): Record<string, Buffer> {
   return {
     ...texts({
@@ -36,7 +36,7 @@ export function springHeaders(topic = 'orders', partition = 1): Record<string, B
   }
 }
 
-/** What `@RetryableTopic` of Spring Kafka 4.0.3 writes as a stack, with most of its frames left out. */
+/** A stack trace of `@RetryableTopic` of Spring Kafka 4.0.3, shortened. */
 export const springTrace = `org.springframework.kafka.listener.ListenerExecutionFailedException: Listener failed
 \tat org.springframework.kafka.listener.KafkaMessageListenerContainer$ListenerConsumer.decorateException(KafkaMessageListenerContainer.java:3018)
 \tat java.base/java.lang.Thread.run(Thread.java:840)
@@ -53,8 +53,9 @@ Caused by: java.net.SocketTimeoutException: Read timed out
 `
 
 /**
- * What `@RetryableTopic` of Spring Kafka 4.0.3 puts on a record after two attempts, in its order: `kafka_` instead of `kafka_dlt-`, but for
- * the group; those of `retry_topic-` once for each time that the record was sent on.
+ * The headers that `@RetryableTopic` of Spring Kafka 4.0.3 adds to a record after two attempts, in
+ * its order: `kafka_` instead of `kafka_dlt-` except for the group; `retry_topic-` once for each
+ * time that the record was forwarded.
  */
 export function retryableHeaders(topic = 'orders', partition = 1): [string, Buffer | null][] {
   const shortTime = (ms: number): Buffer => Buffer.from(ms.toString(16).padStart(12, '0'), 'hex')
@@ -81,7 +82,7 @@ export function retryableHeaders(topic = 'orders', partition = 1): [string, Buff
   ]
 }
 
-/** What Kafka Connect puts on a record that a sink could not take. */
+/** The headers that Kafka Connect adds to a record that a sink rejected. */
 export function connectHeaders(topic = 'payments', partition = 4): Record<string, Buffer> {
   return texts({
     '__connect.errors.topic': topic,

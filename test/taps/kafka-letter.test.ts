@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import type { Stored } from '../../src/backends/kafka/record.ts'
-import { openedOf } from '../../src/backends/kafka/packing.ts'
-import { foreignLetterOf, homewardOf } from '../../src/taps/kafka-letter.ts'
+import type { StoredRecord } from '../../src/backends/kafka/record.ts'
+import { decodeMessage } from '../../src/backends/kafka/message-format.ts'
+import { toForeignLetter, toOriginalRecord } from '../../src/taps/kafka-letter.ts'
 import type { ForeignLetter } from '../../src/taps/tap.ts'
 import { connectHeaders, retryableHeaders, springHeaders } from './kafka-headers.ts'
 
-const stored = (headers: Record<string, Buffer>, more: Partial<Stored> = {}): Stored => ({
+const stored = (
+  headers: Record<string, Buffer>,
+  more: Partial<StoredRecord> = {},
+): StoredRecord => ({
   topic: 'orders.DLT',
   partition: 2,
   offset: 7,
@@ -18,18 +21,18 @@ const stored = (headers: Record<string, Buffer>, more: Partial<Stored> = {}): St
 
 type Pairs = readonly (readonly [string, Buffer | null])[]
 
-const pairs = (all: Pairs): Stored['headers'] =>
+const pairs = (all: Pairs): StoredRecord['headers'] =>
   all.map(([name, value]) => [Buffer.from(name), value])
 
-/** The headers that go back, but for our own. */
+/** The headers of the returned record without ours. */
 const returned = (letter: ForeignLetter): [string, Buffer | null][] =>
-  [...homewardOf(letter, 1).headers]
+  [...toOriginalRecord(letter, 1).headers]
     .map(([name, value]): [string, Buffer | null] => [name.toString(), value])
     .filter(([name]) => !name.startsWith('redrive-'))
 
-describe('foreignLetterOf', () => {
-  it('reads what Spring Kafka wrote', () => {
-    const letter = foreignLetterOf(stored(springHeaders()))
+describe('toForeignLetter', () => {
+  it('reads the headers of Spring Kafka', () => {
+    const letter = toForeignLetter(stored(springHeaders()))
     expect(letter).toMatchObject({
       source: 'orders',
       reason: 'java.lang.IllegalStateException: no such customer',
@@ -49,8 +52,8 @@ describe('foreignLetterOf', () => {
     expect(letter.headers['kafka_dlt-exception-stacktrace']).toContain('at com.acme')
   })
 
-  it('reads what Kafka Connect wrote', () => {
-    expect(foreignLetterOf(stored(connectHeaders()))).toMatchObject({
+  it('reads the headers of Kafka Connect', () => {
+    expect(toForeignLetter(stored(connectHeaders()))).toMatchObject({
       source: 'payments',
       reason: 'org.apache.kafka.connect.errors.DataException: cannot convert (in VALUE_CONVERTER)',
       error: {
@@ -63,8 +66,8 @@ describe('foreignLetterOf', () => {
     })
   })
 
-  it('reads what @RetryableTopic of Spring Kafka wrote', () => {
-    const letter = foreignLetterOf({ ...stored({}), headers: pairs(retryableHeaders()) })
+  it('reads the headers of @RetryableTopic of Spring Kafka', () => {
+    const letter = toForeignLetter({ ...stored({}), headers: pairs(retryableHeaders()) })
     expect(letter).toMatchObject({
       source: 'orders',
       reason: 'java.lang.IllegalStateException: the bank did not answer',
@@ -80,39 +83,39 @@ describe('foreignLetterOf', () => {
     })
   })
 
-  it('takes the timestamp of a record of Kafka Connect for that of the original', () => {
-    const letter = foreignLetterOf(stored(connectHeaders()))
+  it('uses the timestamp of a record of Kafka Connect as the original timestamp', () => {
+    const letter = toForeignLetter(stored(connectHeaders()))
     expect(letter.enqueuedAt).toBe('2026-01-02T00:00:00.000Z')
     expect(letter).not.toHaveProperty('failedAt')
-    const appended = foreignLetterOf(stored(connectHeaders(), { isAppendTime: true }))
+    const appended = toForeignLetter(stored(connectHeaders(), { isAppendTime: true }))
     expect(appended.failedAt).toBe('2026-01-02T00:00:00.000Z')
     expect(appended).not.toHaveProperty('enqueuedAt')
-    const timeless = foreignLetterOf(stored(connectHeaders(), { timestampMs: 0 }))
+    const timeless = toForeignLetter(stored(connectHeaders(), { timestampMs: 0 }))
     expect(timeless).not.toHaveProperty('enqueuedAt')
   })
 
-  it('makes a letter of what nobody wrote anything on', () => {
-    const letter = foreignLetterOf(stored({}))
-    expect(letter).toMatchObject({ source: 'orders.DLT', reason: 'nobody wrote on it why' })
+  it('converts a record without headers', () => {
+    const letter = toForeignLetter(stored({}))
+    expect(letter).toMatchObject({ source: 'orders.DLT', reason: 'the record does not tell why' })
     expect(letter).not.toHaveProperty('error')
     expect(letter.origin['topic']).toBeUndefined()
   })
 
-  it('bears headers that are not what their names say', () => {
+  it('ignores headers with values of another type', () => {
     const headers = {
       'kafka_dlt-original-partition': Buffer.from([1, 2, 3]),
       'kafka_dlt-original-offset': Buffer.alloc(0),
       kafka_deliveryAttempt: Buffer.from('often'),
       'kafka_dlt-original-topic': Buffer.from([0xff, 0xfe]),
     }
-    expect(foreignLetterOf(stored(headers)).deliveries).toBe(1)
+    expect(toForeignLetter(stored(headers)).deliveries).toBe(1)
   })
 })
 
-describe('homewardOf', () => {
-  it('goes back as it was, without what was written on it, and with its lineage', () => {
+describe('toOriginalRecord', () => {
+  it('returns the original record with its lineage and without headers about its death', () => {
     const headers = { ...springHeaders(), ...connectHeaders(), odd: Buffer.from([0xff, 0x00]) }
-    const { key, value, headers: sent } = homewardOf(foreignLetterOf(stored(headers)), 2)
+    const { key, value, headers: sent } = toOriginalRecord(toForeignLetter(stored(headers)), 2)
     expect([key?.toString(), value?.toString()]).toEqual(['k', 'body'])
     const byName = Object.fromEntries([...sent].map(([name, text]) => [name.toString(), text]))
     expect(Object.keys(byName).toSorted()).toEqual([
@@ -127,18 +130,18 @@ describe('homewardOf', () => {
     expect(byName['redrive-original-id']?.toString()).toBe('orders.DLT:2:7')
   })
 
-  it('leaves out all that Spring and Kafka Connect wrote', () => {
+  it('omits all headers of Spring and Kafka Connect', () => {
     const own: Pairs = [['trace', Buffer.from('abc')]]
     const serialized = [['springDeserializerExceptionValue', Buffer.from([0xac, 0xed])]] as const
     for (const all of [retryableHeaders(), serialized])
       expect(
-        returned(foreignLetterOf({ ...stored({}), headers: pairs([...own, ...all]) })),
+        returned(toForeignLetter({ ...stored({}), headers: pairs([...own, ...all]) })),
       ).toEqual(own)
   })
 
   it.each<[string, Pairs]>([
     [
-      'names that come twice',
+      'repeated names',
       [
         ['a', Buffer.from('1')],
         ['b', Buffer.from('2')],
@@ -146,7 +149,7 @@ describe('homewardOf', () => {
       ],
     ],
     [
-      'null beside empty',
+      'null and empty values',
       [
         ['none', null],
         ['empty', Buffer.alloc(0)],
@@ -154,7 +157,7 @@ describe('homewardOf', () => {
     ],
     ['bytes', [['odd', Buffer.from([0xff, 0])]]],
     [
-      'names that objects sort',
+      'names that are integers',
       [
         ['b', Buffer.from('1')],
         ['2', Buffer.from('2')],
@@ -162,31 +165,31 @@ describe('homewardOf', () => {
       ],
     ],
     [
-      'names that every object has',
+      'names of object properties',
       ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'].map((name) => [
         name,
         Buffer.from(name),
       ]),
     ],
-    ['nothing', []],
-  ])('sends back headers in their order, with %s', (_, all) => {
+    ['no headers', []],
+  ])('returns headers in their order: %s', (_, all) => {
     const headers = pairs([...all, ...retryableHeaders()])
-    const letter = foreignLetterOf({ ...stored({}), headers })
-    // As it is kept: in JSON.
+    const letter = toForeignLetter({ ...stored({}), headers })
+    // Letters are stored as JSON.
     const kept = JSON.parse(
       JSON.stringify({ headers: letter.headers, origin: letter.origin }),
     ) as ForeignLetter
     expect(returned({ ...letter, ...kept })).toEqual(all)
   })
 
-  it('sends what was edited in the place of all headers of that name, and the others as they were', () => {
+  it('replaces all headers of an edited name and keeps the others', () => {
     const all: Pairs = [
       ['a', Buffer.from('1')],
       ['a', Buffer.from('2')],
       ['none', null],
       ['gone', Buffer.from('x')],
     ]
-    const letter = foreignLetterOf({ ...stored({}), headers: pairs(all) })
+    const letter = toForeignLetter({ ...stored({}), headers: pairs(all) })
     expect(returned({ ...letter, headers: { a: 'now', none: '', more: 'm' } })).toEqual([
       ['none', null],
       ['a', Buffer.from('now')],
@@ -194,19 +197,19 @@ describe('homewardOf', () => {
     ])
   })
 
-  it.each(['key', undefined])('sends back no value as none, with the key %s', (key) => {
+  it.each(['key', undefined])('returns a null value as null, with the key %s', (key) => {
     const nothing = {
       isNull: true,
       value: Buffer.alloc(0),
       key: key ? Buffer.from(key) : undefined,
     } as const
-    expect(homewardOf(foreignLetterOf(stored({}, nothing)), 1).value).toBe(null)
+    expect(toOriginalRecord(toForeignLetter(stored({}, nothing)), 1).value).toBe(null)
   })
 
-  it('takes what was edited on the way', () => {
-    const letter = foreignLetterOf(stored({ odd: Buffer.from([0xff]) }))
-    const { headers } = homewardOf({ ...letter, headers: { odd: 'now a text' } }, 1)
+  it('uses edited headers', () => {
+    const letter = toForeignLetter(stored({ odd: Buffer.from([0xff]) }))
+    const { headers } = toOriginalRecord({ ...letter, headers: { odd: 'now a text' } }, 1)
     expect([...headers][0]?.map(String)).toEqual(['odd', 'now a text'])
-    expect(openedOf(stored({})).id).toBe('orders.DLT:2:7')
+    expect(decodeMessage(stored({})).id).toBe('orders.DLT:2:7')
   })
 })

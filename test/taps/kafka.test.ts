@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import { Cluster } from '../../src/backends/kafka/cluster.ts'
 import { Fetcher } from '../../src/backends/kafka/fetcher.ts'
-import { partitionOf } from '../../src/backends/kafka/partition.ts'
-import type { Stored } from '../../src/backends/kafka/record.ts'
+import { partitionForKey } from '../../src/backends/kafka/sender.ts'
+import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
@@ -70,11 +70,10 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await producer.send({ messages: [{ ...message, partition: 0 }] })
   }
 
-  /** What lies in a partition. */
-  const read = async (topic: string, partition: number): Promise<Stored[]> => {
+  /** The records of a partition. */
+  const read = async (topic: string, partition: number): Promise<StoredRecord[]> => {
     const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 5000, clientId: place.name })
-    const ignore = (): void => {}
-    const reader = new Fetcher({ cluster, groupId: place.name, onError: ignore, well: ignore })
+    const reader = new Fetcher(cluster)
     try {
       return (await reader.read({ topic, partition }, 0)).records
     } finally {
@@ -88,7 +87,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     return partitions.map(({ committedOffset }) => Number(committedOffset))
   }
 
-  it('keeps what Spring Kafka and Kafka Connect gave up on', async () => {
+  it('stores dead records of Spring Kafka and Kafka Connect', async () => {
     const kept = inbox<ForeignLetter>()
     await started(async (letter) => kept.put(letter))
     await dies('one', springHeaders(orders()))
@@ -101,7 +100,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await expect.poll(committed).toContain(2)
   })
 
-  it('reads on past letters that cannot be kept', async () => {
+  it('continues to read when some letters cannot be stored', async () => {
     const kept = inbox<string>()
     for (let n = 0; n < 30; n++) await dies('bad', {})
     await dies('good', {})
@@ -115,7 +114,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect(await kept.next()).toBe('another')
   })
 
-  it('sends back to the topic, partition and key that it came from', async () => {
+  it('returns a record to its original topic, partition and key', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
     await dies('one', springHeaders(orders(), 1))
@@ -133,7 +132,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     })
   })
 
-  it('sends back to the partition of the key, wherever it was, and without a key to where it was', async () => {
+  it('returns a record to the partition of its key, and without a key to its original partition', async () => {
     const wide = `${place.name}.wide`
     await makeTopics(admin, [wide], 5)
     const kept = inbox<ForeignLetter>()
@@ -144,18 +143,18 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     }
     const bodies = async (partition: number): Promise<string[]> =>
       (await read(wide, partition)).map(({ value }) => value.toString())
-    // By Java: its hash is -1323649548, and 823834100 without its sign.
+    // The hash by Java is -1323649548, without its sign 823834100.
     await of('abcd', 3)
-    expect(await bodies(partitionOf(Buffer.from('abcd'), 5))).toEqual(['abcd of 3'])
+    expect(await bodies(partitionForKey(Buffer.from('abcd'), 5))).toEqual(['abcd of 3'])
     await of(null, 3)
     expect(await bodies(3)).toEqual(['null of 3'])
-    // There is no such partition any more.
+    // That partition does not exist.
     await of(null, 12)
     const all = (await Promise.all([0, 1, 2, 3, 4].map(bodies))).flat()
     expect(all.toSorted()).toEqual(['abcd of 3', 'null of 12', 'null of 3'])
   })
 
-  it('sends back headers as they were: those that come twice, nulls, and those with names of every object', async () => {
+  it('returns repeated headers, null headers and headers named like object properties', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
     try {
       await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
@@ -184,10 +183,10 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   })
 
   it.each([
-    ['nothing as nothing', null, null],
-    ['an empty value as an empty one', '', null],
-    ['what somebody has put in the place of nothing', null, 'edited'],
-  ])('sends back %s', async (_, body, edited) => {
+    ['a null value as null', null, null],
+    ['an empty value as empty', '', null],
+    ['an edited value that was null', null, 'edited'],
+  ])('returns %s', async (_, body, edited) => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
     await dies(body, springHeaders(orders(), 1))
@@ -198,7 +197,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect([home?.value.toString(), home?.isNull]).toEqual([edited ?? '', isNull])
   })
 
-  it('refuses to send back what does not know its way home', async () => {
+  it('refuses to return a letter without an original topic', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
     await dies('lost', {})
@@ -207,7 +206,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     })
   })
 
-  it('keeps letters once, and sends them back on request, over all their lives', async () => {
+  it('stores each letter once and returns it on request, however often it dies', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
     try {
       await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
@@ -239,7 +238,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
       const headers = Object.fromEntries(home!.headers.map(([name, text]) => [String(name), text]))
       expect(headers).toMatchObject({ trace: Buffer.from('abc') })
-      // It dies again, elsewhere: what a sink could not take has its headers still.
+      // The record dies again in a sink, which keeps its headers.
       await dies('one', {
         ...headers,
         ...connectHeaders(orders()),
@@ -262,7 +261,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     }
   })
 
-  it('keeps a letter whose topic is gone', async () => {
+  it('keeps a letter whose topic was deleted', async () => {
     await using letters = await openLetters()
     const { dlq, keep, next } = letters
     const tap = await started(keep)
@@ -279,13 +278,13 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect(await admin.listTopics()).not.toContain(orders())
   })
 
-  it('reads nothing when it is stopped while it starts', async () => {
+  it('reads nothing when it is stopped during the start', async () => {
     await endsWhileItStarts((clock) =>
       kafkaTap({ url, topics: [dlt()], groupId: place.name, keep: async () => {}, clock }),
     )
   })
 
-  it('brings again what could not be kept, and commits nothing of it before', async () => {
+  it('redelivers a record that could not be stored and does not commit it before', async () => {
     const kept = inbox<string>()
     const errors = inbox<unknown>()
     let fails = true
@@ -305,7 +304,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     await expect.poll(committed).toContain(2)
   })
 
-  it('goes on after a restart with what was not kept', async () => {
+  it('continues after a restart with records that were not stored', async () => {
     const kept = inbox<string>()
     const keep: Keep = async ({ body }) => kept.put(Buffer.from(body).toString())
     const first = await started(keep)
@@ -317,7 +316,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect(await kept.next()).toBe('meanwhile')
   })
 
-  it('finds topics by a pattern, also those that come later', async () => {
+  it('finds topics by a pattern, also later ones', async () => {
     const kept = inbox<string>()
     const keep: Keep = async ({ body }) => kept.put(Buffer.from(body).toString())
     const pattern = new RegExp(`${place.name}\\..*\\.DLT`)
@@ -330,7 +329,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     expect(await kept.next()).toBe('two')
   })
 
-  it('refuses to start without its topics', async () => {
+  it('rejects the start when a topic does not exist', async () => {
     const keep: Keep = async () => {}
     await expect(started(keep, { topics: [`${place.name}.none`] })).rejects.toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',

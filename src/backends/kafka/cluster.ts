@@ -1,44 +1,45 @@
 import {
   Admin,
   Consumer,
-  kGetApi,
-  kGetConnection,
-  type Producer,
+  Producer,
   type API,
   type Base,
   type BaseOptions,
-  type Connection,
   type GroupOptions,
 } from '@platformatic/kafka'
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
-import { connectionTo, placeOf } from './address.ts'
-import { QuickProducer } from './producer.ts'
+import { formatHosts, parseConnection } from './address.ts'
 import { toRedriveError } from './errors.ts'
 
 export interface ClusterOptions {
   url: string
   clock: Clock
-  /** How long a call may take. */
+  /** Time limit of one call. */
   timeoutMs: number
-  /** What the brokers see in their logs. */
+  /** Client id in the logs of the brokers. */
   clientId: string
-  /** More for the connection: certificates, another authentication. */
+  /** More options for the client: certificates, another authentication. */
   connection?: Partial<BaseOptions>
 }
 
-type GroupSettings = GroupOptions & { groupId: string; requestTimeout?: number; retries?: number }
+type ConsumerSettings = GroupOptions & {
+  groupId: string
+  requestTimeout?: number
+  retries?: number
+}
 
-/** Makes clients for one cluster, and bounds what they take. */
+/** Creates clients for one cluster and applies the time limit to their calls. */
 export class Cluster {
   readonly clock: Clock
-  readonly place: string
+  /** The hosts of the URL, without credentials. */
+  readonly hosts: string
   readonly timeoutMs: number
   readonly #base: BaseOptions
 
   constructor({ url, clock, timeoutMs, clientId, connection }: ClusterOptions) {
     this.clock = clock
-    this.place = placeOf(url)
+    this.hosts = formatHosts(url)
     this.timeoutMs = timeoutMs
     this.#base = {
       clientId,
@@ -46,46 +47,35 @@ export class Cluster {
       timeout: timeoutMs,
       retries: 3,
       retryDelay: 200,
-      ...connectionTo(url),
+      ...parseConnection(url),
       ...connection,
     }
   }
 
   producer(more: Partial<BaseOptions> & { transactionalId?: string } = {}): Producer {
-    const { timeoutMs } = this
-    return new QuickProducer({
-      ...this.#base,
-      requestTimeout: timeoutMs,
-      idempotent: true,
-      acks: -1,
-      ...more,
-    })
+    const requestTimeout = this.timeoutMs
+    return new Producer({ ...this.#base, requestTimeout, idempotent: true, acks: -1, ...more })
   }
 
   admin(): Admin {
     return new Admin({ ...this.#base, requestTimeout: this.timeoutMs })
   }
 
-  consumer(settings: GroupSettings): Consumer {
+  consumer(settings: ConsumerSettings): Consumer {
     const consumer = new Consumer({ ...this.#base, ...settings })
-    // What goes wrong on its own is told to whoever waits; without anybody to hear it, the process would end.
+    // Calls report their errors themselves. An 'error' event without a listener ends the process.
     consumer.on('error', () => {})
     return consumer
   }
 
-  /** What a client does, in time and in our words. */
-  async call<T>(act: () => Promise<T>): Promise<T> {
-    const late = `there was no answer within ${this.timeoutMs} ms`
-    let cancel = (): void => {}
+  /** Runs a call of a client with a time limit. Every error becomes a `RedriveError`. */
+  async call<T>(act: () => Promise<T>, limitMs = this.timeoutMs): Promise<T> {
+    const timeout = Promise.withResolvers<never>()
+    const cancel = this.clock.timer(limitMs, () =>
+      timeout.reject(new Error(`no answer within ${limitMs} ms`)),
+    )
     try {
-      return await Promise.race([
-        act(),
-        new Promise<never>((_, reject) => {
-          cancel = this.clock.timer(this.timeoutMs, () =>
-            reject(this.toRedriveError(new Error(late))),
-          )
-        }),
-      ])
+      return await Promise.race([act(), timeout.promise])
     } catch (error) {
       throw this.toRedriveError(error)
     } finally {
@@ -94,35 +84,19 @@ export class Cluster {
   }
 
   toRedriveError(error: unknown): RedriveError {
-    return toRedriveError(error, this.place)
+    return toRedriveError(error, this.hosts)
   }
 }
 
-/** Asks a broker for what the client has no verb for. What is asked may depend on the version that both know. */
-export async function askBroker<A extends unknown[], R>(
+/** Sends a request that the client has no method for, by its API for one version of the request. */
+export async function requestBroker<A extends unknown[], R>(
   client: Base,
   node: number,
-  name: string,
-  asked: A | ((version: number) => A),
+  api: API<A, R>,
+  ...request: A
 ): Promise<R> {
-  // The brokers are known by then: whoever knows the node has asked for them.
-  const broker =
-    client.currentMetadata?.brokers.get(node) ??
-    (await client.metadata({ topics: [], forceUpdate: true })).brokers.get(node)
-  if (!broker) throw new Error(`broker ${node} is not known`)
-  const api = await promised<API<A, R>>((callback) => client[kGetApi]<A, R>(name, callback))
-  const connection = await promised<Connection>((callback) =>
-    client[kGetConnection](broker, callback),
-  )
-  return api.async(connection, ...(typeof asked === 'function' ? asked(api.version) : asked))
-}
-
-function promised<T>(
-  ask: (callback: (error: Error | null, value?: T) => void) => void,
-): Promise<T> {
-  return new Promise((resolve, reject) =>
-    ask((error, value) =>
-      error || value === undefined ? reject(error ?? new Error('no answer')) : resolve(value),
-    ),
-  )
+  const connection = (await client.connectToBrokers([node])).get(node)
+  if (connection) return api.async(connection, ...request)
+  client.clearMetadata()
+  throw new Error(`broker ${node} is not part of the cluster`)
 }

@@ -1,32 +1,25 @@
 import {
   COOPERATIVE_STICKY_ASSIGNOR,
+  offsetCommitV8,
+  type Admin,
   type ClusterMetadata,
   type Consumer,
   type GroupAssignment,
-  type offsetCommitV9,
-  type offsetFetchV9,
 } from '@platformatic/kafka'
 import { sleep } from '../../clock/clock.ts'
+import { retry } from '../../clock/retry.ts'
 import type { RedriveError } from '../../errors.ts'
-import { askBroker, type Cluster } from './cluster.ts'
+import { requestBroker, type Cluster } from './cluster.ts'
+import { partitionKey, type TopicPartition } from './record.ts'
 
-type OffsetCommitRequest = Parameters<typeof offsetCommitV9.createRequest>
-type OffsetFetchRequest = Parameters<typeof offsetFetchV9.createRequest>
-type OffsetFetchResponse = ReturnType<typeof offsetFetchV9.parseResponse>
-
-export interface Place {
-  topic: string
-  partition: number
-}
-
-/** How far a partition is, and what is known beyond that. -1: nobody has said yet. */
-export interface Position extends Place {
+/** An offset as the broker stores it for a group. Offset -1: nothing was committed yet. */
+export interface CommittedOffset extends TopicPartition {
   offset: number
-  note: string
+  metadata: string
 }
 
-/** Who somebody is in a group. Whoever is given up and comes back is somebody else. */
-export interface Member {
+/** The identity of a member. A member that is removed from the group and rejoins gets a new one. */
+export interface Membership {
   generationId: number
   memberId: string
 }
@@ -35,147 +28,83 @@ export interface GroupOptions {
   cluster: Cluster
   groupId: string
   topics: readonly string[]
-  /** A member that says nothing for so long is given up. */
+  /** The broker removes a member that sends no heartbeat for so long. */
   sessionMs: number
-  /** These are ours from now on, for as long as `owns` says so of these very objects. */
-  assigned: (places: Place[]) => void
-  /** Somebody else gets these as soon as this resolves. */
-  revoked: (places: Place[]) => Promise<void>
-  /** Somebody else may have these already. */
-  lost: (places: Place[]) => void
+  /** The partitions belong to this member while `owns` returns true for these very objects. */
+  onAssigned: (partitions: TopicPartition[]) => void
+  /** Another member gets the partitions as soon as the promise resolves. */
+  onRevoked: (partitions: TopicPartition[]) => Promise<void>
+  /** Another member may have the partitions already. */
+  onLost: (partitions: TopicPartition[]) => void
   onError: (error: RedriveError) => void
-  /** How often it is looked whether partitions were added. */
-  lookEveryMs?: number
+  /** How often the leader of the group checks for added partitions. Default: 30 seconds. */
+  checkPartitionsMs?: number
 }
 
-/** How long a member may take to let go of what it has. */
+/** Time limit for a member to release its partitions. */
 const rebalanceMs = 30_000
-const longestRetryMs = 5000
 
 /**
- * Membership in a consumer group. When others come or go, partitions that stay with a member are not disturbed; those that leave it are
- * let go of in good order first.
+ * Membership in a consumer group. Rebalances are cooperative: a partition that stays with a member
+ * is not interrupted, and a partition that leaves is released first.
  *
- * Offsets are committed here and not by the client: it would join anew when a commit is refused, and then commit once more what
- * somebody else may have passed by then; and it keeps no notes.
+ * Offsets are not committed by `Consumer.commit`: it writes no metadata, and when a commit is
+ * refused, it rejoins and repeats the commit, although another member may be further by then.
  */
 export class Group {
+  readonly consumer: Consumer
+  /**
+   * The membership under which the owned partitions were assigned. Commits must use it: the broker
+   * accepts offsets from every current member, even if another member had the partitions in
+   * between. During a rebalance the client has the next membership before its assignment.
+   */
+  membership: Membership = { generationId: -1, memberId: '' }
   readonly #options: GroupOptions
-  readonly #owned = new Map<string, Place>()
-  #consumer: Consumer
-  #member: Member = { generationId: -1, memberId: '' }
-  #isIn = false
-  #joining: Promise<void> | undefined
-  /** How many partitions each topic had when the last round of joining began. What is handed out in it is not older. */
-  #known = ''
-  #cancelLook: (() => void) | undefined
+  readonly #owned = new Map<string, TopicPartition>()
   readonly #closing = new AbortController()
+  #joining: Promise<void> | undefined
+  /** Partition counts of the topics when the last rebalance started. */
+  #partitionCounts = ''
+  #watching = new AbortController()
 
   constructor(options: GroupOptions) {
     this.#options = options
-    this.#consumer = this.#client()
+    this.consumer = this.#createConsumer()
   }
 
-  get consumer(): Consumer {
-    return this.#consumer
-  }
-
-  /** Becomes a member, however long it takes. Safe twice. */
+  /** Starts to join and retries until it succeeds. */
   join(): void {
-    this.#isIn = true
-    this.#joining ??= this.#keepJoining()
+    this.#joining ??= this.#joinWithRetries()
   }
 
-  /** Whoever joins meanwhile does so afterwards. */
-  async leave(): Promise<void> {
-    if (!this.#isIn) return
-    this.#isIn = false
-    const left = this.#leaveAfter(this.#joining)
-    this.#joining = left
-    await left
-    if (this.#joining === left) this.#joining = undefined
-    if (this.#isIn) this.join()
-  }
-
+  /** Leaves the group. An unreachable broker removes this member when its session expires. */
   async close(): Promise<void> {
+    const { cluster } = this.#options
     this.#closing.abort()
-    this.#cancelLook?.()
-    // A broker that is away is not waited for: it gives us up by itself.
-    await this.#options.cluster.call(() => this.leave()).catch(() => {})
-    await this.#options.cluster.call(() => this.consumer.close(true)).catch(() => {})
+    this.#watching.abort()
+    const leave = async (): Promise<void> => {
+      await this.#joining
+      await Promise.resolve(this.consumer.leaveGroup(true))
+    }
+    await cluster.call(leave).catch(() => {})
+    await cluster.call(() => this.consumer.close(true)).catch(() => {})
   }
 
-  /** Whether it is still ours. One that went and came back is another one. */
-  owns(place: Place): boolean {
-    return this.#owned.get(keyOf(place)) === place
+  /** False for a partition that was lost, even if it was assigned to this member again. */
+  owns(partition: TopicPartition): boolean {
+    return this.#owned.get(partitionKey(partition)) === partition
   }
 
-  /**
-   * As whom we own what we own. Positions are worth as much as who we were when we knew them: the broker takes them from whoever is in the
-   * group, also when somebody else has had the partitions meanwhile. In a round of joining we have a new name before we hear what is
-   * ours under it; until then the former one counts.
-   */
-  get member(): Member {
-    return this.#member
+  /** Rejects with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION when the membership is not current. */
+  async commit(offsets: readonly CommittedOffset[]): Promise<void> {
+    const { generationId, memberId } = this.membership
+    const topics = toCommitTopics(offsets)
+    const request = [this.#options.groupId, generationId, memberId, null, topics] as const
+    const coordinator = await this.consumer.findGroupCoordinator()
+    await requestBroker(this.consumer, coordinator, offsetCommitV8.api, ...request)
   }
 
-  /** Refused by the broker when somebody else has the partitions: with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION. */
-  async commit(positions: readonly Position[]): Promise<void> {
-    const { groupId } = this.#options
-    const { generationId, memberId } = this.member
-    const topics = committed(positions)
-    const asked: OffsetCommitRequest = [groupId, generationId, memberId, null, topics]
-    const node = await this.consumer.findGroupCoordinator()
-    await askBroker(this.consumer, node, 'OffsetCommit', asked)
-  }
-
-  /** How far the group is with each of them. */
-  async positions(places: readonly Place[]): Promise<Position[]> {
-    const { groupId } = this.#options
-    const topics = byTopic(places).map(([name, parts]) => ({
-      name,
-      partitionIndexes: parts.map(({ partition }) => partition),
-    }))
-    const asked: OffsetFetchRequest = [[{ groupId, memberEpoch: -1, topics }], true]
-    const node = await this.consumer.findGroupCoordinator()
-    const answer = await askBroker<OffsetFetchRequest, OffsetFetchResponse>(
-      this.consumer,
-      node,
-      'OffsetFetch',
-      asked,
-    )
-    const told = answer.groups.flatMap((group) =>
-      group.topics.flatMap(({ name: topic, partitions }) =>
-        partitions.map(({ partitionIndex, committedOffset, metadata }) => ({
-          topic,
-          partition: partitionIndex,
-          offset: Number(committedOffset),
-          note: metadata ?? '',
-        })),
-      ),
-    )
-    const byKey = new Map(told.map((position) => [keyOf(position), position]))
-    return places.map((place) => {
-      const position = byKey.get(keyOf(place))
-      if (!position) throw new Error(`the broker does not say how far ${keyOf(place)} is`)
-      return position
-    })
-  }
-
-  async #leaveAfter(joining: Promise<void> | undefined): Promise<void> {
-    await joining
-    this.#cancelLook?.()
-    const former = this.consumer
-    await Promise.resolve(former.leaveGroup(true)).catch(() => {})
-    this.#settle([])
-    if (this.#closing.signal.aborted) return
-    this.#consumer = this.#client()
-    // Whoever joins next does not wait for it.
-    void this.#options.cluster.call(() => former.close(true)).catch(() => {})
-  }
-
-  /** For one membership. One that leaves while it is about to say that it is there waits for that for ever, and would never say it again. */
-  #client(): Consumer {
+  #createConsumer(): Consumer {
     const { cluster, groupId, topics, sessionMs } = this.#options
     const consumer = cluster.consumer({
       groupId,
@@ -183,131 +112,137 @@ export class Group {
       heartbeatInterval: Math.ceil(sessionMs / 10),
       rebalanceTimeout: Math.max(rebalanceMs, sessionMs),
       protocols: [{ name: COOPERATIVE_STICKY_ASSIGNOR, version: 3 }],
-      protocolsMetadata: async (_protocols, _topics, { topics: found }) => {
-        this.#cancelLook?.()
-        this.#known = this.#countsIn(found)
-        await this.#letGo()
+      // The client calls this before each JoinGroup request and waits for it.
+      protocolsMetadata: async (_protocols, _topics, metadata) => {
+        this.#watching.abort()
+        this.#partitionCounts = this.#countPartitions(metadata)
+        await this.#releaseRevoked()
         return Buffer.alloc(0)
       },
     })
     consumer.topics.trackAll(...topics)
     consumer.on('consumer:group:join', ({ assignments = [], isLeader }) => {
-      this.#settle(assignments)
-      if (isLeader) this.#watch()
+      this.#setAssignments(assignments)
+      if (isLeader && !this.#closing.signal.aborted) void this.#watchPartitions()
     })
     consumer.on('error', () => {
-      if (consumer !== this.#consumer) return
-      this.#joining = undefined
-      if (this.#isIn) this.join()
+      if (this.#joining) this.#joining = this.#joinWithRetries()
     })
     return consumer
   }
 
-  async #keepJoining(): Promise<void> {
+  async #joinWithRetries(): Promise<void> {
     const { cluster, onError } = this.#options
-    this.#cancelLook?.()
-    for (let waitMs = 250; this.#isIn && !this.#closing.signal.aborted; waitMs *= 2)
-      try {
-        await this.consumer.joinGroup({})
-        return
-      } catch (error) {
-        onError(cluster.toRedriveError(error))
-        const jitter = 0.5 + cluster.clock.random()
-        await sleep(cluster.clock, Math.min(waitMs, longestRetryMs) * jitter, this.#closing.signal)
-      }
+    const { signal } = this.#closing
+    this.#watching.abort()
+    if (signal.aborted) return
+    const report = (error: unknown): void => onError(cluster.toRedriveError(error))
+    const pauses = { clock: cluster.clock, signal, firstMs: 250, maxMs: 5000, onError: report }
+    // Rejects only when the group is closed.
+    await retry(pauses, () => this.consumer.joinGroup({})).catch(() => {})
   }
 
-  /** Partitions may be added to a topic. When the member that leads the group joins anew, it gives them to somebody. */
-  #watch(): void {
-    const { cluster, lookEveryMs = 30_000 } = this.#options
-    this.#cancelLook?.()
-    if (this.#closing.signal.aborted) return
-    const over = new AbortController()
-    const cancel = cluster.clock.timer(lookEveryMs, () => void this.#look(over.signal))
-    this.#cancelLook = () => {
-      cancel()
-      over.abort()
+  /**
+   * When the leader of the group rejoins, it assigns partitions that were added to the topics. A
+   * rebalance stops this loop: two concurrent joins of one client disturb each other.
+   */
+  async #watchPartitions(): Promise<void> {
+    const { cluster, topics, checkPartitionsMs = 30_000 } = this.#options
+    const request = { topics: [...topics], forceUpdate: true }
+    this.#watching.abort()
+    const { signal } = (this.#watching = new AbortController())
+    for (let counts = this.#partitionCounts; counts === this.#partitionCounts;) {
+      await sleep(cluster.clock, checkPartitionsMs, signal)
+      if (signal.aborted) return
+      const metadata = await cluster.call(() => this.consumer.metadata(request)).catch(() => {})
+      if (signal.aborted) return
+      if (metadata) counts = this.#countPartitions(metadata)
     }
+    this.#joining = this.#joinWithRetries()
   }
 
-  /** What it finds counts only if nobody joins or leaves meanwhile: two rounds of joining at once get in each other's way. */
-  async #look(over: AbortSignal): Promise<void> {
-    // The brokers may be away. Others tell that.
-    const found = await this.#partitions().catch(() => this.#known)
-    if (over.aborted || !this.#isIn) return
-    if (found === this.#known) this.#watch()
-    else this.#joining = this.#keepJoining()
-  }
-
-  async #partitions(): Promise<string> {
-    const { cluster, topics: names } = this.#options
-    const asked = { topics: [...names], forceUpdate: true }
-    const { topics } = await cluster.call(() => this.consumer.metadata(asked))
-    return this.#countsIn(topics)
-  }
-
-  #countsIn(topics: ClusterMetadata['topics']): string {
+  #countPartitions({ topics }: Pick<ClusterMetadata, 'topics'>): string {
     return this.#options.topics.map((name) => topics.get(name)?.partitionsCount ?? 0).join()
   }
 
-  /** Before each round of joining: what the last round took from us goes. */
-  async #letGo(): Promise<void> {
-    const { lost, revoked } = this.#options
-    const gone = this.#disown(this.consumer.assignments ?? [])
-    if (gone.length === 0) return
-    if (this.consumer.memberId === null) return lost(gone)
-    // The round that takes them has given nobody else anything of ours.
-    this.#remember()
-    await revoked(gone)
+  /** Releases the partitions that the last rebalance revoked. */
+  async #releaseRevoked(): Promise<void> {
+    const { onLost, onRevoked } = this.#options
+    const { assignments, memberId } = this.consumer
+    const revoked = this.#disownExcept(assignments ?? [])
+    if (revoked.length === 0) return
+    if (memberId === null) return onLost(revoked)
+    // The current generation has not assigned the revoked partitions to another member yet.
+    this.#updateMembership()
+    await onRevoked(revoked)
   }
 
-  #settle(assignments: readonly GroupAssignment[]): void {
-    const { lost, assigned } = this.#options
-    const gone = this.#disown(assignments)
-    this.#remember()
-    if (gone.length > 0) lost(gone)
-    const added = placesIn(assignments).filter((place) => !this.#owned.has(keyOf(place)))
-    for (const place of added) this.#owned.set(keyOf(place), place)
-    assigned(added)
+  #setAssignments(assignments: readonly GroupAssignment[]): void {
+    const { onLost, onAssigned } = this.#options
+    const lost = this.#disownExcept(assignments)
+    this.#updateMembership()
+    if (lost.length > 0) onLost(lost)
+    const added = toPartitions(assignments).filter((one) => !this.#owned.has(partitionKey(one)))
+    for (const partition of added) this.#owned.set(partitionKey(partition), partition)
+    onAssigned(added)
   }
 
-  #remember(): void {
+  #updateMembership(): void {
     const { generationId, memberId } = this.consumer
-    this.#member = { generationId, memberId: memberId ?? '' }
+    this.membership = { generationId, memberId: memberId ?? '' }
   }
 
-  /** All that is not among these. Nobody begins with it any more. */
-  #disown(assignments: readonly GroupAssignment[]): Place[] {
-    const kept = new Set(placesIn(assignments).map(keyOf))
-    const gone = [...this.#owned.values()].filter((place) => !kept.has(keyOf(place)))
-    for (const place of gone) this.#owned.delete(keyOf(place))
-    return gone
+  /** Removes and returns the owned partitions that are not assigned. */
+  #disownExcept(assignments: readonly GroupAssignment[]): TopicPartition[] {
+    const assigned = new Set(toPartitions(assignments).map(partitionKey))
+    const removed = [...this.#owned.values()].filter((one) => !assigned.has(partitionKey(one)))
+    for (const partition of removed) this.#owned.delete(partitionKey(partition))
+    return removed
   }
 }
 
-export function keyOf({ topic, partition }: Place): string {
-  return `${topic}:${partition}`
-}
-
-/** As a broker is told of them. */
-export function committed(positions: readonly Position[]): OffsetCommitRequest[4] {
-  return byTopic(positions).map(([name, parts]) => ({
+/** The committed offsets of a group, in the order of the partitions. */
+export async function listCommittedOffsets(
+  admin: Admin,
+  groupId: string,
+  partitions: readonly TopicPartition[],
+): Promise<CommittedOffset[]> {
+  const topics = groupByTopic(partitions).map(([name, ofTopic]) => ({
     name,
-    partitions: parts.map(({ partition, offset, note }) => ({
+    partitionIndexes: ofTopic.map(({ partition }) => partition),
+  }))
+  const request = { groups: [{ groupId, topics }], requireStable: true }
+  const [group] = await admin.listConsumerGroupOffsets(request)
+  return partitions.map(({ topic, partition }) => {
+    const ofTopic = group?.topics.find(({ name }) => name === topic)?.partitions
+    const found = ofTopic?.find(({ partitionIndex }) => partitionIndex === partition)
+    if (!found) throw new Error(`the broker returned no offset of ${topic}:${partition}`)
+    const { committedOffset, metadata } = found
+    return { topic, partition, offset: Number(committedOffset), metadata: metadata ?? '' }
+  })
+}
+
+type CommitTopics = Parameters<typeof offsetCommitV8.createRequest>[4]
+
+/** Converts offsets for OffsetCommit and TxnOffsetCommit requests. */
+export function toCommitTopics(offsets: readonly CommittedOffset[]): CommitTopics {
+  return groupByTopic(offsets).map(([name, ofTopic]) => ({
+    name,
+    partitions: ofTopic.map(({ partition, offset, metadata }) => ({
       partitionIndex: partition,
       committedOffset: BigInt(offset),
       committedLeaderEpoch: -1,
-      committedMetadata: note,
+      committedMetadata: metadata,
     })),
   }))
 }
 
-function placesIn(assignments: readonly GroupAssignment[]): Place[] {
+function toPartitions(assignments: readonly GroupAssignment[]): TopicPartition[] {
   return assignments.flatMap(({ topic, partitions }) =>
     partitions.map((partition) => ({ topic, partition })),
   )
 }
 
-function byTopic<P extends Place>(places: readonly P[]): [topic: string, places: P[]][] {
-  return [...Map.groupBy(places, ({ topic }) => topic)]
+function groupByTopic<P extends TopicPartition>(partitions: readonly P[]): [string, P[]][] {
+  return [...Map.groupBy(partitions, ({ topic }) => topic)]
 }

@@ -1,248 +1,199 @@
-/** What became of a record: delivered so often, 0 for not yet, or done with. */
+/** The state of a record: the number of its deliveries, or `done`. */
 export const done = -1
 
-/** How much the broker keeps beside an offset unless it was told otherwise (offset.metadata.max.bytes). */
-const maxNoteBytes = 4096
-/** What is left free of it: a record may be begun alone, or a few at a time, when there is no room for more. */
+/** Default size limit of offset metadata (offset.metadata.max.bytes of the broker). */
+const maxMetadataBytes = 4096
+/** Not used by `room`, so that records can be started one at a time when there is no room. */
 const spareBytes = 256
-
-/** So many records that are not done are more than anybody holds: what says so was not written by us. */
+/** No consumer has so many open records: metadata that contains more is not ours. */
 const maxOpen = 1_000_000
+/** Bytes for one record that differs from its neighbours: its state and a comma. */
+const recordBytes = 2
+/** Bytes for a gap: `x*`, its length and a comma. */
+const gapBytes = 19
 
-/** A record that is there. */
 interface Known {
-  readonly offset: number
-  mark: number
-  /** Begun here, and not done: it may soon be known to be something else than its neighbours. */
+  state: number
+  /** Started here and not done: its state can soon differ from that of its neighbours. */
   isOpen: boolean
 }
 
-/** Records in a row of which the same is known. */
-interface Run {
-  from: number
-  to: number
-  mark: number
-  isOpen: boolean
+/** Adjacent offsets with the same state. */
+interface Run extends Known {
+  count: number
 }
 
 /**
- * How far one partition is. Kafka knows one number: all before it is done. Here, records are done in any order, so what is known of those
- * behind that number stands in a note, which the broker keeps with the number: which are done already, and how often the others were
- * delivered. Whoever takes the partition over reads it. So a record that is done does not come again after a crash, and one that kills
- * its process is counted.
+ * The progress of a group in one partition. Kafka stores one offset per partition: all records
+ * before it are done. Records are done in any order here, so the metadata of the committed offset
+ * contains the state of the records after it: which of them are done, and how often the others
+ * were delivered. The next owner of the partition reads it, so a record that is done is not
+ * delivered again after a crash, and deliveries that ended the process are counted.
  */
 export class Progress {
-  /** From what the broker keeps, which knows -1 before anybody has said, in a partition that begins there. */
-  static of({ offset, note }: { offset: number; note: string }, first: number): Progress {
-    // What is known of records counts from the offset that it was kept with.
-    const progress = new Progress(Math.max(offset, 0), note)
-    progress.moveTo(first)
-    return progress
-  }
-
-  /** All before it is done. */
+  /** All records before this offset are done. */
   #base: number
-  /** Nothing is known from there on. */
+  /** Nothing is known of records from this offset on. */
   #end: number
-  /** What is known of the records from the base on, by offset, behind as many as were passed. What is not among them is not there: done. */
-  #known: Known[]
-  #passed = 0
-  /** Behind the last of which anything but a gap is known. */
-  #touched: number
+  /** The records between base and end in order. Offsets that are missing have no record. */
+  readonly #known: Map<number, Known>
+  /** Records from this offset on are gaps or in state 0. */
+  #touchedEnd: number
 
-  constructor(base: number, note: string) {
-    const { known, end } = noted(note, base)
-    this.#base = base
-    this.#end = end
+  /** From a committed offset, -1 if there is none. Records before `logStart` are deleted. */
+  constructor(offset: number, metadata: string, logStart = 0) {
+    const { known, end } = parseMetadata(metadata, Math.max(offset, 0))
+    this.#end = this.#touchedEnd = end
     this.#known = known
-    this.#touched = end
+    this.#base = Math.max(offset, 0)
     this.#advance()
+    this.moveTo(logStart)
   }
 
   get base(): number {
     return this.#base
   }
 
-  /** How far what is known reaches beyond the base. */
+  /** How many offsets after the base are known. */
   get reach(): number {
     return this.#end - this.#base
   }
 
-  /** How many behind the base are done. */
+  /** How many offsets after the base are done. */
   get doneAhead(): number {
     let count = this.reach
-    for (let at = this.#passed; at < this.#known.length; at++)
-      if (this.#known[at]!.mark !== done) count -= 1
+    for (const { state } of this.#known.values()) if (state !== done) count -= 1
     return count
   }
 
   /**
-   * How many more can be begun, in their order, so that the note has room for all that is known, whichever of them is done first. If none
-   * is begun, one can.
+   * How many more records can be started, in order, so that the metadata stays within its limit
+   * whichever of them is done first. At least 1 if no record is open.
    */
   get room(): number {
-    let left = maxNoteBytes - spareBytes
+    let left = maxMetadataBytes - spareBytes
     let isIdle = true
     let waiting = 0
     for (const run of this.#runs(true)) {
-      left -= mostBytes(run)
+      left -= longestFormat(run)
       if (run.isOpen) isIdle = false
-      else if (run.mark === 0) waiting += run.to - run.from
+      else if (run.state === 0) waiting += run.count
     }
-    let count = Math.max(0, Math.min(waiting, Math.floor(left / leastBytes)))
-    left -= count * leastBytes
-    // Nothing behind is known but gaps.
-    let next = this.#touched
-    for (let at = this.#indexOf(next); at < this.#known.length && left >= leastBytes; at++) {
-      const { offset, mark } = this.#known[at]!
-      if (mark === done) continue
-      if (offset > next) left -= gapBytes
+    let count = Math.max(0, Math.min(waiting, Math.floor(left / recordBytes)))
+    left -= count * recordBytes
+    let next = this.#touchedEnd
+    for (const [offset, { state }] of this.#known) {
+      if (offset < this.#touchedEnd || state === done) continue
+      if (left < recordBytes) break
+      left -= recordBytes + (offset > next ? gapBytes : 0)
       next = offset + 1
-      left -= leastBytes
       if (left >= 0) count += 1
     }
     return Math.max(count, isIdle ? 1 : 0)
   }
 
-  markOf(offset: number): number {
+  stateOf(offset: number): number {
     if (offset < this.#base) return done
-    if (offset >= this.#end) return 0
-    const known = this.#known[this.#indexOf(offset)]
-    return known?.offset === offset ? known.mark : done
+    return offset < this.#end ? (this.#known.get(offset)?.state ?? done) : 0
   }
 
-  mark(offset: number, mark: number): void {
-    if (offset < this.#base) return
-    while (this.#end <= offset) this.#known.push({ offset: this.#end++, mark: 0, isOpen: false })
-    const known = this.#at(offset)
-    if (mark === known.mark) return
-    known.isOpen = mark > known.mark
-    known.mark = mark
-    if (mark !== 0) this.#touched = Math.max(this.#touched, offset + 1)
-    if (mark === done && offset === this.#base) this.#advance()
+  /** Sets the state of a record. Does nothing for an offset without a record. */
+  set(offset: number, state: number): void {
+    while (this.#end <= offset) this.#known.set(this.#end++, { state: 0, isOpen: false })
+    const known = this.#known.get(offset)
+    if (!known || known.state === state) return
+    known.isOpen = state > known.state
+    known.state = state
+    if (state !== 0) this.#touchedEnd = Math.max(this.#touchedEnd, offset + 1)
+    if (offset === this.#base) this.#advance()
   }
 
-  /** There is nothing from one offset up to the other: it was compacted, deleted, or is of the broker's own. */
+  /** There are no records from one offset up to the other: compacted, deleted or control ones. */
   skip(from: number, to: number): void {
     if (from <= this.#base) return this.moveTo(to)
-    if (from > this.#end) this.mark(from - 1, 0)
-    for (let at = this.#indexOf(from); at < this.#known.length; at++) {
-      const known = this.#known[at]!
-      if (known.offset >= to) break
-      known.mark = done
-      known.isOpen = false
-    }
+    if (from > this.#end) this.set(from - 1, 0)
+    if (from < this.#end)
+      for (const offset of this.#known.keys())
+        if (offset >= from && offset < to) this.#known.delete(offset)
     this.#end = Math.max(this.#end, to)
   }
 
-  /** All before it is done, whatever was known. */
+  /** All records before the offset are done. */
   moveTo(offset: number): void {
     if (offset <= this.#base) return
-    this.#passed = this.#indexOf(offset)
+    for (const known of this.#known.keys())
+      if (known < offset) this.#known.delete(known)
+      else break
     this.#end = Math.max(this.#end, offset)
     this.#advance()
   }
 
-  /** As runs of the same mark: `x` is done, `x*500,2,0*3,1`. What is behind the last that fits may come again. */
-  note(): string {
-    let note = ''
+  /** Runs of equal states, such as `x*500,2,0*3,1`: `x` is done. Omits runs beyond the limit. */
+  toMetadata(): string {
+    let metadata = ''
     const runs = this.#runs(false)
-    if (runs.at(-1)?.mark === 0) runs.pop()
+    if (runs.at(-1)?.state === 0) runs.pop()
     for (const run of runs) {
-      const text = `${note === '' ? '' : ','}${textOf(run)}`
-      if (note.length + text.length > maxNoteBytes) break
-      note += text
+      const next = `${metadata === '' ? '' : ','}${formatRun(run)}`
+      if (metadata.length + next.length > maxMetadataBytes) break
+      metadata += next
     }
-    return note
+    return metadata
   }
 
-  /** Of the record with this offset, or of the first behind it. */
-  #indexOf(offset: number): number {
-    const all = this.#known
-    let low = this.#passed
-    let high = all.length
-    // Mostly there are no gaps.
-    const near = low + offset - (all[low]?.offset ?? 0)
-    if (all[near]?.offset === offset) return near
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (all[middle]!.offset < offset) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
-  /** The record with this offset. It may turn out that there is one in a gap. */
-  #at(offset: number): Known {
-    const at = this.#indexOf(offset)
-    const known = this.#known[at]
-    if (known?.offset === offset) return known
-    const fresh = { offset, mark: done, isOpen: false }
-    this.#known.splice(at, 0, fresh)
-    return fresh
-  }
-
-  /** Moves over what is done. Those before are thrown away many at a time, since each time costs as much as what stays. */
   #advance(): void {
-    const all = this.#known
-    let at = this.#passed
-    while (all[at]?.mark === done) at += 1
-    this.#base = all[at]?.offset ?? this.#end
-    this.#passed = at
-    if (at * 2 < all.length) return
-    all.splice(0, at)
-    this.#passed = 0
+    this.#base = this.#end
+    for (const [offset, { state }] of this.#known) {
+      if (state !== done) {
+        this.#base = offset
+        return
+      }
+      this.#known.delete(offset)
+    }
   }
 
-  /** What is known from the base on, without holes, up to the last that was touched. Those that are begun by themselves, or as others. */
-  #runs(byOpen: boolean): Run[] {
+  /** The states from the base to the last touched record, with open records apart or not. */
+  #runs(separateOpen: boolean): Run[] {
     const runs: Run[] = []
-    let last: Run | undefined
-    const add = (from: number, to: number, mark: number, isOpen: boolean): void => {
-      if (last && last.mark === mark && last.isOpen === isOpen) last.to = to
-      else runs.push((last = { from, to, mark, isOpen }))
+    const add = (count: number, state: number, isOpen: boolean): void => {
+      const last = runs.at(-1)
+      if (last && last.state === state && last.isOpen === isOpen) last.count += count
+      else if (count > 0) runs.push({ count, state, isOpen })
     }
     let next = this.#base
-    for (let at = this.#passed; at < this.#known.length; at++) {
-      const { offset, mark, isOpen } = this.#known[at]!
-      if (offset >= this.#touched) break
-      if (offset > next) add(next, offset, done, false)
+    for (const [offset, { state, isOpen }] of this.#known) {
+      if (offset >= this.#touchedEnd) break
+      add(offset - next, done, false)
+      add(1, state, separateOpen && isOpen)
       next = offset + 1
-      add(offset, next, mark, byOpen && isOpen)
     }
-    if (next < this.#touched) add(next, this.#touched, done, false)
+    add(Math.max(0, this.#touchedEnd - next), done, false)
     return runs
   }
 }
 
-function textOf({ from, to, mark }: Run): string {
-  return `${mark === done ? 'x' : mark}${to - from > 1 ? `*${to - from}` : ''}`
+function formatRun({ count, state }: Run): string {
+  return `${state === done ? 'x' : state}${count > 1 ? `*${count}` : ''}`
 }
 
-/** What a record needs that is not like its neighbours: its mark and a comma. */
-const leastBytes = 2
-/** What a gap needs: `x*`, how long it is, and a comma. */
-const gapBytes = 19
-
-/** What a run needs in the note at most, whatever becomes of those that are begun. */
-function mostBytes(run: Run): number {
-  return run.isOpen ? (run.to - run.from) * (String(run.mark).length + 1) : textOf(run).length + 1
+/** The most bytes that a run can need later, whichever of its open records are done. */
+function longestFormat(run: Run): number {
+  return run.isOpen ? run.count * (String(run.state).length + 1) : formatRun(run).length + 1
 }
 
-const runText = /^(x|\d{1,9})(?:\*(\d{1,16}))?$/
+const runPattern = /^(x|\d{1,9})(?:\*(\d{1,16}))?$/
 
-/** Notes of others, who may write there what they like, say nothing. */
-function noted(note: string, base: number): { known: Known[]; end: number } {
-  const known: Known[] = []
+/** Metadata that another program wrote counts as empty. */
+function parseMetadata(metadata: string, base: number): { known: Map<number, Known>; end: number } {
+  const known = new Map<number, Known>()
   let end = base
-  for (const text of note === '' ? [] : note.split(',')) {
-    const found = runText.exec(text)
-    const to = end + Number(found?.[2] ?? 1)
-    const mark = found?.[1] === 'x' ? done : Number(found?.[1])
-    const isOurs = found && Number.isSafeInteger(to) && (mark === done || to - end <= maxOpen)
-    if (!isOurs || known.length > maxOpen) return { known: [], end: base }
-    if (mark !== done)
-      for (let offset = end; offset < to; offset++) known.push({ offset, mark, isOpen: false })
+  for (const run of metadata === '' ? [] : metadata.split(',')) {
+    const [, text = '', count = '1'] = runPattern.exec(run) ?? []
+    const to = end + Number(count)
+    const state = text === 'x' ? done : Number(text)
+    const isOurs = text !== '' && Number.isSafeInteger(to) && (state === done || +count <= maxOpen)
+    if (!isOurs || known.size > maxOpen) return { known: new Map(), end: base }
+    if (state !== done) for (; end < to; end++) known.set(end, { state, isOpen: false })
     end = to
   }
   return { known, end }

@@ -1,162 +1,115 @@
-import type { MessageToProduce, Producer } from '@platformatic/kafka'
+import { murmur2, type MessageToProduce, type Producer } from '@platformatic/kafka'
 import { Batcher, type Outcome } from '../batcher.ts'
 import type { Cluster } from './cluster.ts'
-import { hashOf } from './partition.ts'
-import { sizeOf, type Written } from './record.ts'
 import { isRefusal } from './errors.ts'
+import { recordSize, type NewRecord } from './record.ts'
 
-/** What topics take at once unless they were told otherwise (max.message.bytes), less what a batch itself needs. */
+/** The default of max.message.bytes, which limits a batch, minus the header of the batch. */
 const maxBatchBytes = 1_000_000
-/** What goes to a broker at once, to several partitions. */
-const maxLotBytes = 2 * maxBatchBytes
 
-export interface Outgoing {
+export interface OutgoingRecord {
   topic: string
-  written: Written
-  /** Default: with a key, the partition of the key; without one, any. */
+  record: NewRecord
+  /** Default: the partition of the key; without a key, any partition. */
   partition?: number
 }
 
 /**
- * Sends records, and resolves when all copies in step have them. Sends gather while a batch is on its way: one alone goes at once. One
- * batch at a time, so that a repeated one never comes behind a later one.
+ * Sends records. A send resolves when all in-sync replicas have the record. One request is in
+ * flight at a time, so that a retried request cannot overtake a later one.
  */
 export class Sender {
   readonly #cluster: Cluster
-  readonly #out: Batcher<Outgoing, void>
+  readonly #batcher: Batcher<OutgoingRecord, void>
   #producer: Producer | undefined
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster
-    this.#out = new Batcher({ maxInFlight: 1, maxBatchCost: 4 * maxBatchBytes }, (all) =>
-      this.#carry(all),
-    )
+    const limits = { maxInFlight: 1, maxBatchCost: 4 * maxBatchBytes }
+    this.#batcher = new Batcher(limits, async (all) => {
+      const outcomes: Outcome<void>[] = []
+      for (const batch of splitBySize(all)) outcomes.push(...(await this.#sendBatch(batch)))
+      return outcomes
+    })
   }
 
-  /** Connects. */
-  async open(topic: string): Promise<void> {
-    try {
-      await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
-    } catch (error) {
-      this.#drop()
-      throw error
-    }
-  }
-
-  /** How many partitions a topic has, as far as the client knows; 0 when there is no such topic. */
-  async partitionsOf(topic: string): Promise<number> {
+  /** 0 if the topic does not exist. */
+  async countPartitions(topic: string): Promise<number> {
     const { topics } = await this.#cluster.call(() => this.#client().metadata({ topics: [topic] }))
     return topics.get(topic)?.partitionsCount ?? 0
   }
 
-  send(outgoing: Outgoing): Promise<void> {
-    return this.#out.call(outgoing, sizeOf(outgoing.written))
+  send(outgoing: OutgoingRecord): Promise<void> {
+    return this.#batcher.call(outgoing, recordSize(outgoing.record))
   }
 
   async close(): Promise<void> {
-    await this.#out.idle()
+    await this.#batcher.idle()
     await this.#producer?.close().catch(() => {})
   }
 
-  /** Lets go of the connection. The next send makes another. */
-  #drop(): void {
+  #client(): Producer {
+    return (this.#producer ??= this.#cluster.producer())
+  }
+
+  #dropProducer(): void {
     this.#producer?.close().catch(() => {})
     this.#producer = undefined
   }
 
-  #client(): Producer {
-    this.#producer ??= this.#cluster.producer()
-    return this.#producer
-  }
-
-  /** In lots that go at once. */
-  async #carry(all: Outgoing[]): Promise<Outcome<void>[]> {
-    const outcomes: Outcome<void>[] = []
-    for (const lot of lotsOf(all)) outcomes.push(...(await this.#sendLot(lot)))
-    return outcomes
-  }
-
-  async #sendLot(lot: readonly Outgoing[]): Promise<Outcome<void>[]> {
+  async #sendBatch(batch: readonly OutgoingRecord[]): Promise<Outcome<void>[]> {
     try {
-      const messages = lot.map(messageOf)
+      const messages = batch.map(toMessage)
       await this.#cluster.call(() => this.#client().send({ messages, acks: -1 }))
-      return lot.map(() => ({ value: undefined }))
+      return batch.map(() => ({ value: undefined }))
     } catch (error) {
-      if (lot.length > 1 && isTooLarge(error)) return this.#oneByOne(lot)
-      // Nobody knows how far that came. What is sent next must not depend on it.
-      this.#drop()
-      return lot.map(() => ({ error }))
+      const isTooLarge = isRefusal(error, 'MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE')
+      if (isTooLarge && batch.length > 1) return this.#sendHalves(batch)
+      // The outcome is unknown. The sequence numbers of later sends must not depend on it.
+      this.#dropProducer()
+      return batch.map(() => ({ error }))
     }
   }
 
-  /** The topic takes less than others do. */
-  async #oneByOne(lot: readonly Outgoing[]): Promise<Outcome<void>[]> {
-    const outcomes: Outcome<void>[] = []
-    for (const outgoing of lot) outcomes.push(...(await this.#sendLot([outgoing])))
-    return outcomes
+  /** Finds the records that are too large for their topic. */
+  async #sendHalves(batch: readonly OutgoingRecord[]): Promise<Outcome<void>[]> {
+    const half = Math.ceil(batch.length / 2)
+    const first = await this.#sendBatch(batch.slice(0, half))
+    return [...first, ...(await this.#sendBatch(batch.slice(half)))]
   }
 }
 
-/** As much as goes at once. */
-export function* lotsOf(all: readonly Outgoing[]): Generator<readonly Outgoing[]> {
-  let lot = new Lot()
+/** Splits records into requests. A larger record is alone in its request. */
+export function* splitBySize(all: readonly OutgoingRecord[]): Generator<readonly OutgoingRecord[]> {
   let start = 0
-  for (const [at, outgoing] of all.entries()) {
-    if (lot.takes(outgoing)) continue
-    yield all.slice(start, at)
-    start = at
-    lot = new Lot()
-    lot.takes(outgoing)
+  let bytes = 0
+  for (const [at, { record }] of all.entries()) {
+    const size = recordSize(record)
+    if (at > start && bytes + size > maxBatchBytes) {
+      yield all.slice(start, at)
+      start = at
+      bytes = 0
+    }
+    bytes += size
   }
   if (start < all.length) yield all.slice(start)
 }
 
-/** Each partition has its own batch of it. What has no partition yet may come to lie in any. */
-class Lot {
-  readonly #sizes = new Map<string, number[]>()
-  #largest = 0
-  #loose = 0
-  #bytes = 0
-
-  takes({ topic, partition, written }: Outgoing): boolean {
-    const size = sizeOf(written)
-    const sizes = this.#sizesIn(topic)
-    const own = partition === undefined ? 0 : (sizes[partition] ?? 0) + size
-    const largest = Math.max(this.#largest, own)
-    const loose = partition === undefined ? this.#loose + size : this.#loose
-    const bytes = this.#bytes + size
-    const isTooMuch = largest + loose > maxBatchBytes || bytes > maxLotBytes
-    if (isTooMuch && this.#bytes > 0) return false
-    if (partition !== undefined) sizes[partition] = own
-    this.#largest = largest
-    this.#loose = loose
-    this.#bytes = bytes
-    return true
-  }
-
-  #sizesIn(topic: string): number[] {
-    let sizes = this.#sizes.get(topic)
-    if (!sizes) this.#sizes.set(topic, (sizes = []))
-    return sizes
-  }
+export function toMessage({ topic, record, partition }: OutgoingRecord): MessageToProduce {
+  const { value, headers, key } = record
+  // The client sends null values, although its types do not allow them.
+  const message = { topic, value: value as Buffer, headers: headers as Map<Buffer, Buffer> }
+  // The client takes the partition modulo the number of partitions.
+  if (key) return { ...message, key, partition: partition ?? hashKey(key) }
+  return partition === undefined ? message : { ...message, partition }
 }
 
-function isTooLarge(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  return isRefusal(cause, 'MESSAGE_TOO_LARGE') || isRefusal(cause, 'RECORD_LIST_TOO_LARGE')
+/** The partition of a key as the Java producer computes it. */
+export function partitionForKey(key: Buffer, partitions: number): number {
+  return hashKey(key) % partitions
 }
 
-export function messageOf({ topic, written, partition }: Outgoing): MessageToProduce {
-  const { value, headers, key } = written
-  // The client sends nulls as they are, though its types do not say so.
-  const message: MessageToProduce = {
-    topic,
-    value: value as Buffer,
-    headers: headers as Map<Buffer, Buffer>,
-  }
-  if (key) message.key = key
-  // The client takes this number modulo the count of partitions.
-  if (partition !== undefined) message.partition = partition
-  else if (key) message.partition = hashOf(key)
-  return message
+/** Clears the sign as Java does. The default partitioner of the client does not. */
+function hashKey(key: Buffer): number {
+  return murmur2(key) & 0x7fffffff
 }

@@ -1,49 +1,36 @@
-import { FetchIsolationLevels, type Producer, type txnOffsetCommitV4 } from '@platformatic/kafka'
-import { sleep } from '../../clock/clock.ts'
+import { FetchIsolationLevels, txnOffsetCommitV3, type Producer } from '@platformatic/kafka'
+import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
-import { endIn } from './aborted.ts'
-import { askBroker, type Cluster } from './cluster.ts'
-import { committed, type Group, type Member, type Place, type Position } from './group.ts'
-import { lotsOf, messageOf, type Outgoing } from './sender.ts'
+import { requestBroker, type Cluster } from './cluster.ts'
 import { isRefusal } from './errors.ts'
+import { toCommitTopics, type CommittedOffset, type Group, type Membership } from './group.ts'
+import { readTransactionEnd, type TopicPartition } from './record.ts'
+import { splitBySize, toMessage, type OutgoingRecord } from './sender.ts'
 
 type Transaction = Awaited<ReturnType<Producer['beginTransaction']>>
-type TxnOffsetCommitRequest = Parameters<typeof txnOffsetCommitV4.createRequest>
 
-/** A transaction that takes longer is given up by the broker, so that those who read behind it need not wait for ever. */
-const usualMs = 60_000
-/** The broker finishes the last transaction for a moment after it has answered. */
-const momentMs = 3
-const retries = 20
-const retryMs = 200
 const maxBytes = 1024 ** 2
-const firstPauseMs = 100
-const longestPauseMs = 2000
+const epochs = { currentLeaderEpoch: -1, lastFetchedEpoch: -1, partitionMaxBytes: maxBytes }
 
-/** Whose offsets, and how far. */
-export interface Offsets {
+/** Offsets of a group that are committed in a transaction. */
+export interface TransactionOffsets {
   group: Group
-  /** Who we were in the group when this was true. */
-  member: Member
-  positions: readonly Position[]
+  /** The membership of the group when the offsets were read. */
+  membership: Membership
+  offsets: readonly CommittedOffset[]
 }
 
-/** Where a record of a transaction lies. */
-interface Landed extends Place {
-  offset: bigint
-  producerId: bigint
-}
-
+/** Answers to a producer that another producer with its id, or the broker, has replaced. */
+const fencedErrors = ['PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH']
 /**
- * Said to whoever sent nothing for so long that the broker forgot it (transactional.id.expiration.ms), and to whoever was taken over after
- * that. Who starts over as the same sender hears which: the former gets a new name, the latter is refused.
+ * INVALID_PRODUCER_ID_MAPPING: the broker has removed an idle id (transactional.id.expiration.ms).
+ * A restart as the same producer tells whether another producer has taken the id since then.
  */
-const forgotten = 'INVALID_PRODUCER_ID_MAPPING'
-const anyEpoch = { currentLeaderEpoch: -1, lastFetchedEpoch: -1 }
+const endedErrors = [...fencedErrors, 'INVALID_TXN_STATE', 'INVALID_PRODUCER_ID_MAPPING']
 
 /**
- * Sends records and commits the offsets of a group, all or nothing. One transaction at a time. Whoever comes later with the same id takes
- * it over: what the former has open comes to nothing, and each later call of the former is refused.
+ * Sends records and commits offsets of a group in transactions, one at a time. A transactor with
+ * the same id takes over: the open transaction of the former one is aborted, and its calls reject.
  */
 export class Transactor {
   readonly #cluster: Cluster
@@ -51,234 +38,197 @@ export class Transactor {
   readonly #transactionMs: number
   readonly #closing = new AbortController()
   #producer: Producer | undefined
-  /** Who we are to the broker. Whoever took the id over is somebody else. */
-  #self = { producerId: -1n, producerEpoch: -1 }
+  #identity = { producerId: -1n, producerEpoch: -1 }
   #last: Promise<void> = Promise.resolve()
   #lost: RedriveError | undefined
 
-  /** A transaction that is open for longer than `transactionMs` is given up by the broker. */
-  constructor(cluster: Cluster, transactionalId: string, transactionMs = usualMs) {
+  /** The broker aborts a transaction that is open for longer than `transactionMs`. */
+  constructor(cluster: Cluster, transactionalId: string, transactionMs = 60_000) {
     this.#cluster = cluster
     this.#id = transactionalId
     this.#transactionMs = transactionMs
   }
 
-  /** Takes the id over: from now on, nothing of those who had it before comes through. Else the first call of `carry` does it. */
+  /** Takes over the id. Otherwise the first `send` does. */
   open(): Promise<void> {
-    return this.#inTurn(async () => {
-      await this.#ready()
-    })
+    return this.#enqueue(async () => void (await this.#connect()))
   }
 
   /**
-   * Resolved: all of it is committed. Rejected: nothing of it is, and it can be done again, unless the code is LEASE_LOST. It takes as long
-   * as it takes to know, also when brokers are away; whoever gives up waiting, by the signal or otherwise, and sends it again may send it
-   * twice.
+   * Resolves when all of it is committed. Rejects when nothing of it is: it can be sent again
+   * unless the code is LEASE_LOST. Waits until the outcome is known, even if brokers are
+   * unreachable; an aborted signal ends the wait, and sending again can then send twice.
    */
-  carry(outgoing: readonly Outgoing[], offsets?: Offsets, signal?: AbortSignal): Promise<void> {
-    return this.#inTurn(() => this.#carry(outgoing, offsets, signal))
+  send(
+    outgoing: readonly OutgoingRecord[],
+    offsets?: TransactionOffsets,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    return this.#enqueue(() => this.#send(outgoing, offsets, signal))
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
     await this.#last
-    await this.#drop()
+    await this.#dropProducer()
   }
 
-  #inTurn(act: () => Promise<void>): Promise<void> {
+  #enqueue(act: () => Promise<void>): Promise<void> {
     const turn = this.#last.then(act)
     this.#last = turn.catch(() => {})
     return turn
   }
 
-  async #carry(
-    outgoing: readonly Outgoing[],
-    offsets: Offsets | undefined,
+  async #send(
+    outgoing: readonly OutgoingRecord[],
+    offsets: TransactionOffsets | undefined,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    if (outgoing.length === 0 && !offsets?.positions.length) return
-    const producer = await this.#ready()
-    const begunMs = this.#cluster.clock.mono()
+    if (outgoing.length === 0 && !offsets?.offsets.length) return
+    const producer = await this.#connect()
+    const startMs = this.#cluster.clock.mono()
+    const { producerId } = this.#identity
     let transaction: Transaction
-    let landed: Landed | undefined
+    let sent: (TopicPartition & { offset: bigint }) | undefined
     try {
-      transaction = await this.#cluster.call(() => producer.beginTransaction(this.#self))
-      for (const lot of lotsOf(outgoing)) landed = await this.#send(transaction, lot)
-      if (offsets?.positions.length) await this.#commitOffsets(producer, transaction, offsets)
+      transaction = await this.#cluster.call(() => producer.beginTransaction(this.#identity))
+      for (const batch of splitBySize(outgoing)) {
+        const request = { messages: batch.map(toMessage), acks: -1 }
+        sent = (await this.#cluster.call(() => transaction.send(request))).offsets?.[0]
+      }
+      if (offsets?.offsets.length) await this.#addOffsets(producer, transaction, offsets)
     } catch (error) {
-      await this.#startOver(error, begunMs)
+      await this.#restart(error, startMs)
       throw this.#lost ?? error
     }
-    const refusal = await this.#persist(() => this.#tryCommit(transaction), signal)
+    const refusal = await this.#retry(() => this.#commit(transaction), signal)
     if (!refusal) return
-    await this.#startOver(refusal, begunMs)
-    // Offsets alone may be committed again.
-    if (landed && (await this.#persist(() => this.#isCommitted(landed), signal))) return
+    await this.#restart(refusal, startMs)
+    // Offsets alone can be committed again.
+    if (sent && (await this.#retry(() => this.#isCommitted(sent, producerId), signal))) return
     throw this.#lost ?? refusal
   }
 
-  /** A producer that is the only one with our id. What it had open before comes to nothing. */
-  async #ready(): Promise<Producer> {
+  /** Initializes a producer with our id, which aborts the open transaction of the id. */
+  async #connect(): Promise<Producer> {
     if (this.#lost) throw this.#lost
     if (this.#closing.signal.aborted)
-      throw new RedriveError('CLOSED', 'this sender of transactions is closed')
+      throw new RedriveError('CLOSED', `the transactor ${this.#id} is closed`)
     if (this.#producer) return this.#producer
     const producer = this.#cluster.producer({
       transactionalId: this.#id,
       timeout: this.#transactionMs,
-      retries,
+      retries: 20,
+      // The broker completes the former transaction a few milliseconds after its answer.
       retryDelay: (_client, _operation, attempt, _retries, error) =>
-        isRefusal(error, 'CONCURRENT_TRANSACTIONS') ? momentMs * attempt : retryMs,
+        isRefusal(error, 'CONCURRENT_TRANSACTIONS') ? 3 * attempt : 200,
     })
     try {
-      const begun = await this.#cluster.call(() => producer.beginTransaction(this.#self))
-      await begun.cancel()
+      const transaction = await this.#cluster.call(() => producer.beginTransaction(this.#identity))
+      await transaction.cancel()
     } catch (error) {
       producer.close(true).catch(() => {})
-      if (isFenced(error)) this.#lost = lostTo(this.#id, error)
+      this.#checkFenced(error)
       throw this.#lost ?? error
     }
     const { producerId = -1n, producerEpoch = -1 } = producer
-    this.#self = { producerId, producerEpoch }
-    this.#producer = producer
-    return producer
+    this.#identity = { producerId, producerEpoch }
+    return (this.#producer = producer)
   }
 
-  async #send(transaction: Transaction, lot: readonly Outgoing[]): Promise<Landed | undefined> {
-    const messages = lot.map(messageOf)
-    const { offsets } = await this.#cluster.call(() => transaction.send({ messages, acks: -1 }))
-    const [first] = offsets ?? []
-    return first && { ...first, producerId: this.#self.producerId }
-  }
-
-  /** With notes, and for all partitions at once, which the client cannot. */
-  async #commitOffsets(
+  /** `Transaction.addOffset` adds one partition at a time and no metadata. */
+  async #addOffsets(
     producer: Producer,
     transaction: Transaction,
-    { group: { consumer }, member: { generationId, memberId }, positions }: Offsets,
+    { group: { consumer }, membership, offsets }: TransactionOffsets,
   ): Promise<void> {
-    const { groupId } = consumer
-    const { producerId, producerEpoch } = this.#self
-    const asked: TxnOffsetCommitRequest = [
-      this.#id,
-      groupId,
-      producerId,
-      producerEpoch,
-      generationId,
-      memberId,
-      null,
-      committed(positions),
-    ]
+    const { producerId, producerEpoch } = this.#identity
+    const { generationId, memberId } = membership
+    const topics = toCommitTopics(offsets)
     await this.#cluster.call(async () => {
       await transaction.addConsumer(consumer)
-      const node = await consumer.findGroupCoordinator()
-      await askBroker(producer, node, 'TxnOffsetCommit', asked)
+      const ids = [this.#id, consumer.groupId, producerId, producerEpoch] as const
+      const request = [...ids, generationId, memberId, null, topics] as const
+      const coordinator = await consumer.findGroupCoordinator()
+      await requestBroker(producer, coordinator, txnOffsetCommitV3.api, ...request)
     })
   }
 
   /**
-   * An answer that was lost is asked for again: to say twice that the same transaction is committed is to say it once. What it gives is a
-   * refusal: the transaction ended without us, one way or the other.
+   * Returns the refusal of the broker if the transaction ended without us, committed or not.
+   * Rejects when the outcome is unknown: a commit can be repeated.
    */
-  async #tryCommit(transaction: Transaction): Promise<unknown> {
+  async #commit(transaction: Transaction): Promise<unknown> {
     try {
       await this.#cluster.call(() => transaction.commit())
       return undefined
     } catch (error) {
-      const isOver = ['INVALID_TXN_STATE', forgotten].some((id) => isRefusal(causeOf(error), id))
-      if (isFenced(error) || isOver) return error
+      if (isRefusal(error, ...endedErrors)) return error
       throw error
     }
   }
 
-  /** The broker marks the end of a transaction in each partition that has records of it. */
-  async #isCommitted({ topic, partition, offset, producerId }: Landed): Promise<boolean> {
+  /** Looks for the control batch that the broker writes at the end of a transaction. */
+  async #isCommitted(
+    { topic, partition, offset }: TopicPartition & { offset: bigint },
+    producerId: bigint,
+  ): Promise<boolean> {
     const consumer = this.#cluster.consumer({ groupId: this.#id, retries: 1 })
     try {
       consumer.topics.track(topic)
       const { topics } = await this.#cluster.call(() => consumer.metadata({ topics: [topic] }))
-      const found = topics.get(topic)
-      const node = found?.partitions[partition]?.leader ?? -1
+      const { id: topicId = '', partitions } = topics.get(topic) ?? {}
+      const node = partitions?.[partition]?.leader ?? -1
+      const isolationLevel = FetchIsolationLevels.READ_UNCOMMITTED
       for (let fetchOffset = offset; ;) {
-        const parts = [{ partition, fetchOffset, ...anyEpoch, partitionMaxBytes: maxBytes }]
-        const { responses } = await this.#cluster.call(() =>
-          consumer.fetch({
-            node,
-            topics: [{ topicId: found?.id ?? '', partitions: parts }],
-            isolationLevel: FetchIsolationLevels.READ_UNCOMMITTED,
-            maxWaitTime: 0,
-            minBytes: 1,
-            maxBytes,
-          }),
-        )
+        const wanted = [{ topicId, partitions: [{ partition, fetchOffset, ...epochs }] }]
+        const request = { node, topics: wanted, isolationLevel, maxWaitTime: 0, maxBytes }
+        const { responses } = await this.#cluster.call(() => consumer.fetch(request))
         const batches = responses[0]?.partitions[0]?.records ?? []
-        const end = batches.find((batch) => batch.producerId === producerId && endIn(batch))
-        if (end) return endIn(end) === 'commit'
-        const last = batches.at(-1)
-        if (!last) throw new Error('the transaction has not ended')
-        fetchOffset = last.firstOffset + BigInt(last.lastOffsetDelta) + 1n
+        for (const batch of batches) {
+          const end = readTransactionEnd(batch)
+          if (end && batch.producerId === producerId) return end === 'commit'
+          fetchOffset = batch.firstOffset + BigInt(batch.lastOffsetDelta) + 1n
+        }
+        if (batches.length === 0) throw new Error('the transaction has not ended')
       }
     } finally {
       await consumer.close(true).catch(() => {})
     }
   }
 
-  /** Until there is an answer, or nobody waits for it any more. */
-  async #persist<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  /** Repeats until there is an answer, the transactor is closed or the signal aborts. */
+  async #retry<T>(act: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { clock } = this.#cluster
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs))
-      try {
-        return await ask()
-      } catch (error) {
-        const over = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])])
-        if (over.aborted) {
-          // What comes next begins anew, and ends what is open.
-          await this.#drop()
-          throw unknown(error)
-        }
-        await sleep(clock, pauseMs * (0.5 + clock.random()), over)
-      }
+    const stop = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])])
+    try {
+      return await retry({ clock, signal: stop, firstMs: 100, maxMs: 2000 }, act)
+    } catch (cause) {
+      await this.#dropProducer()
+      const message = `the transactor ${this.#id} was stopped before the broker answered: the transaction may be committed`
+      throw new RedriveError('MAILBOX_UNAVAILABLE', message, { cause })
+    }
   }
 
-  /** It is not known how far the broker came. What comes next begins anew, as the same sender, and ends what was open. */
-  async #startOver(why: unknown, begunMs: number): Promise<void> {
-    // Whoever takes too long is refused like whoever was taken over, and may go on.
-    const isInTime = this.#cluster.clock.mono() - begunMs < this.#transactionMs / 2
-    if (isFenced(why) && isInTime) this.#lost = lostTo(this.#id, why)
-    await this.#drop()
-    // If that fails, the next one does it.
-    await this.#ready().catch(() => {})
+  /** Aborts what the broker may have open, by a new producer with the same identity. */
+  async #restart(cause: unknown, startMs: number): Promise<void> {
+    // A transaction that took too long is fenced too, by the broker. Its transactor continues.
+    const isInTime = this.#cluster.clock.mono() - startMs < this.#transactionMs / 2
+    if (isInTime) this.#checkFenced(cause)
+    await this.#dropProducer()
+    // After a failure, the next send tries again.
+    await this.#connect().catch(() => {})
   }
 
-  async #drop(): Promise<void> {
+  #checkFenced(cause: unknown): void {
+    if (!isRefusal(cause, ...fencedErrors)) return
+    const message = `another process sends transactions as ${JSON.stringify(this.#id)} now: this one can no longer send`
+    this.#lost = new RedriveError('LEASE_LOST', message, { cause })
+  }
+
+  async #dropProducer(): Promise<void> {
     const producer = this.#producer
     this.#producer = undefined
     await producer?.close(true).catch(() => {})
   }
-}
-
-function causeOf(error: unknown): unknown {
-  return error instanceof RedriveError ? error.cause : error
-}
-
-/** Said to whoever was taken over, and to whoever took too long. */
-function isFenced(error: unknown): boolean {
-  const cause = causeOf(error)
-  return ['PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH'].some((id) => isRefusal(cause, id))
-}
-
-function lostTo(id: string, cause: unknown): RedriveError {
-  return new RedriveError(
-    'LEASE_LOST',
-    `somebody else sends transactions as ${JSON.stringify(id)} now; nothing more of ours comes through`,
-    { cause },
-  )
-}
-
-function unknown(cause: unknown): RedriveError {
-  return new RedriveError(
-    'MAILBOX_UNAVAILABLE',
-    'closed or stopped before the broker said whether the transaction is committed',
-    { cause },
-  )
 }

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt'
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { createHash } from 'node:crypto'
-import type { Stored } from '../../backends/kafka/record.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
 import {
   DlqMessageSchema,
   HeaderSchema,
@@ -14,7 +14,7 @@ export type { DlqMessage }
 /** A record that a node gives up, and why. */
 export interface DeadRecord {
   /** As it lay in the input topic. */
-  record: Stored
+  record: StoredRecord
   /** Whether its value is a stream at all. */
   isStream: boolean
   /** Instead of the value, when that must not be kept. */
@@ -133,7 +133,7 @@ export function keyOfDead({
   partition,
   offset,
   timestampMs,
-}: Pick<Stored, 'topic' | 'partition' | 'offset' | 'timestampMs'>): Buffer {
+}: Pick<StoredRecord, 'topic' | 'partition' | 'offset' | 'timestampMs'>): Buffer {
   const hash = createHash('sha256')
     .update(JSON.stringify([topic, partition, offset, timestampMs]))
     .digest('hex')

@@ -1,7 +1,7 @@
 import { pipelineCapture, pipelineLetterId, type PipelineKeeper } from './capture.ts'
 import { hasCode } from '../../errors.ts'
-import { escaped } from '../../backends/kafka/naming.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
+import { escapeName } from '../../backends/kafka/topics.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
 import { recordTap, type RecordTapOptions } from '../../taps/kafka.ts'
 import type { Tap } from '../../taps/tap.ts'
 import { deadStreamOf, keyOf, type Found } from './stream.ts'
@@ -39,7 +39,7 @@ export function pipelineDeadLetters(
     if (open.get(key) === keeping) open.delete(key)
   }
   return recordTap({
-    groupId: `redrive-letters.${escaped(cluster, 150)}`,
+    groupId: `redrive-letters.${escapeName(cluster, 150)}`,
     ...rest,
     topics: new RegExp([dlqTopicsOf(cluster).source, ...named].join('|')),
     take: async (record) => {
@@ -64,7 +64,7 @@ export function pipelineDeadLetters(
 }
 
 /** What is too large for the store is kept without its payload, and says where that is. */
-async function keep(keeper: Keeper, record: Stored, found: Found): Promise<void> {
+async function keep(keeper: Keeper, record: StoredRecord, found: Found): Promise<void> {
   const dead = deadStreamOf(record, found)
   try {
     await keeper.keep(pipelineCapture(dead))

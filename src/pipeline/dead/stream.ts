@@ -1,5 +1,5 @@
 import type { DeadStream } from './capture.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { msOf, unseal, type Envelope } from './envelope.ts'
 import { readStream } from '../stream.ts'
@@ -15,7 +15,7 @@ export interface Found {
 }
 
 /** A record of a DLQ or quarantine topic as what is kept of it. What is no envelope is kept as it is. */
-export function deadStreamOf(record: Stored, found: Found): DeadStream {
+export function deadStreamOf(record: StoredRecord, found: Found): DeadStream {
   const envelope = unseal(record.value)
   const metadata = {
     dlqTopic: record.topic,
@@ -84,7 +84,7 @@ export function deadStreamOf(record: Stored, found: Found): DeadStream {
 }
 
 /** Records of others may have none: they are known by their place. */
-export function keyOf({ key, topic, partition, offset }: Stored): string {
+export function keyOf({ key, topic, partition, offset }: StoredRecord): string {
   return key && key.length > 0 ? key.toString('latin1') : `${topic}:${partition}:${offset}`
 }
 

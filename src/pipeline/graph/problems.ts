@@ -1,6 +1,6 @@
 import { dotted, problemAt, type Layer, type Path, type Problem } from '../../config/layer.ts'
 import { inUnits } from '../../config/text.ts'
-import { connectionTo } from '../../backends/kafka/address.ts'
+import { parseConnection } from '../../backends/kafka/address.ts'
 import { nearest } from '../../check/nearest.ts'
 import type { ValidNode, ValidParts } from './schema.ts'
 import { nodeDefaults } from './settings.ts'
@@ -49,7 +49,7 @@ export function problemsIn(
 
 function kafkaProblems({ kafka }: ValidParts, layer: Layer): Problem[] {
   try {
-    if (kafka !== undefined) connectionTo(kafka)
+    if (kafka !== undefined) parseConnection(kafka)
     return []
   } catch (error) {
     return [problemAt(['kafka'], layer, (error as Error).message)]

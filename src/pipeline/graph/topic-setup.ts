@@ -2,9 +2,9 @@ import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
 import {
-  configsOf,
+  readConfigs,
   createTopic,
-  partitionsOf,
+  countPartitions,
   type TopicPlan,
 } from '../../backends/kafka/topics.ts'
 import type { NodeSettings } from './settings.ts'
@@ -45,7 +45,7 @@ export async function createTopics(
       configs: configsFor(keeping),
     }))
     const found = await createMissing(cluster, admin, there, plans)
-    const configs = await configsOf(cluster, admin, found)
+    const configs = await readConfigs(cluster, admin, found)
     return keepings.flatMap(({ keeping }) => {
       const told = configs.get(keeping.topic)
       return told ? problemsOf(keeping, told) : []
@@ -65,7 +65,7 @@ async function createMissing(
   const found: string[] = []
   for (const plan of plans)
     if (there.has(plan.topic) || !(await createTopic(cluster, admin, plan))) found.push(plan.topic)
-  for (const { topic } of plans) if (!there.has(topic)) await partitionsOf(cluster, admin, topic)
+  for (const { topic } of plans) if (!there.has(topic)) await countPartitions(cluster, admin, topic)
   return found
 }
 
@@ -77,7 +77,7 @@ async function keepingsOf(
 ): Promise<{ node: NodeSettings; keeping: Keeping }[]> {
   const withDlq = nodes.filter(({ dlq }) => dlq.enabled)
   const inputs = withDlq.map(({ inputTopic }) => inputTopic)
-  const configs = await configsOf(cluster, admin, inputs)
+  const configs = await readConfigs(cluster, admin, inputs)
   return withDlq.flatMap((node) => {
     const { inputTopic, dlq, dlqRetentionMs } = node
     const maxBytes = Number(configs.get(inputTopic)?.get('max.message.bytes')) + roomForEnvelope

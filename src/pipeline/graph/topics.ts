@@ -1,5 +1,5 @@
 import { RedriveError } from '../../errors.ts'
-import { escaped } from '../../backends/kafka/naming.ts'
+import { escapeName } from '../../backends/kafka/topics.ts'
 
 /** Names of topics have 249 characters at the most; the two ids of a name share them with what stands before. */
 const maxIdLength = 110
@@ -13,7 +13,7 @@ export interface NodePlace {
 
 /** What a node reads, unless its topic is said. */
 export function inputTopicOf({ cluster, graph, node }: NodePlace): string {
-  const part = (id: string): string => escaped(id, 75)
+  const part = (id: string): string => escapeName(id, 75)
   return `pipestream.${part(cluster)}.${part(graph)}.${part(node)}`
 }
 
@@ -34,11 +34,11 @@ export function replaysTopicOf(place: Pick<NodePlace, 'cluster' | 'node'>): stri
 
 /** All DLQ topics of a cluster that have no names of their own. */
 export function dlqTopicsOf(cluster: string): RegExp {
-  return new RegExp(`^(?:dlq|quarantine)\\.${escaped(cluster, maxIdLength)}\\.[A-Za-z0-9_-]+$`)
+  return new RegExp(`^(?:dlq|quarantine)\\.${escapeName(cluster, maxIdLength)}\\.[A-Za-z0-9_-]+$`)
 }
 
 function named(kind: string, { cluster, node }: Pick<NodePlace, 'cluster' | 'node'>): string {
-  return `${kind}.${escaped(cluster, maxIdLength)}.${escaped(node, maxIdLength)}`
+  return `${kind}.${escapeName(cluster, maxIdLength)}.${escapeName(node, maxIdLength)}`
 }
 
 /** A name that Kafka takes. */

@@ -1,8 +1,8 @@
 import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../../backends/kafka/fetcher.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
+import { Fetcher } from '../../backends/kafka/fetcher.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
 import { unseal } from '../dead/envelope.ts'
 import { keyOf } from '../dead/stream.ts'
 import { Replayed } from '../replay/replayed.ts'
@@ -76,7 +76,7 @@ export class Standing {
     this.#options = options
     const { cluster, nodes } = options
     const admin = (this.#admin = cluster.admin())
-    const fetcher = (this.#fetcher = readerOf(cluster))
+    const fetcher = (this.#fetcher = new Fetcher(cluster))
     this.#known = nodes.map((node) => {
       const replayed = new Replayed({ cluster, fetcher, admin, place: node })
       return { node, replayed, parts: [], askedMs: -Infinity }
@@ -153,7 +153,7 @@ export class Standing {
     if (cluster.clock.mono() <= endMs) return
     throw new RedriveError(
       'MAILBOX_UNAVAILABLE',
-      `kafka ${cluster.place}: there was no time to read ${topic} to its end; ask again, and it goes on from there`,
+      `kafka ${cluster.hosts}: there was no time to read ${topic} to its end; ask again, and it goes on from there`,
     )
   }
 }
@@ -174,7 +174,7 @@ function dropReplayed(part: Part, isReplayed: (offset: number) => boolean): void
 }
 
 /** Of several records with one key the first counts, as it does for replays. One without a value erases it. */
-function take(part: Part, record: Stored, isReplayed: (offset: number) => boolean): void {
+function take(part: Part, record: StoredRecord, isReplayed: (offset: number) => boolean): void {
   const { value, offset, timestampMs } = record
   const key = keyOf(record)
   if (value.length === 0 || isReplayed(offset)) finish(part, key)
@@ -189,7 +189,7 @@ function finish({ dead, done }: Part, key: string): void {
 }
 
 /** What names no node is taken for one of this, and so is what erases. */
-function isOf({ node, graph }: NodePlace, { value }: Stored): boolean {
+function isOf({ node, graph }: NodePlace, { value }: StoredRecord): boolean {
   const { failedNodeId = '', graphId = '' } = unseal(value)?.message ?? {}
   return [node, ''].includes(failedNodeId) && [graph, ''].includes(graphId)
 }

@@ -1,9 +1,8 @@
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../../backends/kafka/fetcher.ts'
-import { readAll } from '../../backends/kafka/read-all.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
-import { partitionsOf } from '../../backends/kafka/topics.ts'
+import { Fetcher } from '../../backends/kafka/fetcher.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
+import { countPartitions } from '../../backends/kafka/topics.ts'
 import { Transactor } from '../../backends/kafka/transactor.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
@@ -25,7 +24,7 @@ export interface ReplayHandlerOptions {
 export type ReplayHandler = ReplayingHandler & { close(): Promise<void> }
 
 /** Where the dead record of a letter lies. */
-type Lying = Pick<Stored, 'topic' | 'partition' | 'offset'>
+type Lying = Pick<StoredRecord, 'topic' | 'partition' | 'offset'>
 type Bounds = Awaited<ReturnType<Fetcher['bounds']>>[number]
 
 /**
@@ -34,14 +33,14 @@ type Bounds = Awaited<ReturnType<Fetcher['bounds']>>[number]
  * limit it goes to the quarantine topic, once, and the letter is parked; when the limit was raised, a retry sends it.
  */
 export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
-  const fetcher = readerOf(cluster)
+  const fetcher = new Fetcher(cluster)
   const admin = cluster.admin()
   const replayed = new Replayed({ cluster, fetcher, admin, place: settings })
   // Others replay at the same time; nobody is taken over.
   const transactor = new Transactor(cluster, `redrive.letters.${cluster.clock.id()}`)
   let opening: Promise<void> | undefined
   const open = async (): Promise<void> => {
-    const partitions = await partitionsOf(cluster, admin, settings.dlq.topic)
+    const partitions = await countPartitions(cluster, admin, settings.dlq.topic)
     await replayed.create(partitions, settings.replicas)
   }
   const opened = (): Promise<void> => {
@@ -65,7 +64,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     const { partition, offset } = lying
     if (offset < first) return false
     const end = Math.min(last + 1, next)
-    for await (const { records } of readAll(cluster, fetcher, lying, offset + 1, end))
+    for await (const { records } of fetcher.readAll(lying, offset + 1, end))
       for (const record of records)
         if (
           keyOf(record) === deadKeyOf(letter) &&
@@ -105,7 +104,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     if (isSpent(found.reprocessed, maxReplays)) {
       if (record && isQueued && !isQuarantined) {
         const moved = asQuarantined(record, settings.dlq.quarantineTopic, cluster.clock.now())
-        await transactor.carry([moved, markOf(settings, lying, quarantinedNote)])
+        await transactor.send([moved, markOf(settings, lying, quarantinedNote)])
       }
       return { kind: 'limit', replays: found.reprocessed, maxReplays }
     }
@@ -118,7 +117,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
       found,
       {
         topic,
-        partitions: await partitionsOf(cluster, admin, topic),
+        partitions: await countPartitions(cluster, admin, topic),
         id: letter.id,
         node: settings.node,
         nowMs: cluster.clock.now(),
@@ -127,7 +126,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     if (!outgoing) throw bare(letter.id)
     signal?.throwIfAborted()
     const marks = isQueued ? [markOf(settings, lying, letterNote + letter.id)] : []
-    await transactor.carry([outgoing, ...marks])
+    await transactor.send([outgoing, ...marks])
     return { kind: 'published', to: `topic ${topic}` }
   }
   const handler: Handler = async ({ letter, signal }) => {
@@ -160,7 +159,7 @@ async function recordAt(
   fetcher: Fetcher,
   { topic, partition, offset }: Lying,
   { first, next }: Bounds,
-): Promise<Stored | undefined> {
+): Promise<StoredRecord | undefined> {
   if (offset < first || offset >= next) return undefined
   const { records } = await cluster.call(() => fetcher.read({ topic, partition }, offset))
   const record = records.find((one) => one.offset === offset)

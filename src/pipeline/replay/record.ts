@@ -1,6 +1,6 @@
-import { partitionOf } from '../../backends/kafka/partition.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
-import type { Outgoing } from '../../backends/kafka/sender.ts'
+import { partitionForKey } from '../../backends/kafka/sender.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
+import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import { quarantined } from '../dead/envelope.ts'
 import type { Glance } from './glance.ts'
 import { withLineage, type Lineage } from '../dead/lineage.ts'
@@ -22,10 +22,10 @@ export interface Homeward {
  * that went too far gets its hops back, and that stands in its history. Undefined: it should, and is no stream.
  */
 export function asReplayed(
-  { key: dead, timestampMs }: Pick<Stored, 'key' | 'timestampMs'>,
+  { key: dead, timestampMs }: Pick<StoredRecord, 'key' | 'timestampMs'>,
   found: Glance,
   { topic, partitions, id, node, nowMs }: Homeward,
-): Outgoing | undefined {
+): OutgoingRecord | undefined {
   const value =
     found.errorType === 'MAX_HOPS' ? withHops(found.value, { id, node, nowMs }) : found.value
   if (!value) return undefined
@@ -39,20 +39,20 @@ export function asReplayed(
   for (const [name, text] of withLineage(found.headers, lineage)) headers.set(name, text)
   const { key, partition } = found
   if (key)
-    return { topic, partition: partitionOf(key, partitions), written: { value, headers, key } }
-  const written = { value, headers }
+    return { topic, partition: partitionForKey(key, partitions), record: { value, headers, key } }
+  const keyless = { value, headers }
   const isThere = partition >= 0 && partition < partitions && topic === found.topic
-  return isThere ? { topic, partition, written } : { topic, written }
+  return isThere ? { topic, partition, record: keyless } : { topic, record: keyless }
 }
 
 /** The dead record with its key, in another topic, where it waits for a person. */
 export function asQuarantined(
-  { key, value, headers }: Pick<Stored, 'key' | 'value' | 'headers'>,
+  { key, value, headers }: Pick<StoredRecord, 'key' | 'value' | 'headers'>,
   topic: string,
   nowMs: number,
-): Outgoing {
-  const written = { value: quarantined(value, nowMs), headers: new Map(headers) }
-  return { topic, written: key ? { ...written, key } : written }
+): OutgoingRecord {
+  const copy = { value: quarantined(value, nowMs), headers: new Map(headers) }
+  return { topic, record: key ? { ...copy, key } : copy }
 }
 
 function withHops(

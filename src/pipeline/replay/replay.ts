@@ -4,10 +4,9 @@ import { pipelineLetterId } from '../dead/capture.ts'
 import { nextTurn, sleep } from '../../clock/clock.ts'
 import { hasCode } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
-import { readerOf, type Fetcher } from '../../backends/kafka/fetcher.ts'
-import { readAll } from '../../backends/kafka/read-all.ts'
-import { sizeOf, type Stored } from '../../backends/kafka/record.ts'
-import type { Outgoing } from '../../backends/kafka/sender.ts'
+import { Fetcher } from '../../backends/kafka/fetcher.ts'
+import { recordSize, type StoredRecord } from '../../backends/kafka/record.ts'
+import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import { Transactor } from '../../backends/kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { glance } from './glance.ts'
@@ -94,7 +93,7 @@ class Replay {
     if (Number.isNaN(filter.sinceMs) || Number.isNaN(filter.untilMs))
       throw invalid('sinceMs and untilMs are moments in milliseconds since 1970, and not NaN')
     this.#options = options
-    const fetcher = (this.#fetcher = readerOf(cluster))
+    const fetcher = (this.#fetcher = new Fetcher(cluster))
     const admin = (this.#admin = cluster.admin())
     const { dryRun = false } = options
     this.#targets = new Targets({ cluster, settings, admin, dryRun })
@@ -197,19 +196,23 @@ class Replay {
 
   /** False: there is nothing more to do, or we were stopped. */
   async #replayPartition(partition: number, surveyed: Surveyed): Promise<boolean> {
-    const { cluster, settings } = this.#options
+    const { settings } = this.#options
     const place = { topic: settings.dlq.topic, partition }
     const end = this.#progress.ends[partition] ?? 0
     const { held, from } = surveyed
     // What is seen to need not stay in memory.
     for (let records = held.shift(); records; records = held.shift())
       if (!(await this.#takeAll(records, end, surveyed))) return false
-    for await (const { records } of readAll(cluster, this.#fetcher, place, from, end))
+    for await (const { records } of this.#fetcher.readAll(place, from, end))
       if (!(await this.#takeAll(records, end, surveyed))) return false
     return true
   }
 
-  async #takeAll(records: readonly Stored[], end: number, surveyed: Surveyed): Promise<boolean> {
+  async #takeAll(
+    records: readonly StoredRecord[],
+    end: number,
+    surveyed: Surveyed,
+  ): Promise<boolean> {
     const { limit = Infinity, signal } = this.#options
     let seen = 0
     for (const record of records) {
@@ -225,7 +228,7 @@ class Replay {
   }
 
   /** Waits only when it must. */
-  #take(record: Stored, surveyed: Surveyed): Promise<void> | void {
+  #take(record: StoredRecord, surveyed: Surveyed): Promise<void> | void {
     const step = this.#stepFor(record, surveyed)
     if (step instanceof Promise) return step.then((known) => this.#add(known))
     return this.#add(step)
@@ -236,7 +239,7 @@ class Replay {
     if (step.outgoing) {
       this.#acted += 1
       this.#acting += 1
-      this.#bytes += sizeOf(step.outgoing.written)
+      this.#bytes += recordSize(step.outgoing.record)
     }
     const { rate = Infinity } = this.#options
     const most = Math.min(maxRecords, Math.max(1, Math.ceil(rate / 4)))
@@ -244,7 +247,7 @@ class Replay {
     if (isFull) return this.#flush(false)
   }
 
-  #stepFor(record: Stored, surveyed: Surveyed): Step | Promise<Step> {
+  #stepFor(record: StoredRecord, surveyed: Surveyed): Step | Promise<Step> {
     const { settings, filter, target, cluster } = this.#options
     const { partition, offset, key, value } = record
     const copies = surveyed.copies.get(offset) ?? none
@@ -330,7 +333,7 @@ class Replay {
         const written = this.#replayed.written(progress)
         // Marks go first: whoever wants to send one of these as a letter sees that there are some, and waits for how this ends.
         const all = [...written, ...this.#marksOf(steps), ...outgoing]
-        await this.#transactor.carry(all, undefined, signal)
+        await this.#transactor.send(all, undefined, signal)
       } catch (error) {
         if (!hasCode(error, 'TOO_LARGE') || outgoing.length === 0) throw error
         for (const [partition, offset] of added) this.#replayed.drop(partition, offset)
@@ -351,10 +354,10 @@ class Replay {
   }
 
   /** Which of them are quarantined from now on, and which no longer. */
-  #marksOf(steps: readonly Step[]): Outgoing[] {
+  #marksOf(steps: readonly Step[]): OutgoingRecord[] {
     const { settings } = this.#options
     const { id } = this.#progress
-    const marks: Outgoing[] = []
+    const marks: OutgoingRecord[] = []
     for (const { kind, partition, offset, outgoing, copies } of steps)
       for (const at of outgoing ? [offset, ...copies] : none) {
         const place = { partition, offset: at }

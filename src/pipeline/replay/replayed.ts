@@ -1,12 +1,11 @@
 import type { Admin } from '@platformatic/kafka'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
-import { Commits } from '../../backends/kafka/commits.ts'
+import { Batcher } from '../../backends/batcher.ts'
 import type { Fetcher } from '../../backends/kafka/fetcher.ts'
-import { readAll } from '../../backends/kafka/read-all.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
-import type { Outgoing } from '../../backends/kafka/sender.ts'
-import { createTopic, partitionsOf } from '../../backends/kafka/topics.ts'
+import type { StoredRecord } from '../../backends/kafka/record.ts'
+import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
+import { createTopic, countPartitions } from '../../backends/kafka/topics.ts'
 import { replaysTopicOf, type NodePlace } from '../graph/topics.ts'
 
 /** How far a replay is. It stands in the topic of replays, and is written in one transaction with what it counts. */
@@ -69,7 +68,13 @@ export class Replayed {
   readonly #withLetters: boolean
   readonly #replays = new Map<string, ReplayProgress>()
   /** Marks count in their order, so one reads at a time. */
-  readonly #catching = new Commits<never>(() => this.#catchUp())
+  readonly #catching = new Batcher<undefined, void>(
+    { maxInFlight: 1, maxBatchCost: Infinity },
+    async (calls) => {
+      await this.#catchUp()
+      return calls.map(() => ({ value: undefined }))
+    },
+  )
   #positions: number[] = []
   #isThere = false
   #lastKey = { partition: -1, number: -1, key: '' }
@@ -87,12 +92,12 @@ export class Replayed {
     const { topic } = this
     const configs = { 'cleanup.policy': 'compact' }
     await createTopic(this.#cluster, this.#admin, { topic, partitions, replicas, configs })
-    await partitionsOf(this.#cluster, this.#admin, topic)
+    await countPartitions(this.#cluster, this.#admin, topic)
   }
 
   /** Reads what is new. Without its topic, nothing was replayed yet. */
   catchUp(): Promise<void> {
-    return this.#catching.ask([])
+    return this.#catching.call(undefined)
   }
 
   async #catchUp(): Promise<void> {
@@ -109,13 +114,7 @@ export class Replayed {
     for (const [partition, { first, next }] of bounds.entries()) {
       const from = Math.max(first, this.#positions[partition] ?? 0)
       const place = { topic: this.topic, partition }
-      for await (const { records, to } of readAll(
-        this.#cluster,
-        this.#fetcher,
-        place,
-        from,
-        next,
-      )) {
+      for await (const { records, to } of this.#fetcher.readAll(place, from, next)) {
         for (const record of records) this.#take(record)
         this.#positions[partition] = to
       }
@@ -178,7 +177,7 @@ export class Replayed {
   }
 
   /** What was added since the last time, and how far the replay is, to be sent in one transaction with the records. */
-  written(progress: ReplayProgress): Outgoing[] {
+  written(progress: ReplayProgress): OutgoingRecord[] {
     const outgoing = [...this.#changed].map((key) =>
       outgoingOf(
         this.topic,
@@ -194,7 +193,7 @@ export class Replayed {
 
   async #partitions(): Promise<number> {
     const there = await this.#cluster.call(() => this.#admin.listTopics())
-    return there.includes(this.topic) ? partitionsOf(this.#cluster, this.#admin, this.topic) : 0
+    return there.includes(this.topic) ? countPartitions(this.#cluster, this.#admin, this.topic) : 0
   }
 
   #clear(): void {
@@ -222,7 +221,7 @@ export class Replayed {
     return key
   }
 
-  #take({ key, value }: Stored): void {
+  #take({ key, value }: StoredRecord): void {
     const name = key?.toString() ?? ''
     const [, partition, offset] = markKey.exec(name) ?? []
     if (offset !== undefined) {
@@ -262,15 +261,15 @@ export function ofAnother(known: string, topic: string): RedriveError {
 /** Says of one dead record that it was replayed, or what else the note says, by whoever replays others at the same time. */
 export function markOf(
   place: Pick<NodePlace, 'cluster' | 'node'>,
-  { partition, offset }: Pick<Stored, 'partition' | 'offset'>,
+  { partition, offset }: Pick<StoredRecord, 'partition' | 'offset'>,
   note: string,
-): Outgoing {
+): OutgoingRecord {
   const key = `mark:${partition}:${offset}`
   return outgoingOf(replaysTopicOf(place), partition, key, Buffer.from(note))
 }
 
-function outgoingOf(topic: string, partition: number, key: string, value: Buffer): Outgoing {
-  return { topic, partition, written: { key: Buffer.from(key), value, headers: new Map() } }
+function outgoingOf(topic: string, partition: number, key: string, value: Buffer): OutgoingRecord {
+  return { topic, partition, record: { key: Buffer.from(key), value, headers: new Map() } }
 }
 
 /** Others could write there too. */

@@ -1,4 +1,4 @@
-import type { Outgoing } from '../../backends/kafka/sender.ts'
+import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import type { ReplayProgress } from './replayed.ts'
 
 /** What becomes of one dead record. */
@@ -7,7 +7,7 @@ export interface Step {
   offset: number
   key: Buffer | undefined
   kind: 'sent' | 'quarantined' | 'passed' | 'left'
-  outgoing: Outgoing | undefined
+  outgoing: OutgoingRecord | undefined
   /** Where else the same record lies. */
   copies: readonly number[]
 }
@@ -32,8 +32,8 @@ export function passed(step: Step): Step {
   return { ...step, kind: 'passed', outgoing: undefined }
 }
 
-export function outgoingIn(steps: readonly Step[]): Outgoing[] {
-  const all: Outgoing[] = []
+export function outgoingIn(steps: readonly Step[]): OutgoingRecord[] {
+  const all: OutgoingRecord[] = []
   for (const { outgoing } of steps) if (outgoing) all.push(outgoing)
   return all
 }

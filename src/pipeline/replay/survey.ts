@@ -1,12 +1,10 @@
 import type { Cluster } from '../../backends/kafka/cluster.ts'
 import type { Fetcher } from '../../backends/kafka/fetcher.ts'
-import type { Place } from '../../backends/kafka/group.ts'
-import { readAll } from '../../backends/kafka/read-all.ts'
-import type { Stored } from '../../backends/kafka/record.ts'
+import type { StoredRecord, TopicPartition } from '../../backends/kafka/record.ts'
 import { Keys } from './keys.ts'
 
 export interface SurveyOptions {
-  place: Place
+  place: TopicPartition
   /** Records before it are looked at, and not wanted. */
   start: number
   end: number
@@ -18,7 +16,7 @@ export interface Surveyed {
   /** Where else those lie that count. Compaction keeps the last copy, and that is not the one that counts. */
   copies: ReadonlyMap<number, readonly number[]>
   /** The first of those that are wanted, as many as fit into memory, as they were read. */
-  held: Stored[][]
+  held: StoredRecord[][]
   /** Where the others begin. */
   from: number
 }
@@ -38,11 +36,11 @@ export async function survey(
   const doubles = new Set<number>()
   const copies = new Map<number, number[]>()
   const keys = new Keys()
-  const held: Stored[][] = []
+  const held: StoredRecord[][] = []
   let bytes = 0
   let from = start
-  for await (const { records, to } of readAll(cluster, fetcher, place, bounds?.first ?? 0, end)) {
-    const wanted: Stored[] = []
+  for await (const { records, to } of fetcher.readAll(place, bounds?.first ?? 0, end)) {
+    const wanted: StoredRecord[] = []
     held.push(wanted)
     for (const record of records) {
       const { key, value, offset } = record

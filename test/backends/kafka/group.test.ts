@@ -5,41 +5,41 @@ import { Group } from '../../../src/backends/kafka/group.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts'
 
 type Metadata = { topics: Map<string, { partitionsCount: number }> }
-type BeforeRound = (protocols: unknown, topics: unknown, known: Metadata) => Promise<unknown>
+type BeforeJoin = (protocols: unknown, topics: unknown, known: Metadata) => Promise<unknown>
 
 let joins = 0
 
-/** A client whose answers come when a test says so. */
+/** A client whose metadata requests are answered by the test. */
 class FakeConsumer extends EventEmitter {
   readonly topics = { trackAll: () => {} }
-  readonly asked: PromiseWithResolvers<Metadata>[] = []
+  readonly requests: PromiseWithResolvers<Metadata>[] = []
   generationId = 0
   memberId = 'me'
-  readonly #beforeRound: BeforeRound
+  readonly #beforeJoin: BeforeJoin
 
-  constructor({ protocolsMetadata }: { protocolsMetadata: BeforeRound }) {
+  constructor({ protocolsMetadata }: { protocolsMetadata: BeforeJoin }) {
     super()
-    this.#beforeRound = protocolsMetadata
+    this.#beforeJoin = protocolsMetadata
   }
 
   metadata(): Promise<Metadata> {
-    const asked = Promise.withResolvers<Metadata>()
-    this.asked.push(asked)
-    return asked.promise
+    const request = Promise.withResolvers<Metadata>()
+    this.requests.push(request)
+    return request.promise
   }
 
   async joinGroup(): Promise<void> {
     joins += 1
-    await this.begin(2)
-    this.settle()
+    await this.startRebalance(2)
+    this.endRebalance()
   }
 
-  /** A round of joining, which the client also begins by itself when somebody else comes or goes. */
-  begin(count: number): Promise<unknown> {
-    return this.#beforeRound([], [], partitions(count))
+  /** Starts a rebalance, as the client does when other members join or leave. */
+  startRebalance(count: number): Promise<unknown> {
+    return this.#beforeJoin([], [], partitions(count))
   }
 
-  settle(): void {
+  endRebalance(): void {
     this.generationId += 1
     this.emit('consumer:group:join', { assignments: [], isLeader: true })
   }
@@ -52,7 +52,7 @@ function partitions(partitionsCount: number): Metadata {
   return { topics: new Map([['one', { partitionsCount }]]) }
 }
 
-describe('the member that leads a group looks for more partitions', () => {
+describe('the leader of a group checks for added partitions', () => {
   let clock: FakeClock
   let consumer: FakeConsumer
   let group: Group
@@ -63,7 +63,7 @@ describe('the member that leads a group looks for more partitions', () => {
     const url = '127.0.0.1:1'
     const cluster = new Cluster({ url, clock, timeoutMs: 5000, clientId: 'test' })
     cluster.consumer = (settings) => {
-      consumer = new FakeConsumer(settings as unknown as { protocolsMetadata: BeforeRound })
+      consumer = new FakeConsumer(settings as unknown as { protocolsMetadata: BeforeJoin })
       return consumer as unknown as ReturnType<Cluster['consumer']>
     }
     group = new Group({
@@ -71,52 +71,50 @@ describe('the member that leads a group looks for more partitions', () => {
       groupId: 'group',
       topics: ['one'],
       sessionMs: 6000,
-      assigned: () => {},
-      revoked: async () => {},
-      lost: () => {},
+      onAssigned: () => {},
+      onRevoked: async () => {},
+      onLost: () => {},
       onError: () => {},
-      lookEveryMs: 1000,
+      checkPartitionsMs: 1000,
     })
     group.join()
     await clock.advance(1000)
-    expect(consumer.asked).toHaveLength(1)
+    expect(consumer.requests).toHaveLength(1)
   })
 
-  it('and joins anew when there are', async () => {
-    consumer.asked[0]!.resolve(partitions(3))
+  it('and rejoins when it finds some', async () => {
+    consumer.requests[0]!.resolve(partitions(3))
     await clock.advance(0)
     expect(joins).toBe(2)
   })
 
-  it('and again when there are none, or when the brokers are away', async () => {
-    consumer.asked[0]!.resolve(partitions(2))
+  it('and checks again when it finds none or when the brokers are unreachable', async () => {
+    consumer.requests[0]!.resolve(partitions(2))
     await clock.advance(1000)
-    consumer.asked[1]!.reject(new Error('away'))
+    consumer.requests[1]!.reject(new Error('unreachable'))
     await clock.advance(1000)
-    consumer.asked[2]!.resolve(partitions(3))
+    consumer.requests[2]!.resolve(partitions(3))
     await clock.advance(0)
     expect(joins).toBe(2)
   })
 
-  it('and not any more once it has left, also if it has come back', async () => {
-    const [asked] = consumer.asked
-    const left = group.leave()
-    group.join()
-    asked!.resolve(partitions(3))
-    await left
-    await clock.advance(0)
-    expect(joins).toBe(2)
+  it('and stops when it is closed', async () => {
+    const closed = group.close()
+    consumer.requests[0]!.resolve(partitions(3))
+    await closed
+    await clock.advance(5000)
+    expect([joins, consumer.requests.length]).toEqual([1, 1])
   })
 
-  it('and joins once when the group is being arranged anew already', async () => {
-    const round = consumer.begin(2)
-    consumer.asked[0]!.resolve(partitions(3))
-    await round
+  it('and does not rejoin during a rebalance', async () => {
+    const rebalance = consumer.startRebalance(2)
+    consumer.requests[0]!.resolve(partitions(3))
+    await rebalance
     await clock.advance(0)
     expect(joins).toBe(1)
-    consumer.settle()
+    consumer.endRebalance()
     await clock.advance(1000)
-    consumer.asked[1]!.resolve(partitions(3))
+    consumer.requests[1]!.resolve(partitions(3))
     await clock.advance(0)
     expect(joins).toBe(2)
   })

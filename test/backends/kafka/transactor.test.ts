@@ -1,17 +1,21 @@
-import { Admin, type listTransactionsV1 } from '@platformatic/kafka'
+import { Admin, listTransactionsV1 } from '@platformatic/kafka'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
-import { askBroker, Cluster } from '../../../src/backends/kafka/cluster.ts'
-import { Group, type Position } from '../../../src/backends/kafka/group.ts'
-import type { Outgoing } from '../../../src/backends/kafka/sender.ts'
-import { Transactor, type Offsets } from '../../../src/backends/kafka/transactor.ts'
+import { Cluster, requestBroker } from '../../../src/backends/kafka/cluster.ts'
+import {
+  Group,
+  listCommittedOffsets,
+  type CommittedOffset,
+} from '../../../src/backends/kafka/group.ts'
+import type { OutgoingRecord } from '../../../src/backends/kafka/sender.ts'
+import { Transactor, type TransactionOffsets } from '../../../src/backends/kafka/transactor.ts'
 import { kafkaPlace, makeTopics } from '../../servers/broker-places.ts'
 import type { Place } from '../../servers/places.ts'
 import type { PrivateServer } from '../../servers/control.ts'
 import { lacksPrivate, privateKafka } from '../../servers/private.ts'
 import { backend } from '../../servers/servers.ts'
-import { asks, lossyWay, type Lossy } from './lossy.ts'
-import { textsIn } from './texts-in.ts'
+import { apiKeys, lossyProxy, type Lossy } from './lossy-proxy.ts'
+import { readValues } from './read-values.ts'
 
 const { url, missing } = backend('kafka')
 const ignore = (): void => {}
@@ -33,22 +37,21 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
   }
 
   const lossy = async (): Promise<Lossy> => {
-    const way = await lossyWay(url)
-    closing.push(() => way.close())
-    return way
+    const proxy = await lossyProxy(url)
+    closing.push(() => proxy.close())
+    return proxy
   }
 
-  const outgoing = (topic: string, text: string | null, partition?: number): Outgoing => {
+  const outgoing = (topic: string, text: string | null, partition?: number): OutgoingRecord => {
     const key = Buffer.from('k')
     const headers = new Map<Buffer, Buffer>()
-    const written =
-      text === null ? { value: null, headers, key } : { value: Buffer.from(text), headers, key }
-    return { topic, written, ...(partition === undefined ? {} : { partition }) }
+    const record = { value: text === null ? null : Buffer.from(text), headers, key }
+    return { topic, record, ...(partition === undefined ? {} : { partition }) }
   }
 
-  /** What a reader sees that waits for the end of transactions, which the broker marks a moment after it has answered. */
-  const seen = (topic: string, partition = 0): Promise<string[]> =>
-    textsIn(clusterAt(url), { topic, partition })
+  /** The committed values. Waits for the end of transactions. */
+  const committed = (topic: string, partition = 0): Promise<string[]> =>
+    readValues(clusterAt(url), { topic, partition })
 
   beforeEach(async () => {
     place = kafkaPlace(url)
@@ -64,25 +67,25 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     await place.clear()
   })
 
-  it('sends records to several topics at once, one transaction after the other', async () => {
+  it('sends records to several topics, one transaction after the other', async () => {
     const tx = transactor()
     await Promise.all([
-      tx.carry([outgoing(one, 'a', 0), outgoing(two, 'b', 1)]),
-      tx.carry([outgoing(one, 'c', 0)]),
-      tx.carry([]),
+      tx.send([outgoing(one, 'a', 0), outgoing(two, 'b', 1)]),
+      tx.send([outgoing(one, 'c', 0)]),
+      tx.send([]),
     ])
-    expect(await seen(one)).toEqual(['a', 'c'])
-    expect(await seen(two, 1)).toEqual(['b'])
+    expect(await committed(one)).toEqual(['a', 'c'])
+    expect(await committed(two, 1)).toEqual(['b'])
   })
 
-  it('sends more than a topic takes as one', async () => {
+  it('sends more records than fit into one batch', async () => {
     const large = outgoing(one, 'x'.repeat(700_000), 0)
-    await transactor().carry([large, large])
-    expect((await seen(one)).map(({ length }) => length)).toEqual([700_000, 700_000])
+    await transactor().send([large, large])
+    expect((await committed(one)).map(({ length }) => length)).toEqual([700_000, 700_000])
   })
 
   it('sends tombstones', async () => {
-    await transactor().carry([outgoing(one, null, 0)])
+    await transactor().send([outgoing(one, null, 0)])
     const consumer = clusterAt(url).consumer({ groupId: place.name })
     closing.push(() => consumer.close(true))
     consumer.topics.track(one)
@@ -99,109 +102,109 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
     expect([record?.key?.toString(), record?.value]).toEqual(['k', null])
   })
 
-  it('sends nothing of what cannot be sent whole, and goes on with the next', async () => {
+  it('sends nothing of a transaction that fails and continues with the next one', async () => {
     const tx = transactor()
-    await tx.carry([outgoing(one, 'before', 0)])
+    await tx.send([outgoing(one, 'before', 0)])
     const tooLarge = outgoing(two, 'x'.repeat(2_000_000), 0)
-    await expect(tx.carry([outgoing(one, 'never', 0), tooLarge])).rejects.toMatchObject({
+    await expect(tx.send([outgoing(one, 'never', 0), tooLarge])).rejects.toMatchObject({
       code: 'TOO_LARGE',
     })
-    await expect(tx.carry([outgoing(one, 'never', 0), tooLarge])).rejects.toThrow()
-    await tx.carry([outgoing(one, 'after', 0)])
-    expect(await seen(one)).toEqual(['before', 'after'])
+    await expect(tx.send([outgoing(one, 'never', 0), tooLarge])).rejects.toThrow()
+    await tx.send([outgoing(one, 'after', 0)])
+    expect(await committed(one)).toEqual(['before', 'after'])
   })
 
-  it('leaves what was committed between two that came to nothing', async () => {
+  it('keeps a committed transaction between two aborted ones', async () => {
     const tx = transactor()
-    const tooLarge = (topic: string): Outgoing => outgoing(topic, 'x'.repeat(2_000_000), 0)
-    await expect(tx.carry([outgoing(one, 'never', 0), tooLarge(two)])).rejects.toThrow()
-    await tx.carry([outgoing(one, 'between', 0)])
-    // The broker marks its end in the partition, though it has no records there.
-    await expect(tx.carry([tooLarge(one)])).rejects.toThrow()
-    await tx.carry([outgoing(one, 'after', 0)])
-    expect(await seen(one)).toEqual(['between', 'after'])
+    const tooLarge = (topic: string): OutgoingRecord => outgoing(topic, 'x'.repeat(2_000_000), 0)
+    await expect(tx.send([outgoing(one, 'never', 0), tooLarge(two)])).rejects.toThrow()
+    await tx.send([outgoing(one, 'between', 0)])
+    // The broker writes an abort marker to the partition, although it has no records there.
+    await expect(tx.send([tooLarge(one)])).rejects.toThrow()
+    await tx.send([outgoing(one, 'after', 0)])
+    expect(await committed(one)).toEqual(['between', 'after'])
   })
 
-  it('is taken over by whoever comes later with the same id', async () => {
+  it('loses its id to a later transactor with the same id', async () => {
     const first = transactor()
-    await first.carry([outgoing(one, 'first', 0)])
+    await first.send([outgoing(one, 'first', 0)])
     const second = transactor()
     await second.open()
     const lost = { code: 'LEASE_LOST' }
-    await expect(first.carry([outgoing(one, 'late', 0)])).rejects.toMatchObject(lost)
-    await expect(first.carry([outgoing(one, 'later', 0)])).rejects.toMatchObject(lost)
-    await second.carry([outgoing(one, 'second', 0)])
-    await expect.poll(() => seen(one)).toEqual(['first', 'second'])
+    await expect(first.send([outgoing(one, 'late', 0)])).rejects.toMatchObject(lost)
+    await expect(first.send([outgoing(one, 'later', 0)])).rejects.toMatchObject(lost)
+    await second.send([outgoing(one, 'second', 0)])
+    await expect.poll(() => committed(one)).toEqual(['first', 'second'])
   })
 
-  it('sends once what was committed while the answer was lost', async () => {
-    const way = await lossy()
-    const tx = transactor(way.url, 1500)
+  it('sends once when the answer to the commit was lost', async () => {
+    const proxy = await lossy()
+    const tx = transactor(proxy.url, 1500)
     await tx.open()
-    way.lose(asks.endTransaction)
-    const carried = tx.carry([outgoing(one, 'a', 0)])
-    await expect.poll(() => way.lost()).toBeGreaterThan(0)
-    await expect.poll(() => seen(one)).toEqual(['a'])
-    way.heal()
+    proxy.lose(apiKeys.endTransaction)
+    const carried = tx.send([outgoing(one, 'a', 0)])
+    await expect.poll(() => proxy.lost()).toBeGreaterThan(0)
+    await expect.poll(() => committed(one)).toEqual(['a'])
+    proxy.heal()
     await carried
-    await tx.carry([outgoing(one, 'b', 0)])
-    expect(await seen(one)).toEqual(['a', 'b'])
+    await tx.send([outgoing(one, 'b', 0)])
+    expect(await committed(one)).toEqual(['a', 'b'])
   })
 
-  it('knows what was committed when it is taken over in doubt', async () => {
-    const way = await lossy()
-    const [heard, unheard] = [transactor(way.url, 1500), transactor()]
+  it('recognizes a committed transaction after it lost its id', async () => {
+    const proxy = await lossy()
+    const [heard, unheard] = [transactor(proxy.url, 1500), transactor()]
     await heard.open()
-    way.lose(asks.endTransaction)
-    const carried = heard.carry([outgoing(one, 'a', 0)])
-    await expect.poll(() => seen(one)).toEqual(['a'])
+    proxy.lose(apiKeys.endTransaction)
+    const carried = heard.send([outgoing(one, 'a', 0)])
+    await expect.poll(() => committed(one)).toEqual(['a'])
     await unheard.open()
-    way.heal()
+    proxy.heal()
     await carried
-    await expect(heard.carry([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await expect(heard.send([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'LEASE_LOST' })
   })
 
-  it('knows what was not committed when it is taken over in doubt', async () => {
-    const way = await lossy()
-    const [first, second] = [transactor(way.url, 1500), transactor()]
+  it('recognizes an aborted transaction after it lost its id', async () => {
+    const proxy = await lossy()
+    const [first, second] = [transactor(proxy.url, 1500), transactor()]
     await first.open()
-    way.stop(asks.endTransaction)
-    const carried = first.carry([outgoing(one, 'a', 0)])
+    proxy.stop(apiKeys.endTransaction)
+    const carried = first.send([outgoing(one, 'a', 0)])
     const rejected = expect(carried).rejects.toMatchObject({ code: 'LEASE_LOST' })
-    await expect.poll(() => way.lost()).toBeGreaterThan(0)
-    await second.carry([outgoing(one, 'b', 0)])
-    way.heal()
+    await expect.poll(() => proxy.lost()).toBeGreaterThan(0)
+    await second.send([outgoing(one, 'b', 0)])
+    proxy.heal()
     await rejected
-    expect(await seen(one)).toEqual(['b'])
+    expect(await committed(one)).toEqual(['b'])
   })
 
-  it('stays in doubt when it is closed before the broker answers', async () => {
-    const way = await lossy()
-    const tx = transactor(way.url, 500)
+  it('rejects when it is closed before the broker answers', async () => {
+    const proxy = await lossy()
+    const tx = transactor(proxy.url, 500)
     await tx.open()
-    way.stop(asks.endTransaction)
-    const carried = tx.carry([outgoing(one, 'a', 0)])
-    const rejected = expect(carried).rejects.toThrow(/before the broker said/)
-    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    proxy.stop(apiKeys.endTransaction)
+    const carried = tx.send([outgoing(one, 'a', 0)])
+    const rejected = expect(carried).rejects.toThrow(/before the broker answered/)
+    await expect.poll(() => proxy.lost()).toBeGreaterThan(0)
     await tx.close()
     await rejected
-    await expect(tx.carry([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(tx.send([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'CLOSED' })
   })
 
-  it('stays in doubt when nobody waits for the answer any more, and goes on later', async () => {
-    const way = await lossy()
-    const tx = transactor(way.url, 500)
+  it('rejects when its signal aborts before the broker answers, and continues later', async () => {
+    const proxy = await lossy()
+    const tx = transactor(proxy.url, 500)
     await tx.open()
-    way.stop(asks.endTransaction)
+    proxy.stop(apiKeys.endTransaction)
     const stop = new AbortController()
-    const carried = tx.carry([outgoing(one, 'a', 0)], undefined, stop.signal)
+    const carried = tx.send([outgoing(one, 'a', 0)], undefined, stop.signal)
     const rejected = expect(carried).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
-    await expect.poll(() => way.lost()).toBeGreaterThan(0)
+    await expect.poll(() => proxy.lost()).toBeGreaterThan(0)
     stop.abort()
     await rejected
-    way.heal()
-    await tx.carry([outgoing(one, 'b', 0)])
-    expect((await seen(one)).at(-1)).toBe('b')
+    proxy.heal()
+    await tx.send([outgoing(one, 'b', 0)])
+    expect((await committed(one)).at(-1)).toBe('b')
   })
 
   describe('with the offsets of a group', () => {
@@ -215,9 +218,9 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
         groupId: `${place.name}.group`,
         topics: [one],
         sessionMs: 6000,
-        assigned: (places) => (count += places.length),
-        revoked: async () => {},
-        lost: ignore,
+        onAssigned: (partitions) => (count += partitions.length),
+        onRevoked: async () => {},
+        onLost: ignore,
         onError: ignore,
       })
       closing.unshift(() => group.close())
@@ -225,43 +228,46 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
       await expect.poll(() => count).toBe(2)
     })
 
-    const at = (partition: number, offset: number, note: string) => ({
+    const at = (partition: number, offset: number, metadata: string): CommittedOffset => ({
       topic: one,
       partition,
       offset,
-      note,
+      metadata,
     })
 
-    const offsets = (...positions: Position[]): Offsets => {
-      const { member } = group
-      return { group, member, positions }
+    const withOffsets = (...offsets: CommittedOffset[]): TransactionOffsets => {
+      const { membership } = group
+      return { group, membership, offsets }
     }
+    const stored = (...partitions: CommittedOffset[]): Promise<CommittedOffset[]> =>
+      listCommittedOffsets(admin, `${place.name}.group`, partitions)
 
-    it('commits several partitions with their notes', async () => {
+    it('commits several partitions with their metadata', async () => {
       const positions = [at(0, 5, 'x,2'), at(1, 7, '')]
-      await transactor().carry([outgoing(two, 'a', 0)], offsets(...positions))
-      await expect.poll(() => group.positions(positions)).toEqual(positions)
-      expect(await seen(two)).toEqual(['a'])
-      await transactor().carry([], offsets(at(0, 6, 'x')))
-      await expect.poll(() => group.positions([at(0, 0, '')])).toEqual([at(0, 6, 'x')])
+      await transactor().send([outgoing(two, 'a', 0)], withOffsets(...positions))
+      await expect.poll(() => stored(...positions)).toEqual(positions)
+      expect(await committed(two)).toEqual(['a'])
+      await transactor().send([], withOffsets(at(0, 6, 'x')))
+      await expect.poll(() => stored(at(0, 0, ''))).toEqual([at(0, 6, 'x')])
     })
 
-    it('sends nothing when we were somebody else in the group as the offsets were ours', async () => {
+    it('sends nothing when the membership of the offsets is not current', async () => {
       const tx = transactor()
-      const before = offsets(at(0, 5, ''))
-      await group.leave()
-      group.join()
+      const before = withOffsets(at(0, 5, ''))
+      const { memberId } = group.membership
+      const groupId = `${place.name}.group`
+      await admin.removeMembersFromConsumerGroup({ groupId, members: [{ memberId }] })
       await expect.poll(() => count).toBe(4)
-      const refused = tx.carry([outgoing(two, 'a', 0)], before)
+      const refused = tx.send([outgoing(two, 'a', 0)], before)
       await expect(refused).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
-      await tx.carry([outgoing(two, 'b', 0)], offsets(at(0, 1, '')))
-      expect(await seen(two)).toEqual(['b'])
-      await expect.poll(() => group.positions([at(0, 0, '')])).toEqual([at(0, 1, '')])
+      await tx.send([outgoing(two, 'b', 0)], withOffsets(at(0, 1, '')))
+      expect(await committed(two)).toEqual(['b'])
+      await expect.poll(() => stored(at(0, 0, ''))).toEqual([at(0, 1, '')])
     })
   })
 })
 
-describe.skipIf(lacksPrivate.kafka())('Transactor that the broker forgets', () => {
+describe.skipIf(lacksPrivate.kafka())('Transactor whose id has expired on the broker', () => {
   let server: PrivateServer
   let cluster: Cluster
   let admin: Admin
@@ -286,44 +292,40 @@ describe.skipIf(lacksPrivate.kafka())('Transactor that the broker forgets', () =
     await server.remove()
   })
 
-  const outgoing: Outgoing = {
+  const outgoing: OutgoingRecord = {
     topic: 'one',
     partition: 0,
-    written: { value: Buffer.from('a'), headers: new Map() },
+    record: { value: Buffer.from('a'), headers: new Map() },
   }
 
-  /** There is one broker: it knows all ids. */
+  /** The transactional ids that the only broker knows. */
   const ids = async (): Promise<string[]> => {
     const [node = -1] = (await admin.metadata({ topics: [] })).brokers.keys()
-    const asked: Parameters<typeof listTransactionsV1.createRequest> = [[], [], -1n, null]
-    const known = await askBroker<
-      typeof asked,
-      ReturnType<typeof listTransactionsV1.parseResponse>
-    >(admin, node, 'ListTransactions', asked)
+    const known = await requestBroker(admin, node, listTransactionsV1.api, [], [], -1n, null)
     return known.transactionStates.map(({ transactionalId }) => transactionalId)
   }
 
-  const forgets = (id: string): Promise<void> =>
+  const expires = (id: string): Promise<void> =>
     expect.poll(ids, { timeout: 30_000, interval: 200 }).not.toContain(id)
 
-  it('goes on', { timeout: 90_000 }, async () => {
+  it('continues', { timeout: 90_000 }, async () => {
     const tx = new Transactor(cluster, 'idle')
-    await tx.carry([outgoing])
-    await forgets('idle')
-    // The first one may hear of it; it can be done again.
-    await tx.carry([outgoing]).catch((error: unknown) => {
+    await tx.send([outgoing])
+    await expires('idle')
+    // The first send may fail and can be repeated.
+    await tx.send([outgoing]).catch((error: unknown) => {
       expect(error).toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
-      return tx.carry([outgoing])
+      return tx.send([outgoing])
     })
     await tx.close()
   })
 
-  it('stays lost to whoever came later with the same id', { timeout: 90_000 }, async () => {
+  it('loses its id to a later transactor with the same id', { timeout: 90_000 }, async () => {
     const [first, second] = [new Transactor(cluster, 'taken'), new Transactor(cluster, 'taken')]
-    await first.carry([outgoing])
-    await forgets('taken')
-    await second.carry([outgoing])
-    await expect(first.carry([outgoing])).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await first.send([outgoing])
+    await expires('taken')
+    await second.send([outgoing])
+    await expect(first.send([outgoing])).rejects.toMatchObject({ code: 'LEASE_LOST' })
     await Promise.all([first.close(), second.close()])
   })
 })

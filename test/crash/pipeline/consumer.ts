@@ -70,7 +70,7 @@ function plant(which: NonNullable<ChildSettings['bug']>): void {
   const { send } = Sender.prototype
   Sender.prototype.send = async function (outgoing) {
     const isDead = outgoing.topic.endsWith('.dead')
-    const isMalformed = outgoing.written.value?.includes('MALFORMED')
+    const isMalformed = outgoing.record.value?.includes('MALFORMED')
     // Says that it is sent before it is.
     if (which === 'commit-before-send') void setTimeout(500).then(() => send.call(this, outgoing))
     else if (isDead && (which === 'commit-past-failed' || isMalformed)) return

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { Cluster } from '../../../src/backends/kafka/cluster.ts'
-import { readerOf } from '../../../src/backends/kafka/fetcher.ts'
-import { partitionOf } from '../../../src/backends/kafka/partition.ts'
+import { Fetcher } from '../../../src/backends/kafka/fetcher.ts'
+import { partitionForKey } from '../../../src/backends/kafka/sender.ts'
 import { Sender } from '../../../src/backends/kafka/sender.ts'
 import { kafkaPlace, makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
@@ -20,7 +20,7 @@ interface Sent {
   partitions: number[]
 }
 
-describe('partitionOf and the Java producer', () => {
+describe('partitionForKey and the Java producer', () => {
   const place = kafkaPlace(url)
   const topicWith = (count: number): string => `${place.name}-${count}`
   const admin = new Admin({ clientId: place.name, bootstrapBrokers: [url] })
@@ -44,13 +44,13 @@ describe('partitionOf and the Java producer', () => {
     expect(all.some(({ hash }) => hash < 0)).toBe(true)
     const ours = all.map(({ key, hash }) => {
       const bytes = Buffer.from(key, 'hex')
-      return { key, hash, partitions: counts.map((count) => partitionOf(bytes, count)) }
+      return { key, hash, partitions: counts.map((count) => partitionForKey(bytes, count)) }
     })
     expect(ours).toEqual(all)
 
     const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 20_000, clientId: 'foreign' })
     const sender = new Sender(cluster)
-    const reader = readerOf(cluster)
+    const reader = new Fetcher(cluster)
     try {
       const topic = topicWith(7)
       const ends = await reader.bounds(
@@ -62,7 +62,7 @@ describe('partitionOf and the Java producer', () => {
         some.map(({ key }) =>
           sender.send({
             topic,
-            written: { key: Buffer.from(key, 'hex'), value, headers: new Map() },
+            record: { key: Buffer.from(key, 'hex'), value, headers: new Map() },
           }),
         ),
       )

@@ -1,14 +1,14 @@
 import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
 
 /*
- * Another process on the same mailbox: `child.ts TASK URL PREFIX NAME`. What it did goes to stdout, one line each.
+ * Another process on the same mailbox: `child.ts TASK URL PREFIX NAME`. It reports to stdout.
  */
 const [task, url, prefix, name] = process.argv.slice(2) as [string, string, string, string]
 const mailbox = kafkaMailbox({ name, url, prefix, sessionMs: 1000 })
 await mailbox.open()
 
 const tasks: Record<string, () => Promise<void>> = {
-  /** Receives and acknowledges for ever, some at a time. */
+  /** Receives and acknowledges in a loop. */
   work: async () => {
     const worker = async (): Promise<void> => {
       for (;;)
@@ -19,7 +19,7 @@ const tasks: Record<string, () => Promise<void>> = {
     }
     await Promise.all([worker(), worker(), worker()])
   },
-  /** Dies of the message that says so; others it gives back unharmed. */
+  /** Exits when it receives the message that asks for it, and nacks other messages. */
   die: async () => {
     for (;;)
       for (const message of await mailbox.receive({ max: 10, waitSeconds: 60 })) {

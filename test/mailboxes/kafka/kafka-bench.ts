@@ -1,7 +1,7 @@
 import { Admin, Producer } from '@platformatic/kafka'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { kafkaMailbox, type KafkaMailboxOptions } from '../../../src/mailboxes/kafka/kafka.ts'
-import { topicOf } from '../../../src/backends/kafka/mailbox-naming.ts'
+import { mailboxTopic } from '../../../src/backends/kafka/topics.ts'
 import { kafkaPlace } from '../../servers/broker-places.ts'
 
 export interface KafkaBench {
@@ -10,7 +10,7 @@ export interface KafkaBench {
   readonly topic: string
   readonly admin: Admin
   readonly producer: Producer
-  /** One more handle on the same mailbox. */
+  /** Opens another handle for the same mailbox. */
   open(options?: Partial<KafkaMailboxOptions>): Promise<Mailbox>
   /** The offset that the group has committed, by partition. -1: none. */
   committed(): Promise<number[]>
@@ -19,11 +19,11 @@ export interface KafkaBench {
 
 export const mailboxName = 'main'
 
-/** A mailbox in a place of its own, and what other clients see of it. */
+/** A mailbox with its own prefix, and other clients for its topic. */
 export function kafkaBench(url: string): KafkaBench {
   const place = kafkaPlace(url)
   const prefix = `${place.name}.`
-  const topic = topicOf(prefix, mailboxName)
+  const topic = mailboxTopic(prefix, mailboxName)
   const settings = { clientId: place.name, bootstrapBrokers: [url] }
   const admin = new Admin(settings)
   const producer = new Producer(settings)

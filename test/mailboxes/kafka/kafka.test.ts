@@ -26,7 +26,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
   }
   const values = (messages: Message[]): unknown[] => messages.map((message) => message.value())
 
-  it('creates a topic that keeps messages for ever, whatever the cluster says', async () => {
+  it('creates a topic without retention, whatever the default of the cluster', async () => {
     const mailbox = await bench.open()
     const resources = [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: bench.topic }]
     const [described] = await bench.admin.describeConfigs({ resources })
@@ -36,7 +36,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(await mailbox.health()).toMatchObject({ ok: true, checks: { retention: 'for ever' } })
   })
 
-  it('reports a topic of others that deletes messages by itself', async () => {
+  it('reports an existing topic that deletes messages', async () => {
     const configs = [{ name: 'retention.ms', value: '604800000' }]
     await bench.admin.createTopics({ topics: [bench.topic], partitions: 1, replicas: 1, configs })
     const { ok, problems } = await (await bench.open()).health()
@@ -46,7 +46,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('expires by the age of a record, also of one that others sent', async () => {
+  it('expires messages by the age of their records, also those of other producers', async () => {
     const mailbox = await bench.open({ retentionSeconds: 86_400 })
     const counts: number[] = []
     mailbox.on('expired', ({ count }) => counts.push(count))
@@ -58,7 +58,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(2)
   })
 
-  it('commits what is acknowledged in one piece, and no further', async () => {
+  it('commits the offset up to the first message that is not acknowledged', async () => {
     const mailbox = await bench.open()
     for (let n = 0; n < 5; n++) await mailbox.send(n)
     const [a, b, c, d, e] = await take(mailbox, 5)
@@ -73,7 +73,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(await bench.committed()).toEqual([5])
   })
 
-  it('knows after a restart what was acknowledged out of order, and counts the rest', async () => {
+  it('does not redeliver messages acknowledged out of order before a restart, and counts deliveries of the others', async () => {
     const mailbox = await bench.open()
     for (let n = 0; n < 6; n++) await mailbox.send(n)
     const taken = await take(mailbox, 5)
@@ -86,7 +86,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(rest.map(({ deliveries }) => deliveries)).toEqual([2, 2, 2, 1])
   })
 
-  it('does not let a message that waits for its time hold up those behind it', async () => {
+  it('does not let a delayed message hold up the committed offset', async () => {
     const mailbox = await bench.open()
     await mailbox.send('much later', { delaySeconds: 3600 })
     await Promise.all(Array.from({ length: 1200 }, (_, n) => mailbox.send(n)))
@@ -105,7 +105,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(messages.map(({ deliveries }) => deliveries)).toEqual([0])
   })
 
-  it('delivers messages of others, and gives them back with all they have', async () => {
+  it('delivers messages of other producers and nacks them with their headers and key', async () => {
     const mailbox = await bench.open()
     const headers = new Map([
       [Buffer.from('content-type'), Buffer.from('text/plain')],
@@ -126,7 +126,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(second!.headers).toEqual(first!.headers)
   })
 
-  it('keeps nothing waiting for longer than a delay can be, whatever a record says', async () => {
+  it('limits the delay of a record to the longest allowed delay', async () => {
     const longestMs = 43_200_000
     const timer: Clock['timer'] = (ms, fire) => systemClock.timer(ms === longestMs ? 0 : ms, fire)
     const mailbox = await bench.open({ clock: { ...systemClock, timer } })
@@ -137,7 +137,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(values(await take(mailbox, 1))).toEqual(['after all'])
   })
 
-  it('refuses the receipts of a member that the group has given up', async () => {
+  it('rejects the receipts of a member that was removed from the group', async () => {
     const mailbox = await bench.open({ sessionMs: 30_000 })
     await mailbox.send('a')
     await mailbox.send('b')
@@ -152,7 +152,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(again.map(({ deliveries }) => deliveries)).toEqual([2, 2])
   })
 
-  it('shares partitions between handles, and gives all to the one that stays', async () => {
+  it('shares partitions between handles and assigns all to the last one', async () => {
     const one = await bench.open({ partitions: 4 })
     const other = await bench.open()
     const got: unknown[] = []
@@ -160,7 +160,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     const work = async (mailbox: Mailbox, signal: AbortSignal, mine: unknown[]): Promise<void> => {
       while (!signal.aborted)
         for (const message of await mailbox.receive({ max: 10, waitSeconds: 20, signal })) {
-          // A partition that went to the other handle in the meantime: that handle gets the message.
+          // The other handle got the partition in the meantime and receives the message.
           const isMine = await message.acknowledge().then(
             () => true,
             (error: unknown) => {
@@ -194,7 +194,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(new Set(got).size).toBe(sent)
   })
 
-  it('leaves what it holds undisturbed when another joins', async () => {
+  it('keeps its deliveries when another handle joins', async () => {
     const one = await bench.open({ partitions: 1 })
     await one.send('held')
     const [held] = await take(one, 1)
@@ -211,7 +211,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(await bench.committed()).toEqual([1])
   })
 
-  it('purges what lies in all partitions', async () => {
+  it('purges all partitions', async () => {
     const mailbox = await bench.open({ partitions: 3 })
     for (let n = 0; n < 9; n++) await mailbox.send(n)
     expect(await mailbox.purge()).toBe(9)
@@ -220,7 +220,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     expect(values(await take(mailbox, 1))).toEqual(['after'])
   })
 
-  it('refuses what is too large with its headers', async () => {
+  it('rejects a message that is too large with its headers', async () => {
     const mailbox = await bench.open()
     const headers = Object.fromEntries(
       Array.from({ length: 10 }, (_, n) => [`h${n}`, 'x'.repeat(8000)]),
@@ -229,7 +229,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     await expect(mailbox.send(body, { headers })).rejects.toMatchObject({ code: 'TOO_LARGE' })
   })
 
-  it('rejects in time when nobody is there', async () => {
+  it('rejects in time when there is no broker', async () => {
     const away = bench.open({ url: '127.0.0.1:1', timeoutMs: 2000 })
     await expect(away).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })

@@ -24,7 +24,7 @@ describe.skipIf(lacksPrivate.kafka())(
 
     const away = { code: 'MAILBOX_UNAVAILABLE' }
 
-    /** As a worker would: what fails is tried again. */
+    /** Retries as a worker does. */
     const receive = async (): Promise<Message> => {
       for (;;) {
         const [message] = await mailbox.receive({ waitSeconds: 5 }).catch(() => [])
@@ -33,7 +33,7 @@ describe.skipIf(lacksPrivate.kafka())(
     }
     const send = (body: string): Promise<string> => mailbox.send(body).catch(() => send(body))
 
-    it('rejects while the broker is away, and goes on by itself when it is back', async () => {
+    it('rejects while the broker is down and recovers when it is back', async () => {
       await mailbox.send('kept')
       await mailbox.send('held')
       await (await receive()).acknowledge()

@@ -9,7 +9,7 @@ import { kafkaBench, mailboxName, type KafkaBench } from './kafka-bench.ts'
 const { url, missing } = backend('kafka')
 const script = join(import.meta.dirname, 'child.ts')
 
-describe.skipIf(missing)('kafkaMailbox in processes that die', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('kafkaMailbox in processes that are killed', { timeout: 60_000 }, () => {
   let bench: KafkaBench
   beforeEach(() => {
     bench = kafkaBench(url)
@@ -23,7 +23,7 @@ describe.skipIf(missing)('kafkaMailbox in processes that die', { timeout: 60_000
     return { child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() }
   }
 
-  it('loses nothing when a process is killed in the middle of its work', async () => {
+  it('loses no message when a process is killed at work', async () => {
     const mailbox = await bench.open({ partitions: 2 })
     const sent = await Promise.all(Array.from({ length: 2000 }, (_, n) => mailbox.send(n)))
     const { child, lines } = start('work')
@@ -40,12 +40,12 @@ describe.skipIf(missing)('kafkaMailbox in processes that die', { timeout: 60_000
         again.add(message.id)
       }
     for (const id of again) expect(done.has(id), 'none that was acknowledged').toBe(false)
-    // One that was acknowledged but not told of by the time it was killed is with neither.
+    // A message can be acknowledged by a process that was killed before it reported it.
     expect(sent.length - byChild - again.size).toBeLessThanOrEqual(30)
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('counts the deliveries of a message that kills whoever gets it', async () => {
+  it('counts the deliveries of a message that kills its receivers', async () => {
     const mailbox = await bench.open()
     await mailbox.send('before')
     await mailbox.send('poison')

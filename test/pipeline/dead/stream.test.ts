@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Stored } from '../../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
 import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
 import { putOf, type Dead } from '../dead-records.ts'
@@ -8,7 +8,7 @@ import { streamOf } from '../pipeline-bench.ts'
 const settings = nodeSettings({ cluster: 'prod', node: 'n1', graph: 'g1', inputTopic: 'in' })
 const found = { cluster: 'prod', node: 'n1', isQuarantine: false }
 
-function stored(dead: Dead, more: Partial<Stored> = {}): Stored {
+function stored(dead: Dead, more: Partial<StoredRecord> = {}): StoredRecord {
   const { key, value } = putOf(dead, settings, 0)
   const place = { topic: 'dlq.prod.n1', partition: 2, offset: 5, timestampMs: 1_000_000 }
   return { ...place, key: Buffer.from(key ?? ''), value, headers: [], ...more }

@@ -368,7 +368,7 @@ describe('graphsOf', () => {
   it('refuses a way to Kafka that is none, and does not show it', () => {
     const input = { ...aGraph([aNode('a')]), kafka: 'amqp://user:secret@host' }
     const problems = problemsOf(() => graphsOf(input))
-    expect(problems).toEqual([expect.stringMatching(/^kafka: a Kafka URL begins with kafka/)])
+    expect(problems).toEqual([expect.stringMatching(/^kafka: a Kafka URL starts with kafka/)])
     expect(problems.join()).not.toContain('secret')
   })
 

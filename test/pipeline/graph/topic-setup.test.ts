@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { Cluster } from '../../../src/backends/kafka/cluster.ts'
 import { Sender } from '../../../src/backends/kafka/sender.ts'
-import { configsOf, createTopic, partitionsOf } from '../../../src/backends/kafka/topics.ts'
+import { readConfigs, createTopic, countPartitions } from '../../../src/backends/kafka/topics.ts'
 import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import {
   nodeSettings,
@@ -52,7 +52,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     })
 
   const told = async (topic: string): Promise<Record<string, string | undefined>> => {
-    const configs = (await configsOf(cluster, admin, [topic])).get(topic)
+    const configs = (await readConfigs(cluster, admin, [topic])).get(topic)
     const names = ['cleanup.policy', 'retention.ms', 'retention.bytes', 'max.message.bytes']
     return Object.fromEntries(names.map((name) => [name, configs?.get(name)]))
   }
@@ -73,7 +73,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     const node = aNode({ dlqRetentionMs: 86_400_000 })
     expect(await createTopics(cluster, [node])).toEqual([])
     expect(await ours()).toEqual([node.dlq.topic, node.inputTopic, node.dlq.quarantineTopic])
-    for (const topic of await ours()) expect(await partitionsOf(cluster, admin, topic)).toBe(2)
+    for (const topic of await ours()) expect(await countPartitions(cluster, admin, topic)).toBe(2)
     const input = await told(node.inputTopic)
     const maxBytes = String(Number(input['max.message.bytes']) + 256 * 1024)
     expect(input['cleanup.policy']).toBe('delete')
@@ -116,9 +116,9 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     })
     const headers = new Map<Buffer, Buffer>()
     try {
-      await sender.send({ topic: node.inputTopic, written: { value, headers } })
+      await sender.send({ topic: node.inputTopic, record: { value, headers } })
       const key = Buffer.from('key')
-      await sender.send({ topic: node.dlq.topic, written: { value: envelope, headers, key } })
+      await sender.send({ topic: node.dlq.topic, record: { value: envelope, headers, key } })
     } finally {
       await sender.close()
     }
@@ -129,7 +129,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     await made(node.inputTopic, { 'max.message.bytes': '5000000' })
     expect(await createTopics(cluster, [node])).toEqual([])
     expect(await told(node.dlq.topic)).toMatchObject({ 'max.message.bytes': '5262144' })
-    expect(await partitionsOf(cluster, admin, node.inputTopic)).toBe(1)
+    expect(await countPartitions(cluster, admin, node.inputTopic)).toBe(1)
   })
 
   it('changes nothing the second time, and has nothing to tell', async () => {
@@ -138,7 +138,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     const before = await told(node.dlq.topic)
     expect(await createTopics(cluster, [aNode({ partitions: 5 })])).toEqual([])
     expect(await told(node.dlq.topic)).toEqual(before)
-    expect(await partitionsOf(cluster, admin, node.dlq.topic)).toBe(2)
+    expect(await countPartitions(cluster, admin, node.dlq.topic)).toBe(2)
   })
 
   it('can be called by several at once', async () => {

@@ -2,7 +2,7 @@ import { Admin, Producer, type MessageToProduce } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import { Cluster } from '../../../src/backends/kafka/cluster.ts'
-import { messageOf } from '../../../src/backends/kafka/sender.ts'
+import { toMessage } from '../../../src/backends/kafka/sender.ts'
 import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
@@ -122,7 +122,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   }
   /** Says of a record in partition 0 that it was replayed. */
   const replay = async (offset: number): Promise<void> => {
-    await write(messageOf(markOf(node, { partition: 0, offset }, 'by a test')))
+    await write(toMessage(markOf(node, { partition: 0, offset }, 'by a test')))
   }
   const key = (text: string): { key: Buffer } => ({ key: Buffer.from(text) })
   const erased = (text: string): Partial<MessageToProduce> => ({

@@ -5,7 +5,7 @@ import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { deadStreamOf } from '../../../src/pipeline/dead/stream.ts'
 import { Cluster } from '../../../src/backends/kafka/cluster.ts'
-import type { Stored } from '../../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import { replayNode } from '../../../src/pipeline/replay/replay.ts'
@@ -15,7 +15,7 @@ import { readStream } from '../../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aDoor } from '../../capture/a-door.ts'
-import { asks, lossyWay } from '../../backends/kafka/lossy.ts'
+import { apiKeys, lossyProxy } from '../../backends/kafka/lossy-proxy.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, putOf, type Dead, type DeadBench } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
@@ -51,7 +51,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     return door.capture(captureOf(record))
   }
 
-  const captureOf = (record: Stored): Captured =>
+  const captureOf = (record: StoredRecord): Captured =>
     pipelineCapture(
       deadStreamOf(record, { cluster: bench.name, node: 'node-1', isQuarantine: false }),
     )
@@ -181,13 +181,13 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
       settings,
     })
     dlq.handle('node-1', handler)
-    const way = await lossyWay(url)
-    way.hold(asks.produce)
+    const way = await lossyProxy(url)
+    way.hold(apiKeys.produce)
     const replaying = replayNode({ cluster: new Cluster({ ...about, url: way.url }), settings })
-    await expect.poll(() => way.held(asks.produce)).toBe(1)
+    await expect.poll(() => way.held(apiKeys.produce)).toBe(1)
     const running = run(id)
     await Promise.race([running, waits.promise])
-    way.release(asks.produce)
+    way.release(apiKeys.produce)
     expect(await replaying).toMatchObject({ sent: 3 })
     expect(await running).toMatchObject({ state: 'resolved' })
     way.close()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { partitionOf } from '../../../src/backends/kafka/partition.ts'
-import type { Outgoing } from '../../../src/backends/kafka/sender.ts'
+import { partitionForKey } from '../../../src/backends/kafka/sender.ts'
+import type { OutgoingRecord } from '../../../src/backends/kafka/sender.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { glance } from '../../../src/pipeline/replay/glance.ts'
 import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
@@ -15,14 +15,14 @@ const key = keyOfDead({ topic: 'in', partition: 0, offset: 1, timestampMs: sentM
 
 const sealed = (more: Partial<Dead>): Buffer =>
   putOf({ id: 's1', offset: 1, ...more }, settings, 0).value
-const replayed = (more: Partial<Dead>, to = homeward): Outgoing | undefined =>
+const replayed = (more: Partial<Dead>, to = homeward): OutgoingRecord | undefined =>
   asReplayed({ key, timestampMs: 7 }, glance(sealed(more))!, to)
 
 describe('asReplayed', () => {
   it('gives what died, byte for byte, with its key, its headers and its past', () => {
     const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
-    const { topic, partition, written } = replayed({ key: 'k', headers, reprocessed: 1 })!
-    expect([topic, partition]).toEqual(['in', partitionOf(Buffer.from('k'), 2)])
+    const { topic, partition, record: written } = replayed({ key: 'k', headers, reprocessed: 1 })!
+    expect([topic, partition]).toEqual(['in', partitionForKey(Buffer.from('k'), 2)])
     expect(written.key).toEqual(Buffer.from('k'))
     expect(written.value).toEqual(streamOf('s1'))
     const all = [...written.headers]
@@ -54,7 +54,11 @@ describe('asReplayed', () => {
 describe('asQuarantined', () => {
   it('gives the dead record with its key and headers, and it says that it is quarantined', () => {
     const headers = [[Buffer.from('trace'), Buffer.from('abc')]] as const
-    const { topic, written } = asQuarantined({ key, value: sealed({}), headers }, 'quarantine', 9)
+    const { topic, record: written } = asQuarantined(
+      { key, value: sealed({}), headers },
+      'quarantine',
+      9,
+    )
     expect([topic, written.key]).toEqual(['quarantine', key])
     expect([...written.headers]).toEqual(headers)
     const { message, value } = unseal(written.value!)!

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import { Cluster } from '../../../src/backends/kafka/cluster.ts'
-import type { Stored } from '../../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { erase } from '../../../src/pipeline/erase.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
@@ -15,7 +15,7 @@ import {
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
 import { aFolder, redrive, type Ran } from '../../cli/run-cli.ts'
-import { asks, lossyWay } from '../../backends/kafka/lossy.ts'
+import { apiKeys, lossyProxy } from '../../backends/kafka/lossy-proxy.ts'
 import { makeTopics } from '../../servers/broker-places.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, sentMs, type Dead, type DeadBench } from '../dead-records.ts'
@@ -36,14 +36,14 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
   const replay = (more: Partial<ReplayOptions> = {}): Promise<ReplayReport> =>
     replayNode({ cluster: bench.cluster, settings: bench.settings, ...more })
 
-  const inputs = (): Promise<Stored[]> => bench.read(bench.settings.inputTopic)
+  const inputs = (): Promise<StoredRecord[]> => bench.read(bench.settings.inputTopic)
   const idsIn = async (): Promise<string[]> =>
     (await inputs()).map(({ value }) => readStream(value)?.streamId ?? '?').toSorted()
 
   /** Somebody says that a dead record was replayed. */
   const marked = async (offset: number): Promise<void> => {
     const mark = markOf(bench.settings, { partition: 0, offset }, 'by somebody')
-    const { topic, partition = 0, written } = mark
+    const { topic, partition = 0, record: written } = mark
     const { key, value } = written as { key: Buffer; value: Buffer }
     await bench.producer.send({ messages: [{ topic, partition, key, value }], acks: -1 })
   }
@@ -381,10 +381,10 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
 
   it('stops also while the broker does not say whether the last is committed, and goes on later', async () => {
     await bench.dies(many(3))
-    const way = await lossyWay(url)
+    const way = await lossyProxy(url)
     const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
     const stop = new AbortController()
-    way.stop(asks.endTransaction)
+    way.stop(apiKeys.endTransaction)
     const stopped = expect(
       replay({ cluster: new Cluster(about), signal: stop.signal }),
     ).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nextTurn } from '../../../src/clock/clock.ts'
 import { Fetcher } from '../../../src/backends/kafka/fetcher.ts'
-import type { Outgoing } from '../../../src/backends/kafka/sender.ts'
+import type { OutgoingRecord } from '../../../src/backends/kafka/sender.ts'
 import {
   markOf,
   quarantinedNote,
@@ -37,9 +37,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
 
   beforeEach(() => {
     bench = pipelineBench(url)
-    const ignore = (): void => {}
-    const { cluster } = bench
-    fetcher = new Fetcher({ cluster, groupId: 'redrive', onError: ignore, well: ignore })
+    fetcher = new Fetcher(bench.cluster)
   })
 
   afterEach(async () => {
@@ -54,8 +52,8 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     return { cluster, fetcher, admin, place: place() }
   }
   const made = (): Replayed => new Replayed(options())
-  const send = async (outgoing: readonly Outgoing[]): Promise<void> => {
-    const messages = outgoing.map(({ topic, partition = 0, written: { key, value } }) => ({
+  const send = async (outgoing: readonly OutgoingRecord[]): Promise<void> => {
+    const messages = outgoing.map(({ topic, partition = 0, record: { key, value } }) => ({
       topic,
       partition,
       key: key!,
@@ -90,7 +88,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
   it('tells apart what was quarantined, erased and sent since', async () => {
     const replayed = made()
     await replayed.create(1, 1)
-    const mark = (offset: number, note: string): Outgoing =>
+    const mark = (offset: number, note: string): OutgoingRecord =>
       markOf(place(), { partition: 0, offset }, note)
     await send([mark(1, 'quarantined'), mark(2, 'quarantined'), mark(3, 'erased')])
     await send([mark(2, 'letter 1')])
@@ -128,7 +126,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
         await ended.promise
       }
       const [record] = (await read(from, offset)).records
-      return { records: [record!], to: record!.offset + 1 }
+      return { records: [record!], to: record!.offset + 1, stableEnd: Infinity }
     }
     const [first, second] = [replayed.catchUp(), replayed.catchUp()]
     await first

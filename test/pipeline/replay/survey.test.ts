@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import type { Cluster } from '../../../src/backends/kafka/cluster.ts'
 import type { Fetcher } from '../../../src/backends/kafka/fetcher.ts'
-import type { Stored } from '../../../src/backends/kafka/record.ts'
-import { readAll } from '../../../src/backends/kafka/read-all.ts'
+import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { survey, type Surveyed } from '../../../src/pipeline/replay/survey.ts'
 
 const place = { topic: 't', partition: 0 }
@@ -11,7 +10,7 @@ const call = <T>(act: () => Promise<T>): Promise<T> => act()
 const cluster = { call, clock: systemClock, timeoutMs: 1000 } as unknown as Cluster
 
 /** What lies in a partition: keys of records by their offsets, `-k` for one that erases `k`. */
-const lying = (keys: readonly (string | undefined)[], bytes = 1): Stored[] =>
+const lying = (keys: readonly (string | undefined)[], bytes = 1): StoredRecord[] =>
   keys.flatMap((name, offset) => {
     if (name === undefined) return []
     const value = Buffer.alloc(name.startsWith('-') ? 0 : bytes)
@@ -20,15 +19,14 @@ const lying = (keys: readonly (string | undefined)[], bytes = 1): Stored[] =>
   })
 
 /** Gives two offsets at a time. No transaction is open. */
-const fetcherOf = (records: readonly Stored[], next: number, reads: number[] = []): Fetcher =>
+const fetcherOf = (records: readonly StoredRecord[], next: number): Fetcher =>
   ({
     bounds: () => Promise.resolve([{ first: 0, next }]),
-    stable: () => Promise.resolve(Infinity),
-    read: (_: unknown, from: number) => {
-      reads.push(from)
-      const to = Math.min(from + 2, next)
-      const found = records.filter(({ offset }) => offset >= from && offset < to)
-      return Promise.resolve({ records: found, to })
+    async *readAll(_: unknown, start: number, end: number) {
+      for (let from = start; from < end; from += 2) {
+        const to = Math.min(from + 2, next)
+        yield { records: records.filter(({ offset }) => offset >= from && offset < to), to }
+      }
     },
   }) as unknown as Fetcher
 
@@ -38,7 +36,8 @@ const surveyed = (
   end = keys.length,
 ): Promise<Surveyed> => survey(cluster, fetcherOf(lying(keys), keys.length), { place, start, end })
 
-const offsetsIn = (records: readonly Stored[]): number[] => records.map(({ offset }) => offset)
+const offsetsIn = (records: readonly StoredRecord[]): number[] =>
+  records.map(({ offset }) => offset)
 
 describe('survey', () => {
   it('lets the first copy count, and knows the others', async () => {
@@ -73,34 +72,5 @@ describe('survey', () => {
     expect(offsetsIn(held.flat())).toEqual([0, 1, 2])
     expect(from).toBe(3)
     expect([...doubles]).toEqual([5])
-  })
-})
-
-describe('readAll', () => {
-  it('asks for what comes next before it is wanted, and for nothing behind the end', async () => {
-    const reads: number[] = []
-    const fetcher = fetcherOf(lying(['a', 'b', 'c', 'd', 'e', 'f']), 6, reads)
-    const reading = readAll(cluster, fetcher, place, 0, 3)
-    expect(offsetsIn((await reading.next()).value!.records)).toEqual([0, 1])
-    expect(reads).toEqual([0, 2])
-    expect(offsetsIn((await reading.next()).value!.records)).toEqual([2, 3])
-    expect(await reading.next()).toMatchObject({ done: true })
-    expect(reads).toEqual([0, 2])
-  })
-
-  it('ends when nothing more comes after a second look, and reads nothing when there is nothing', async () => {
-    const reads: number[] = []
-    for await (const { records } of readAll(cluster, fetcherOf([], 2, reads), place, 0, 9))
-      expect(records).toEqual([])
-    expect(reads).toEqual([0, 2, 2])
-    const none = readAll(cluster, fetcherOf([], 0, reads), place, 5, 5)
-    expect(await none.next()).toMatchObject({ done: true })
-    expect(reads).toEqual([0, 2, 2])
-  })
-
-  it('says what went wrong', async () => {
-    const read = (): Promise<never> => Promise.reject(new Error('the broker is away'))
-    const reading = readAll(cluster, { read } as unknown as Fetcher, place, 0, 9)
-    await expect(reading.next()).rejects.toThrow('the broker is away')
   })
 })

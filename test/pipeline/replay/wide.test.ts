@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Stored } from '../../../src/backends/kafka/record.ts'
+import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
 import {
@@ -51,8 +51,8 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
 
   const replay = (more: Partial<ReplayOptions> = {}): Promise<ReplayReport> =>
     replayNode({ cluster: bench.cluster, settings: bench.settings, ...more })
-  const inputs = (): Promise<Stored[]> => bench.read(bench.settings.inputTopic)
-  const idOf = ({ value }: Stored): string => readStream(value)?.streamId ?? '?'
+  const inputs = (): Promise<StoredRecord[]> => bench.read(bench.settings.inputTopic)
+  const idOf = ({ value }: StoredRecord): string => readStream(value)?.streamId ?? '?'
 
   /** In each partition, of three keys. */
   const die = async (each: number): Promise<string[]> => {
