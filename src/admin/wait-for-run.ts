@@ -1,7 +1,6 @@
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { isActive, type DeadLetter } from '../letter/letter.ts'
-import { onAbort } from '../clock/on-abort.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 
@@ -52,7 +51,9 @@ export function waitForRun(letter: DeadLetter, options: WaitOptions): Promise<De
         if ('letter' in event && event.letter?.id === letter.id) look(event.letter)
       }),
     )
-    if (signal) undo.push(onAbort(signal, () => end(() => reject(signal.reason as Error))))
+    const abort = (): void => end(() => reject(signal?.reason as Error))
+    signal?.addEventListener('abort', abort, { once: true })
+    undo.push(() => signal?.removeEventListener('abort', abort))
     // What happened before the events were heard.
     void poll()
   })

@@ -1,5 +1,4 @@
 import { randomFillSync } from 'node:crypto'
-import { onAbort } from './on-abort.ts'
 
 /**
  * Time and chance. Everything in the house that waits, dates or draws does it through this object,
@@ -106,10 +105,10 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     if (signal?.aborted) return resolve()
     const done = (): void => {
       cancel()
-      forget?.()
+      signal?.removeEventListener('abort', done)
       resolve()
     }
     const cancel = clock.timer(ms, done)
-    const forget = signal && onAbort(signal, done)
+    signal?.addEventListener('abort', done, { once: true })
   })
 }

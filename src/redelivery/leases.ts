@@ -1,10 +1,9 @@
 import { nextTurn, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import { Roll, type OnRoll } from '../clock/roll.ts'
 import type { LeaseRef, Store } from '../store.ts'
 
 /** Something held under a lease: its signal aborts when the lease is lost or can no longer be trusted. */
-export interface Held extends LeaseRef, OnRoll {
+export interface Held extends LeaseRef {
   /** On the monotonic clock. */
   leaseEndsMs: number
   controller: AbortController
@@ -23,7 +22,7 @@ interface LeaseOptions {
  * the epoch makes sure that whatever it still does cannot be settled over somebody else.
  */
 export class LeaseKeeper {
-  readonly #held = new Roll<Held>()
+  readonly #held = new Set<Held>()
   readonly #options: LeaseOptions
   /** There is one timer and one renewal at a time. */
   #cancelTick: (() => void) | undefined
@@ -58,11 +57,11 @@ export class LeaseKeeper {
     if (this.#renewing) {
       // When it was this process that stood still, the answer may be there and only has to be read.
       await nextTurn()
-      if (this.#renewing) this.#loseOverdue(this.#held.list())
+      if (this.#renewing) this.#loseOverdue([...this.#held])
       return
     }
     this.#renewing = true
-    await this.#renew(this.#held.list())
+    await this.#renew([...this.#held])
     this.#renewing = false
   }
 

@@ -10,7 +10,6 @@ import type { ObserverHub } from '../observer.ts'
 import type { Rule } from '../policy/classify.ts'
 import { decideClaimed } from '../policy/decide.ts'
 import { understand } from '../policy/judge.ts'
-import { Roll, type OnRoll } from '../clock/roll.ts'
 import type { Store } from '../store.ts'
 import { Alarm } from '../clock/alarm.ts'
 import { Brakes, type BrakeOptions } from './brakes.ts'
@@ -34,17 +33,13 @@ export interface RedeliveryOptions extends SettleOptions, BrakeOptions {
   classifierRules: readonly Rule[]
 }
 
-interface Running extends OnRoll {
+interface Running {
   letter: DeadLetter
   held: Held
   /** Its handler has begun, and neither ended nor run out of time. */
   working: boolean
   /** Set when the run was given back: whatever it still answers is ignored. */
   givenBack: boolean
-}
-
-interface Settling extends OnRoll {
-  done: Promise<void>
 }
 
 /**
@@ -62,8 +57,8 @@ export class Redelivery {
   readonly #leases: LeaseKeeper
   readonly #brakes: Brakes
   readonly #alarm: Alarm
-  readonly #running = new Roll<Running>()
-  readonly #settling = new Roll<Settling>()
+  readonly #running = new Set<Running>()
+  readonly #settling = new Set<Promise<void>>()
   /** Letters that were taken from handlers that ignored their aborted signal and still run. Each keeps a slot. */
   readonly #stuck = new Set<DeadLetter>()
   #started = false
@@ -155,11 +150,11 @@ export class Redelivery {
     // Not before: a claim that is under way asks to be woken when it has ended.
     this.#alarm.off()
     if (!(await this.#emptyWithin(drainMs))) {
-      for (const { held } of this.#running.list()) held.controller.abort(this.#stopReason)
+      for (const { held } of this.#running) held.controller.abort(this.#stopReason)
       if (!(await this.#emptyWithin(Math.min(this.#options.graceMs, drainMs))))
         await this.#giveBackAll()
     }
-    await Promise.allSettled(this.#settling.list().map(({ done }) => done))
+    await Promise.allSettled(this.#settling)
   }
 
   /** A letter falls due at this moment: be awake then. */
@@ -231,8 +226,8 @@ export class Redelivery {
     const controller = new AbortController()
     const { worker } = this.#options
     const { id, epoch } = letter
-    const held: Held = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
-    const running: Running = { letter, held, working: false, givenBack: false, at: 0 }
+    const held: Held = { id, epoch, worker, leaseEndsMs, controller }
+    const running: Running = { letter, held, working: false, givenBack: false }
     this.#running.add(running)
     this.#leases.hold(held)
     this.#brakes.begin(letter)
@@ -250,13 +245,12 @@ export class Redelivery {
     this.#running.delete(running)
     const done = this.#settle(letter, verdict, durationMs).finally(() => {
       this.#leases.letGo(held)
-      this.#settling.delete(settling)
+      this.#settling.delete(done)
       if (this.#settling.size === 0 && this.#running.size === 0)
         for (const tell of this.#idle.splice(0)) tell()
       this.#pump()
     })
-    const settling: Settling = { done, at: 0 }
-    this.#settling.add(settling)
+    this.#settling.add(done)
     this.#pump()
   }
 
@@ -339,7 +333,7 @@ export class Redelivery {
   }
 
   async #giveBackAll(): Promise<void> {
-    const left = this.#running.list()
+    const left = [...this.#running]
     for (const running of left) {
       this.#running.delete(running)
       if (running.working) this.#stuck.add(running.letter)

@@ -1,15 +1,13 @@
-import { ByNumber } from '../../clock/by-number.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Part as OurPart } from './parts.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import type { Opened } from './packing.ts'
 import type { Stored } from './record.ts'
-import type { OnRoll, Roll } from '../../clock/roll.ts'
 
 /** A partition that is ours, and what we have of it. */
 export interface Part extends OurPart {
   /** Records in memory that are not done. */
-  readonly entries: Roll<Entry>
+  readonly entries: Set<Entry>
   /** That they have together. */
   bytes: number
   /** Deliveries that are out. */
@@ -19,7 +17,7 @@ export interface Part extends OurPart {
 }
 
 /** A record that waits, for its time or for somebody to take it, or that somebody has. */
-export interface Entry extends OnRoll {
+export interface Entry {
   readonly part: Part
   readonly stored: Stored
   readonly opened: Opened
@@ -45,7 +43,8 @@ export interface Held {
 export class Holding {
   readonly #clock: Clock
   readonly #onLapse: (held: Held) => void
-  readonly #held = new ByNumber<Held>()
+  readonly #held = new Map<number, Held>()
+  #lastNumber = 0
   readonly #alarm: Alarm
   readonly #session: string
 
@@ -61,7 +60,7 @@ export class Holding {
   }
 
   add(entry: Entry, deliveries: number, visibilityMs: number): Held {
-    const number = this.#held.next()
+    const number = ++this.#lastNumber
     const receipt = `${this.#session}:${number}`
     const lapsesMs = this.#clock.mono() + visibilityMs
     const held: Held = { entry, number, receipt, deliveries, lapsesMs, isDone: false }
@@ -74,7 +73,8 @@ export class Holding {
   take(receipt: string): Held | undefined {
     const held = this.#held.get(Number(receipt.slice(this.#session.length + 1)))
     if (held?.receipt !== receipt || held.lapsesMs <= this.#clock.mono()) return undefined
-    return this.#held.take(held.number)
+    this.#held.delete(held.number)
+    return held
   }
 
   /** Puts it back, since nothing came of it. */
@@ -108,14 +108,14 @@ export class Holding {
   }
 
   #end(held: Held): void {
-    this.#held.take(held.number)
+    this.#held.delete(held.number)
     this.release(held.entry.part)
   }
 
   #lapse(): number {
     const nowMs = this.#clock.mono()
     let nextMs = Infinity
-    for (const held of this.#held.values())
+    for (const held of [...this.#held.values()])
       if (held.lapsesMs > nowMs) nextMs = Math.min(nextMs, held.lapsesMs)
       else {
         this.#end(held)

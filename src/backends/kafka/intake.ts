@@ -5,7 +5,6 @@ import { Parts } from './parts.ts'
 import { done } from './progress.ts'
 import type { Stored } from './record.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
-import { Roll } from '../../clock/roll.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
 import { Holding, type Entry, type Held, type Part } from './holding.ts'
@@ -65,7 +64,7 @@ export class Intake {
       topics,
       sessionMs,
       begin: (part) =>
-        Object.assign(part, { entries: new Roll<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
+        Object.assign(part, { entries: new Set<Entry>(), bytes: 0, held: 0, onIdle: nothing }),
       arrived: (part, records) => this.#arrive(part, records),
       cut: (part, offset) => this.#drop(part, (entry) => entry.stored.offset < offset),
       leaving: (part) => this.#leave(part),
@@ -135,7 +134,6 @@ export class Intake {
         firstReceivedMs,
         isDelayed: false,
         cancel: nothing,
-        at: 0,
       }
       part.entries.add(entry)
       part.bytes += stored.value.byteLength
@@ -161,7 +159,7 @@ export class Intake {
   #moveOn(part: Part): void {
     if (part.progress.reach < moveOnReach) return
     const { base } = part.progress
-    const first = part.entries.find(({ stored }) => stored.offset === base)
+    const first = [...part.entries].find(({ stored }) => stored.offset === base)
     if (!first?.isDelayed) return
     first.cancel()
     first.isDelayed = false
@@ -276,7 +274,7 @@ export class Intake {
     const isGoneOf = (entry: Entry): boolean => entry.part === part && isGone(entry)
     this.holding.drop(isGoneOf)
     this.#ready = this.#ready.filter((entry) => !isGoneOf(entry))
-    for (const entry of part.entries.list())
+    for (const entry of part.entries)
       if (isGone(entry)) {
         entry.cancel()
         this.#forget(entry)

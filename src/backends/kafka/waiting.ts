@@ -1,7 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { Alarm } from '../../clock/alarm.ts'
 
 /** What is wrong may soon be well again, and who asks over and over must not spin. */
@@ -21,7 +20,7 @@ interface Place {
   /** When he is looked after. */
   lookMs: number
   isOver: boolean
-  forget: () => void
+  onAbort: () => void
 }
 
 /** Those who wait for messages, in the order of coming. They are many and wait shortly: what each would need alone, they share. */
@@ -58,8 +57,9 @@ export class Waiting {
       waiter,
       lookMs,
       isOver: false,
-      forget: onAbort(ask.signal, () => this.#end(place)),
+      onAbort: () => this.#end(place),
     }
+    ask.signal.addEventListener('abort', place.onAbort, { once: true })
     if (this.#all.length > 2 * this.#size + 32) this.#present()
     this.#all.push(place)
     this.#size += 1
@@ -124,6 +124,6 @@ export class Waiting {
     this.#lastMs = this.#clock.mono()
     this.#size -= 1
     place.isOver = true
-    place.forget()
+    place.waiter.ask.signal.removeEventListener('abort', place.onAbort)
   }
 }

@@ -1,4 +1,3 @@
-import { ByNumber } from '../../clock/by-number.ts'
 import { RedriveError } from '../../errors.ts'
 import { loaded } from './batch.ts'
 import { takeLine, type Line, type Program } from './channel.ts'
@@ -60,7 +59,8 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
   readonly #options: ThreadOptions<R>
   #line: Line | undefined
   #queue: AnyCall[] = []
-  readonly #waiting = new ByNumber<Waiting>()
+  readonly #waiting = new Map<number, Waiting>()
+  #lastNumber = 0
   /** Of all that wait. */
   #weight = 0
   #batches = 0
@@ -79,7 +79,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     bytes?: Uint8Array,
   ): Promise<V[K]['answer']> {
     return new Promise((resolve, reject) => {
-      const number = this.#waiting.next()
+      const number = ++this.#lastNumber
       this.#waiting.set(number, { weight, resolve, reject })
       this.#weight += weight
       // Calls of one turn go together.
@@ -147,7 +147,8 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
 
   /** Whoever waits for this call, and does so no more. */
   #over(number: number): Waiting | undefined {
-    const waiting = this.#waiting.take(number)
+    const waiting = this.#waiting.get(number)
+    this.#waiting.delete(number)
     this.#weight -= waiting?.weight ?? 0
     return waiting
   }
@@ -178,7 +179,7 @@ class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> 
     this.#line = undefined
     this.#batches = 0
     const queued = new Set(this.#queue.map(([number]) => number))
-    for (const number of this.#waiting.numbers())
+    for (const number of [...this.#waiting.keys()])
       if (!queued.has(number)) this.#over(number)?.reject(this.#lossOf(cause))
     this.#send()
     this.#rest()

@@ -1,7 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Ask, Delivery, OutgoingMessage } from '../../mailbox.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
 /** The rules of the handle that sends or receives. */
@@ -275,7 +274,7 @@ export class MemoryQueue {
     return new Promise((resolve) => {
       const give = (found: Delivery[]): void => {
         cancel()
-        forget()
+        signal.removeEventListener('abort', end)
         this.#waiters.delete(waiter)
         this.#setAlarm()
         resolve(found)
@@ -283,7 +282,7 @@ export class MemoryQueue {
       const end = (): void => give([])
       const waiter: Waiter = { ...taking, give }
       const cancel = this.#clock.timer(waitMs, end)
-      const forget = onAbort(signal, end)
+      signal.addEventListener('abort', end, { once: true })
       this.#waiters.add(waiter)
       this.#setAlarm()
     })
