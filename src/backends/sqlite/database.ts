@@ -1,6 +1,5 @@
 import { closeSync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { nodeAdvice } from './node-version.ts'
 import { placeOf, type FilePlace } from './place.ts'
@@ -27,7 +26,10 @@ interface Schema {
   migrations: readonly Migration[]
 }
 
-/** Statements with semicolons between them, or a function where letters must be read; in one transaction with all others. */
+/**
+ * Statements with semicolons between them, or a function where letters must be read; in one
+ * transaction with all others.
+ */
 export type Migration = string | ((database: Database) => void)
 
 /** Older ones can lose a WAL that two connections reset at once. */
@@ -40,31 +42,9 @@ const maxStatements = 500
 const checkpointPages = 2000
 const journalLimitBytes = 64 * 2 ** 20
 
-/** The open file: statements by their text, and transactions. */
-export interface Database {
-  readonly place: FilePlace
-  get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined
-  all(sql: string, ...params: SqlValue[]): SqlValue[][]
-  /** Answers how many rows changed. */
-  run(sql: string, ...params: SqlValue[]): number
-  /** Answers the number of the new row, or 0 when the statement left it out. */
-  insert(sql: string, ...params: SqlValue[]): number
-  begin(kind: 'read' | 'write'): void
-  /** Answers how long it took, in ms. */
-  commit(): number
-  rollback(): void
-  /** Puts on disk what was committed. Waits for no lock. */
-  flush(): void
-  /** The same, by writing all of it anew to another place: after a flush that failed, a second one would claim success for what the kernel has dropped. */
-  flushAnew(): void
-  /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
-  checkpoint(): void
-  close(): void
-}
-
 /**
- * Opens the file, creates or migrates what is needed, and checks that SQLite and its settings keep our promises.
- * Refuses, and leaves untouched, what is not ours or what a newer Redrive wrote.
+ * Opens the file, creates or migrates what is needed, and checks that SQLite and its settings keep
+ * our promises. Refuses, and leaves untouched, what is not ours or what a newer Redrive wrote.
  */
 export function openDatabase(form: DatabaseForm): Database {
   const { path, busyTimeoutMs, schema } = form
@@ -76,7 +56,7 @@ export function openDatabase(form: DatabaseForm): Database {
     enableForeignKeyConstraints: false,
   })
   try {
-    const database = new SqliteDatabase(connection, path)
+    const database = new Database(connection, path)
     checkOwner(database, path, schema)
     configure(database, form)
     migrate(database, schema)
@@ -87,7 +67,10 @@ export function openDatabase(form: DatabaseForm): Database {
   }
 }
 
-/** Refuses a SQLite that is too old. Comes before the file is opened, so that a refusal leaves no file behind. */
+/**
+ * Refuses a SQLite that is too old. Comes before the file is opened, so that a refusal leaves no
+ * file behind.
+ */
 function checkVersion(path: string): void {
   const version = sqliteVersion()
   const parts = version.split('.').map(Number)
@@ -101,7 +84,10 @@ function checkVersion(path: string): void {
   }
 }
 
-/** The version of the library that runs. A Node built with the system's SQLite reports another one in `process.versions`. */
+/**
+ * The version of the library that runs. A Node built with the system's SQLite reports another one
+ * in `process.versions`.
+ */
 function sqliteVersion(): string {
   const connection = new DatabaseSync(':memory:')
   try {
@@ -156,7 +142,10 @@ function configure(database: Database, form: DatabaseForm): void {
     )
 }
 
-/** Brings the schema up to date. Of several processes one does it; the others wait for its lock and find it done. */
+/**
+ * Brings the schema up to date. Of several processes one does it; the others wait for its lock and
+ * find it done.
+ */
 function migrate(database: Database, { meta, version, migrations }: Schema): void {
   const [exists] = database.get('SELECT count(*) FROM sqlite_schema WHERE name = ?', meta)!
   if (exists === 1 && versionIn(database, meta) === version) return
@@ -180,7 +169,10 @@ function migrate(database: Database, { meta, version, migrations }: Schema): voi
   }
 }
 
-/** How often and how long a busy file is waited for where SQLite itself does not wait: at the switch to WAL. */
+/**
+ * How often and how long a busy file is waited for where SQLite itself does not wait: at the switch
+ * to WAL.
+ */
 const busyTries = 200
 const busyPauseMs = 25
 const never = new Int32Array(new SharedArrayBuffer(4))
@@ -197,7 +189,8 @@ function patiently(act: () => unknown): void {
   }
 }
 
-class SqliteDatabase implements Database {
+/** An open file: prepared statements by their SQL, and transactions. */
+export class Database {
   readonly place: FilePlace
   readonly #connection: DatabaseSync
   readonly #path: string
@@ -219,10 +212,12 @@ class SqliteDatabase implements Database {
     return this.#statement(sql).all(...params) as unknown as SqlValue[][]
   }
 
+  /** Returns how many rows changed. */
   run(sql: string, ...params: SqlValue[]): number {
     return Number(this.#statement(sql).run(...params).changes)
   }
 
+  /** Returns the number of the new row, or 0 if the statement inserted none. */
   insert(sql: string, ...params: SqlValue[]): number {
     const { changes, lastInsertRowid } = this.#statement(sql).run(...params)
     return changes === 0 ? 0 : Number(lastInsertRowid)
@@ -233,14 +228,12 @@ class SqliteDatabase implements Database {
     this.#open = true
   }
 
-  commit(): number {
-    const startMs = systemClock.mono()
+  commit(): void {
     this.run('COMMIT')
     this.#open = false
-    return systemClock.mono() - startMs
   }
 
-  /** Some errors end the transaction by themselves; then there is nothing left to roll back. */
+  /** Some errors end the transaction by themselves, so there may be nothing to roll back. */
   rollback(): void {
     if (!this.#open) return
     this.#open = false
@@ -252,8 +245,8 @@ class SqliteDatabase implements Database {
   }
 
   /**
-   * While the connection is open its WAL stays the same file. SQLite locks the file itself and never its WAL, so that another descriptor of that
-   * may be closed.
+   * Puts on disk what was committed. Waits for no lock. While the connection is open, its WAL stays
+   * the same file. SQLite never locks the WAL, so another descriptor of it may be closed.
    */
   flush(): void {
     try {
@@ -264,11 +257,16 @@ class SqliteDatabase implements Database {
     }
   }
 
-  flushAnew(): void {
+  /**
+   * Puts on disk what was committed, after a flush that failed: a second flush would report success
+   * for pages that the kernel has dropped, so all of the WAL is written to the file instead.
+   */
+  flushAgain(): void {
     const [busy] = this.get('PRAGMA wal_checkpoint(FULL)')!
     if (busy !== 0) throw new FlushFailed(new Error('another process uses the file'))
   }
 
+  /** Moves the WAL to the file, as far as possible. Never throws. */
   checkpoint(): void {
     try {
       this.get('PRAGMA wal_checkpoint(PASSIVE)')

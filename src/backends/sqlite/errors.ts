@@ -9,8 +9,8 @@ export interface Tenant {
   whenBusy: string
 }
 
-/** A failure as it crosses between threads. */
-export interface Trouble {
+/** An error as it is sent between threads. */
+export interface ThreadError {
   code: ErrorCode
   message: string
 }
@@ -84,8 +84,11 @@ export class FlushFailed extends Error {
   }
 }
 
-/** Turns whatever was thrown in the thread into an error of ours. The one place that knows SQLite's codes. */
-export function toRedriveError(error: unknown, path: string, tenant: Tenant): Trouble {
+/**
+ * Turns whatever was thrown in the thread into an error of ours. The one place that knows SQLite's
+ * codes.
+ */
+export function toRedriveError(error: unknown, path: string, tenant: Tenant): ThreadError {
   if (error instanceof RedriveError) return { code: error.code, message: error.message }
   const message = error instanceof Error ? error.message : String(error)
   return {
@@ -108,13 +111,15 @@ const mistakes: readonly unknown[] = [
   'EROFS',
 ]
 
-/** The same for an open that failed: a path that cannot be is a wrong configuration, and no outage. */
-export function toOpenError(error: unknown, path: string, tenant: Tenant): Trouble {
-  const trouble = toRedriveError(error, path, tenant)
+/**
+ * The same for an open that failed: a path that cannot be is a wrong configuration, and no outage.
+ */
+export function toOpenError(error: unknown, path: string, tenant: Tenant): ThreadError {
+  const described = toRedriveError(error, path, tenant)
   const found = codeOf(error) ?? (error as { code?: unknown }).code
-  return trouble.code === tenant.unavailable && mistakes.includes(found)
-    ? { ...trouble, code: 'INVALID_CONFIG' }
-    : trouble
+  return described.code === tenant.unavailable && mistakes.includes(found)
+    ? { ...described, code: 'INVALID_CONFIG' }
+    : described
 }
 
 function meaningOf(error: unknown, { noun, whenBusy }: Tenant): string {
@@ -131,8 +136,8 @@ function systemAdviceOn(error: unknown): string | undefined {
     : undefined
 }
 
-/** Why a thread could not even start, so that nothing was kept, and what to do. Undefined: it died later. */
-export function whyNotStarted(cause: unknown): string | undefined {
+/** Why a thread could not start, and what to do. Undefined: it died after it had started. */
+export function explainStartFailure(cause: unknown): string | undefined {
   if (!(cause instanceof Error)) return undefined
   const { code, message } = cause as NodeJS.ErrnoException
   if (code === 'ERR_UNKNOWN_BUILTIN_MODULE')
@@ -142,10 +147,9 @@ export function whyNotStarted(cause: unknown): string | undefined {
   return undefined
 }
 
-/** Whether every call would meet the same, so that trying them one by one is of no use. */
-export function concernsAll(error: unknown): boolean {
-  const code = codeOf(error)
-  return code === codes.busy || code === codes.ioError || code === codes.cannotOpen
+/** Whether every call of a batch would fail alike, or may be done: running each alone is no use. */
+export function affectsAll(error: unknown): boolean {
+  return isBusy(error) || breaksConnection(error)
 }
 
 export const isBusy = (error: unknown): boolean => codeOf(error) === codes.busy
@@ -154,8 +158,9 @@ export const isFull = (error: unknown): boolean => codeOf(error) === codes.full
 export const isCorrupt = (error: unknown): boolean => codeOf(error) === codes.corrupt
 
 /**
- * Whether the connection can no longer be trusted. After a failed fsync the kernel may have dropped what was to be
- * written, and a second fsync would claim success: nothing but a fresh look at the file tells what is on disk.
+ * Whether the connection can no longer be trusted. After a failed fsync the kernel may have dropped
+ * what was to be written, and a second fsync would claim success: nothing but a fresh look at the
+ * file tells what is on disk.
  */
 export const breaksConnection = (error: unknown): boolean =>
   error instanceof FlushFailed ||

@@ -1,6 +1,9 @@
 import { statSync } from 'node:fs'
 
-/** Where the file was when it was opened. What is written to one that was removed is lost, and SQLite does not notice. */
+/**
+ * Where the file was when it was opened. What is written to one that was removed is lost, and
+ * SQLite does not notice.
+ */
 export interface FilePlace {
   /** In words, when the file is no longer there. */
   problem(): string | undefined

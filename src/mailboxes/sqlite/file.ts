@@ -3,15 +3,18 @@ import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
 import { workerBeside } from '../../backends/sqlite/channel.ts'
-import { openThread, type Thread } from '../../backends/sqlite/thread.ts'
-import type { Report, Verbs } from './protocol.ts'
+import { SqliteThread } from '../../backends/sqlite/thread.ts'
+import type { ExpiredEvent, Methods } from './protocol.ts'
 
 /** What the mailboxes of one file share: its thread, and who waits for news. */
 export interface MailFile {
-  readonly call: Thread<Verbs>['call']
+  readonly call: SqliteThread<Methods>['call']
   /** Who hears that messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
-  /** A number for the calls of one handle, whose removals of expired messages go to `report`, and how to give it up. */
+  /**
+   * A number for the calls of one handle, whose removals of expired messages go to `report`, and
+   * how to give it up.
+   */
   reporter(report: (count: number) => void): { reporter: number; leave: () => void }
   /** Closes the file when nobody else uses it. Once for each `useFile`. */
   leave(): Promise<void>
@@ -37,22 +40,20 @@ class ThreadFile implements MailFile {
   users = 0
   readonly call: MailFile['call']
   readonly #forget: () => void
-  readonly #thread: Thread<Verbs>
+  readonly #thread: SqliteThread<Methods>
   readonly #watchers = new Map<number, Watchers>()
   readonly #reporters = new Map<number, (count: number) => void>()
   #lastReporter = 0
 
   constructor(path: string, clock: Clock, forget: () => void) {
     this.#forget = forget
-    const message = `sqlite ${path}: the thread that keeps the file died; what was on its way may or may not be done`
-    this.#thread = openThread<Verbs, Report>({
+    const message = `sqlite ${path}: the thread of the mailbox died; calls in flight may or may not be done`
+    this.#thread = new SqliteThread<Methods>({
       program,
       file: path,
       now: () => Math.floor(clock.now()),
-      // Sending, receiving and acknowledging one keep a caller's thread for about 0.02 ms.
-      callerMs: 0.006,
-      hear: (report) => this.#hear(report),
-      lost: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
+      onEvent: (event) => this.#reportExpired(event as ExpiredEvent),
+      toLossError: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
     })
     this.call = this.#thread.call.bind(this.#thread)
   }
@@ -73,10 +74,10 @@ class ThreadFile implements MailFile {
     this.users -= 1
     if (this.users > 0) return
     this.#forget()
-    await this.#thread.end()
+    await this.#thread.close()
   }
 
-  #hear({ expired = [] }: Report): void {
+  #reportExpired(expired: ExpiredEvent): void {
     for (const [reporter, count] of expired) this.#reporters.get(reporter)?.(count)
   }
 }

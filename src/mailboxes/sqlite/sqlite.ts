@@ -20,12 +20,18 @@ import type { Retention } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
 
 export interface SqliteMailboxOptions {
-  /** The file. It is made when it is not there, readable by its owner only. Any number of mailboxes may share it. */
+  /**
+   * The file. It is made when it is not there, readable by its owner only. Any number of mailboxes
+   * may share it.
+   */
   path: string
   name: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
+  /**
+   * Messages older than this are removed when the mailbox is received from. Default: 0, they are
+   * kept for ever.
+   */
   retentionSeconds?: number
 }
 
@@ -45,8 +51,8 @@ export function sqliteMailbox(options: SqliteMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** So many bytes are as much work as a message without any. */
-const bytesOfWeight = 16 * 1024
+/** This many bytes cost as much as a message without a body. */
+const bytesPerCost = 16 * 1024
 
 /** How often others that use the file are asked for news. */
 const pollMs = 100
@@ -141,12 +147,11 @@ class SqliteMailbox implements MailboxDriver {
   async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
     const { file, number, retention } = this.#use()
     const { bytes } = parcel
-    const weight = 1 + bytes.byteLength / bytesOfWeight
+    const cost = 1 + bytes.byteLength / bytesPerCost
     await file.call(
       'send',
-      [number, parcel.id, aboutOf(parcel), Math.ceil(delayMs), retention],
-      weight,
-      bytes,
+      [number, parcel.id, aboutOf(parcel), bytes, Math.ceil(delayMs), retention],
+      cost,
     )
     file.waiting(number).tell()
   }

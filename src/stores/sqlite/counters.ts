@@ -17,8 +17,9 @@ import type { QueueNames } from './queue-names.ts'
 import type { Row, SqlValue } from '../rows/row.ts'
 
 /**
- * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched
- * once. The cells are also held in memory, for as long as no other connection has written.
+ * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each
+ * row that is touched once. The cells are also held in memory, for as long as no other connection
+ * has written.
  */
 export interface Counters {
   /** Takes note of a letter that came (+1) or went (-1). */
@@ -80,7 +81,10 @@ class MaintainedCounters implements Counters {
     return this.#standing
   }
 
-  /** Asks SQLite whether another connection has written since the last look; only then are the rows read again. */
+  /**
+   * Asks SQLite whether another connection has written since the last look; only then are the rows
+   * read again.
+   */
   cells(): Map<number, number> {
     const version = this.#db.get('PRAGMA data_version')![0]
     if (this.#held && version === this.#seenVersion) return this.#held

@@ -7,7 +7,10 @@ import type { FilePlace } from '../../backends/sqlite/place.ts'
 const reserveBytes = 64 * 2 ** 20
 const reserveShare = 0.1
 
-/** While there is plenty the disk is looked at after so many writes, or at the next write after so long. */
+/**
+ * While there is plenty the disk is looked at after so many writes, or at the next write after so
+ * long.
+ */
 const writesBetweenLooks = 16
 const betweenLooksMs = 5
 
@@ -54,7 +57,9 @@ class FileDisk implements Disk {
     return misplaced === undefined ? this.#roomProblems() : [misplaced]
   }
 
-  /** What stands in the WAL must fit into the file, so the reserve is at least as large as the WAL. */
+  /**
+   * What stands in the WAL must fit into the file, so the reserve is at least as large as the WAL.
+   */
   #roomProblems(): string[] {
     const { bavail, blocks, bsize } = statfsSync(this.#path)
     const left = bavail * bsize

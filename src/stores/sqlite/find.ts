@@ -1,12 +1,15 @@
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { needsReading } from '../rows/source-key.ts'
 import { agrees } from './filter.ts'
 import type { Place, Search } from '../search.ts'
-import type { Verbs } from './protocol.ts'
+import type { Methods } from './protocol.ts'
 import { findLetter } from './reading.ts'
 import { stagesOf, type Spot, type Stage } from './streams.ts'
 
-/** Letters that one step looks at before other calls get their turn. Reading letters costs more than reading columns. */
+/**
+ * Letters that one step looks at before other calls get their turn. Reading letters costs more than
+ * reading columns.
+ */
 const strideSpots = 1000
 const readStrideSpots = 200
 
@@ -21,23 +24,23 @@ export interface Stride {
 }
 
 /**
- * One bounded step of a search. Each step starts afresh from a place in the order, so that a letter is seen once, at
- * its place, however long the whole takes and whatever moves meanwhile.
+ * One bounded step of a search. Each step starts afresh from a place in the order, so that a letter
+ * is seen once, at its place, however long the whole takes and whatever moves meanwhile.
  */
-export function searchStride(books: Books, search: Search): Stride {
+export function searchStride(context: StoreContext, search: Search): Stride {
   const { filter, limit, order, after } = search
   const reads = needsReading(filter)
   const most = Math.max(limit, reads ? readStrideSpots : strideSpots)
   const spots: Spot[] = []
   let seen = 0
   let last: Spot | undefined
-  for (const stage of stagesOf(books, filter, order, after))
+  for (const stage of stagesOf(context, filter, order, after))
     for (const spot of spotsOf(stage, Math.min(limit, most))) {
       if (spots.length === limit || seen === most)
         return last ? { spots, next: placeOf(last) } : { spots }
       seen += 1
       last = spot
-      if (spot.fits && (!reads || agrees(books, spot.seq, filter))) spots.push(spot)
+      if (spot.fits && (!reads || agrees(context, spot.seq, filter))) spots.push(spot)
     }
   return { spots }
 }
@@ -63,19 +66,25 @@ function* spotsOf({ streams, before }: Stage, wanted: number): Generator<Spot> {
   }
 }
 
-/** A page, in as many steps as it takes. One letter more than asked is looked for, to know whether there is a next page. */
-export function* find(books: Books, search: Search): Generator<undefined, Verbs['find']['answer']> {
-  const letters: Verbs['find']['answer']['letters'] = []
+/**
+ * A page, in as many steps as it takes. One letter more than asked is looked for, to know whether
+ * there is a next page.
+ */
+export function* find(
+  context: StoreContext,
+  search: Search,
+): Generator<undefined, Methods['find']['response']> {
+  const letters: Methods['find']['response']['letters'] = []
   let after = search.after
   let last: Spot | undefined
   let bytes = 0
   for (;;) {
     const left = search.limit + 1 - letters.length
-    const stride = searchStride(books, { ...search, limit: left, ...(after ? { after } : {}) })
+    const stride = searchStride(context, { ...search, limit: left, ...(after ? { after } : {}) })
     for (const spot of stride.spots) {
       if (letters.length === search.limit || bytes > maxPageBytes)
         return last ? { letters, next: placeOf(last) } : { letters }
-      const found = findLetter(books, 'seq', spot.seq, search.whole ? 'whole' : 'summary')
+      const found = findLetter(context, 'seq', spot.seq, search.whole ? 'whole' : 'summary')
       if (!found) continue
       bytes += found.kept[4]?.byteLength ?? 0
       letters.push(found.kept)

@@ -1,9 +1,12 @@
 import type { StoreHealth } from '../../store.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { schemaVersion } from './schema.ts'
 
-/** Looks at the open file: whether what was asked of SQLite is still so, and how things stand on the disk. */
-export function health({ db, disk, options }: Books): StoreHealth {
+/**
+ * Looks at the open file: whether what was asked of SQLite is still so, and how things stand on the
+ * disk.
+ */
+export function health({ db, disk, options }: StoreContext): StoreHealth {
   const checks: Record<string, string> = {
     path: options.path,
     sqlite: String(db.get('SELECT sqlite_version()')![0]),

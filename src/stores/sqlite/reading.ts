@@ -1,6 +1,6 @@
 import type { Database } from '../../backends/sqlite/database.ts'
 import { isCorrupt } from '../../backends/sqlite/errors.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import type { KeptLetter } from '../rows/form.ts'
 import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from '../rows/row.ts'
 import { hasLaterEntries, isEdited } from '../rows/rest.ts'
@@ -14,12 +14,12 @@ export interface Entry {
 
 const fields = `${rowColumns}, seq, queue`
 
-export function entryById(books: Books, id: string): Entry | undefined {
-  return entryOf(books.db.get(`SELECT ${fields} FROM letters WHERE id = ?`, id))
+export function entryById(context: StoreContext, id: string): Entry | undefined {
+  return entryOf(context.db.get(`SELECT ${fields} FROM letters WHERE id = ?`, id))
 }
 
-export function entryBySeq(books: Books, seq: number): Entry | undefined {
-  return entryOf(books.db.get(`SELECT ${fields} FROM letters WHERE seq = ?`, seq))
+export function entryBySeq(context: StoreContext, seq: number): Entry | undefined {
+  return entryOf(context.db.get(`SELECT ${fields} FROM letters WHERE seq = ?`, seq))
 }
 
 function entryOf(values: SqlValue[] | undefined): Entry | undefined {
@@ -32,9 +32,13 @@ function entryOf(values: SqlValue[] | undefined): Entry | undefined {
 }
 
 /** The open letter of a queue that holds this key; of several the oldest. */
-export function holderOf(books: Books, queue: number, dedupe: Uint8Array): Entry | undefined {
+export function holderOf(
+  context: StoreContext,
+  queue: number,
+  dedupe: Uint8Array,
+): Entry | undefined {
   return entryOf(
-    books.db.get(
+    context.db.get(
       `SELECT ${fields} FROM letters INDEXED BY letters_dedupe
        WHERE queue = ? AND dedupe = ? AND state NOT IN (2, 5) ORDER BY id LIMIT 1`,
       queue,
@@ -53,7 +57,7 @@ export interface Found {
 }
 
 export function findLetter(
-  books: Books,
+  context: StoreContext,
   by: 'id' | 'seq',
   key: string | number,
   extent: Extent,
@@ -61,15 +65,15 @@ export function findLetter(
   const body = extent === 'summary' ? 'origin, origin_crc' : 'origin, origin_crc, bytes, bytes_crc'
   const sql = `SELECT ${fields}, ${body} FROM letters LEFT JOIN bodies USING (seq) WHERE letters.${by} = ?`
   try {
-    const values = books.db.get(sql, key)
-    return values && foundIn(books, values, extent)
+    const values = context.db.get(sql, key)
+    return values && foundIn(context, values, extent)
   } catch (error) {
     if (!isCorrupt(error)) throw error
-    return damaged(books, by, key)
+    return damaged(context, by, key)
   }
 }
 
-function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
+function foundIn(context: StoreContext, values: SqlValue[], extent: Extent): Found {
   const entry = entryOf(values)!
   const [origin, originCrc, bytes, bytesCrc] = values.splice(rowWidth).slice(2) as [
     string | null,
@@ -78,7 +82,7 @@ function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
     number?,
   ]
   const trouble = origin === null ? 'its body is gone' : null
-  const queue = books.queues.name(entry.queue)
+  const queue = context.queues.name(entry.queue)
   const kept: KeptLetter = [
     values,
     queue,
@@ -89,12 +93,15 @@ function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
     [],
     trouble,
   ]
-  if (extent === 'whole' && origin !== null) addLater(books, { entry, kept }, origin)
+  if (extent === 'whole' && origin !== null) addLater(context, { entry, kept }, origin)
   return { entry, kept }
 }
 
-/** Puts in what came after capture: the bytes of an edit, and the entries of the history beyond the first. */
-function addLater({ db }: Books, { entry, kept }: Found, origin: string): void {
+/**
+ * Puts in what came after capture: the bytes of an edit, and the entries of the history beyond the
+ * first.
+ */
+function addLater({ db }: StoreContext, { entry, kept }: Found, origin: string): void {
   const { seq, row } = entry
   const edit = isEdited(row)
     ? db.get('SELECT bytes, bytes_crc FROM edits WHERE seq = ?', seq)
@@ -112,12 +119,15 @@ export function laterEntries(db: Database, seq: number): string[] {
   return rows.map(([entry]) => entry as string)
 }
 
-/** What can still be said of a letter when a page of it cannot be read: its row, if that is on another. */
-function damaged(books: Books, by: 'id' | 'seq', key: string | number): Found | undefined {
-  const values = books.db.get(`SELECT ${fields} FROM letters WHERE ${by} = ?`, key)
+/**
+ * What can still be said of a letter when a page of it cannot be read: its row, if that is on
+ * another.
+ */
+function damaged(context: StoreContext, by: 'id' | 'seq', key: string | number): Found | undefined {
+  const values = context.db.get(`SELECT ${fields} FROM letters WHERE ${by} = ?`, key)
   if (!values) return undefined
   const entry = entryOf(values)!
-  const queue = books.queues.name(entry.queue)
+  const queue = context.queues.name(entry.queue)
   const trouble = 'a page that holds it is damaged'
   return { entry, kept: [values.slice(0, rowWidth), queue, null, 0, null, 0, [], trouble] }
 }

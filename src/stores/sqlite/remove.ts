@@ -1,5 +1,5 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { actionCode, retrying } from '../rows/codes.ts'
 import { searchStride } from './find.ts'
 import type { Place } from '../search.ts'
@@ -12,12 +12,12 @@ const removed = actionCode('remove')
 const strideLetters = 250
 
 /** Removes what matches, in bounded steps, each its own transaction. What is leased stays. */
-export function* remove(books: Books, filter: LetterFilter): Generator<undefined, number> {
+export function* remove(context: StoreContext, filter: LetterFilter): Generator<undefined, number> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let gone = 0
   let after: Place | undefined
   for (;;) {
-    const stride = searchStride(books, {
+    const stride = searchStride(context, {
       filter,
       order,
       limit: strideLetters,
@@ -25,9 +25,9 @@ export function* remove(books: Books, filter: LetterFilter): Generator<undefined
       ...(after ? { after } : {}),
     })
     for (const { seq } of stride.spots) {
-      const entry = entryBySeq(books, seq)
+      const entry = entryBySeq(context, seq)
       if (!entry || entry.row.state === retrying) continue
-      erase(books, entry, removed)
+      erase(context, entry, removed)
       gone += 1
     }
     if (!stride.next) return gone

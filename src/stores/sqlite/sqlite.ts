@@ -29,7 +29,7 @@ import { searchOf } from '../search.ts'
 import { packStored, unpackStored } from '../rows/stored.ts'
 import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
-import { sqliteThread, type Thread } from './thread.ts'
+import { openStoreThread, type StoreThread } from './thread.ts'
 import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
 
@@ -37,7 +37,10 @@ export interface SqliteStoreOptions {
   /** The file. It is made when it is not there, readable by its owner only. */
   path: string
   clock?: Clock
-  /** `full`: what is acknowledged survives a loss of power. `relaxed`: it survives the death of the process. */
+  /**
+   * `full`: what is acknowledged survives a loss of power. `relaxed`: it survives the death of the
+   * process.
+   */
   synchronous?: 'full' | 'relaxed'
   /** How long a write waits for another process that writes. 5 seconds unless said. */
   busyTimeoutMs?: number
@@ -70,8 +73,8 @@ const maxCallItems = 256
 const maxCallsAhead = 2
 
 /**
- * Letters in a SQLite file, for one machine and any number of its processes. The file is kept by a thread, so that waiting
- * for the disk never stops the caller's event loop.
+ * Letters in a SQLite file, for one machine and any number of its processes. The file is kept by a
+ * thread, so that waiting for the disk never stops the caller's event loop.
  */
 export function sqliteStore(options: SqliteStoreOptions): Store {
   return new SqliteStore(options)
@@ -86,15 +89,15 @@ class SqliteStore implements Store {
     wakeups: 'local',
   }
   readonly records: Records
-  readonly #thread: Thread
+  readonly #thread: StoreThread
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.end() })
+  readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.close() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
     const wake = (): void => this.#watchers.tell()
-    this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)
+    this.#thread = openStoreThread({ path, synchronous, busyTimeoutMs }, clock, wake)
     this.records = sqliteRecords(() => this.#use())
   }
 
@@ -104,7 +107,7 @@ class SqliteStore implements Store {
 
   close(): Promise<void> {
     this.#watchers.clear()
-    return this.#life.close(() => this.#thread.end())
+    return this.#life.close(() => this.#thread.close())
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -211,8 +214,9 @@ class SqliteStore implements Store {
   }
 
   /**
-   * Small batches go in one call; large ones in several, so that others get their turn. Only these must be tracked: they may be
-   * between two calls when the store is closed, and the thread waits for its calls by itself.
+   * Small batches go in one call; large ones in several, so that others get their turn. Only these
+   * must be tracked: they may be between two calls when the store is closed, and the thread waits
+   * for its calls by itself.
    */
   #inChunks<T, R>(all: readonly T[], send: (some: readonly T[]) => Promise<R[]>): Promise<R[]> {
     if (all.length === 0) return Promise.resolve([])
@@ -220,15 +224,16 @@ class SqliteStore implements Store {
     return this.#life.track(inChunks(all, send))
   }
 
-  #use(): Thread {
+  #use(): StoreThread {
     this.#life.check()
     return this.#thread
   }
 }
 
 /**
- * Sends what fits into one call, again and again and a little ahead, and puts the answers together in order. It fails only
- * once everything sent has come to an end, so that nothing is written behind the caller's back.
+ * Sends what fits into one call, again and again and a little ahead, and puts the answers together
+ * in order. It fails only once everything sent has come to an end, so that nothing is written
+ * behind the caller's back.
  */
 async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[]>): Promise<R[]> {
   const calls: Promise<R[]>[] = []

@@ -1,5 +1,5 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { pending, retrying, wait, type Cell } from '../rows/codes.ts'
 import { cellsWhere } from './counters.ts'
 import { cellTest, conditionOf, type Condition } from './filter.ts'
@@ -27,10 +27,14 @@ export interface Stage {
 /** More ranges than this are not merged; the letters are walked by id instead. */
 const maxStreams = 512
 
-/** As many letters as this are sorted on the spot where an index finds them but in another order. */
+/**
+ * As many letters as this are sorted on the spot where an index finds them but in another order.
+ */
 const maxPoints = 1000
 
-/** As few candidates as this are walked through whatever the filter says; no index would be faster. */
+/**
+ * As few candidates as this are walked through whatever the filter says; no index would be faster.
+ */
 const maxCandidates = 2000
 
 /** What letters without a key sort by: after all that have one. */
@@ -43,29 +47,32 @@ const byId = (a: Spot, b: Spot): boolean => a.id < b.id
 const byIdDown = (a: Spot, b: Spot): boolean => a.id > b.id
 const byKey = (a: Spot, b: Spot): boolean => a.key < b.key || (a.key === b.key && a.id < b.id)
 
-/** Which ranges hold all that can match, in the order asked. In orders by time, letters that have none come last. */
+/**
+ * Which ranges hold all that can match, in the order asked. In orders by time, letters that have
+ * none come last.
+ */
 export function stagesOf(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   order: Order,
   after: Place | undefined,
 ): Stage[] {
-  const points = pointsOf(books, filter)
-  if (points) return [pointStage(books, points, filter, order, after)]
+  const points = pointsOf(context, filter)
+  if (points) return [pointStage(context, points, filter, order, after)]
   if (order === 'newest' || order === 'oldest') {
     const down = order === 'newest'
-    return [{ streams: idStreams(books, filter, down, after), before: down ? byIdDown : byId }]
+    return [{ streams: idStreams(context, filter, down, after), before: down ? byIdDown : byId }]
   }
   const timed = order === 'due' ? dueStreams : settledStreams
-  const last: Stage = { streams: keylessStreams(books, filter, order, after), before: byId }
+  const last: Stage = { streams: keylessStreams(context, filter, order, after), before: byId }
   if (after?.key === keyless) return [last]
-  const first: Stage = { streams: timed(books, filter, after), before: byKey }
+  const first: Stage = { streams: timed(context, filter, after), before: byKey }
   return order === 'settled' && filter.settledBefore !== undefined ? [first] : [first, last]
 }
 
 /** The ids themselves, where they are given or an index says that they are few. */
 function pointsOf(
-  { db }: Books,
+  { db }: StoreContext,
   { ids, sourceId, expiresBefore }: LetterFilter,
 ): string[] | undefined {
   if (ids) return [...new Set(ids)]
@@ -80,9 +87,12 @@ function pointsOf(
   )
 }
 
-/** By id they are looked up as they are needed; by time, all at once, since only then their order is known. */
+/**
+ * By id they are looked up as they are needed; by time, all at once, since only then their order is
+ * known.
+ */
 function pointStage(
-  books: Books,
+  context: StoreContext,
   ids: string[],
   filter: LetterFilter,
   order: Order,
@@ -96,22 +106,22 @@ function pointStage(
       const from = last?.id ?? after?.id
       const start =
         from === undefined ? 0 : sorted.findIndex((id) => (down ? id < from : id > from))
-      return start === -1 ? [] : spotsAt(books, sorted.slice(start, start + count), filter, order)
+      return start === -1 ? [] : spotsAt(context, sorted.slice(start, start + count), filter, order)
     }
     return { streams: [stream], before: down ? byIdDown : byId }
   }
-  const spots = spotsAt(books, ids, filter, order)
+  const spots = spotsAt(context, ids, filter, order)
     .filter((spot) => !after || byKey({ ...after, seq: 0, fits: true }, spot))
     .sort((a, b) => (byKey(a, b) ? -1 : 1))
   return { streams: [(last) => (last ? [] : spots)], before: byKey }
 }
 
 /** The letters with these ids, and for those that are gone a spot that fits nobody. */
-function spotsAt(books: Books, ids: string[], filter: LetterFilter, order: Order): Spot[] {
-  const fits = conditionOf(books, filter, ['ids'])
+function spotsAt(context: StoreContext, ids: string[], filter: LetterFilter, order: Order): Spot[] {
+  const fits = conditionOf(context, filter, ['ids'])
   const sql = `SELECT seq, ${fits.sql}, CASE WHEN ${isDue} THEN due_at END, settled_at FROM letters WHERE id = ?`
   return ids.map((id) => {
-    const row = books.db.get(sql, ...fits.params, id)
+    const row = context.db.get(sql, ...fits.params, id)
     if (!row) return { key: keyless, id, seq: 0, fits: false }
     const [seq, fit, dueAt, settledAt] = row as [number, SqlValue, number | null, string | null]
     const due = dueAt === null ? null : dueKey(dueAt)
@@ -121,26 +131,26 @@ function spotsAt(books: Books, ids: string[], filter: LetterFilter, order: Order
 }
 
 /**
- * The lists of every queue and state that the counts say are not empty, while they are short or nothing narrower is
- * asked; otherwise one index that knows the narrower.
+ * The lists of every queue and state that the counts say are not empty, while they are short or
+ * nothing narrower is asked; otherwise one index that knows the narrower.
  */
 function idStreams(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   down: boolean,
   after: Place | undefined,
 ): Stream[] {
-  const { shelves, letters } = shelvesOf(books, filter)
+  const { shelves, letters } = shelvesOf(context, filter)
   const narrow = letters > maxCandidates ? narrowest(filter) : undefined
-  if (narrow === 'tag') return [tagStream(books, filter, filter.tag!, down, after)]
+  if (narrow === 'tag') return [tagStream(context, filter, filter.tag!, down, after)]
   if (narrow || shelves.length > maxStreams) {
     const from = narrow ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.where}` : everything
-    const fits = conditionOf(books, filter, narrow ? [narrow.field] : [])
-    return [idStream(books, from, narrow?.params ?? [], fits, down, after)]
+    const fits = conditionOf(context, filter, narrow ? [narrow.field] : [])
+    return [idStream(context, from, narrow?.params ?? [], fits, down, after)]
   }
-  const fits = conditionOf(books, filter, ['queue', 'state'])
+  const fits = conditionOf(context, filter, ['queue', 'state'])
   return shelves.map(({ queue, state }) =>
-    idStream(books, shelf, [queue, state], fits, down, after),
+    idStream(context, shelf, [queue, state], fits, down, after),
   )
 }
 
@@ -151,7 +161,10 @@ interface Narrow {
   params: SqlValue[]
 }
 
-/** SQLite uses an index of some rows only where it can see from the text that no others are asked for. */
+/**
+ * SQLite uses an index of some rows only where it can see from the text that no others are asked
+ * for.
+ */
 const narrowIndexes: Omit<Narrow, 'params'>[] = [
   { field: 'sourceId', where: 'source_id = ?', index: 'letters_source' },
   { field: 'lane', where: 'lane = ?', index: 'letters_lane' },
@@ -177,7 +190,7 @@ const everything = 'letters INDEXED BY letters_id WHERE 1'
 const shelf = 'letters INDEXED BY letters_list WHERE queue = ? AND state = ?'
 
 function idStream(
-  { db }: Books,
+  { db }: StoreContext,
   from: string,
   params: SqlValue[],
   fits: Condition,
@@ -198,18 +211,18 @@ function idStream(
 }
 
 function tagStream(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   tag: string,
   down: boolean,
   after: Place | undefined,
 ): Stream {
-  const fits = conditionOf(books, filter, ['tag'])
+  const fits = conditionOf(context, filter, ['tag'])
   const sql = `SELECT letters.id, letters.seq, ${fits.sql} FROM tags CROSS JOIN letters ON letters.seq = tags.seq
     WHERE tags.tag = ? AND tags.id ${down ? '<' : '>'} ? ORDER BY tags.id ${down ? 'DESC' : ''} LIMIT ?`
   const edge = down ? '\u{10ffff}' : ''
   return (last, count) =>
-    books.db
+    context.db
       .all(sql, ...fits.params, tag, last?.id ?? after?.id ?? edge, count)
       .map(([id, seq, fit]) => spotOf(id, id, seq, fit))
 }
@@ -229,28 +242,41 @@ interface Shelves {
 }
 
 /** The queues and states that have letters which may match, and how many these are. */
-function shelvesOf(books: Books, filter: LetterFilter): Shelves {
+function shelvesOf(context: StoreContext, filter: LetterFilter): Shelves {
   const shelves = new Map<number, Pick<Cell, 'queue' | 'state'>>()
   let letters = 0
-  for (const [{ queue, state }, n] of cellsWhere(books.counters, cellTest(books, filter))) {
+  for (const [{ queue, state }, n] of cellsWhere(context.counters, cellTest(context, filter))) {
     shelves.set(queue * 8 + state, { queue, state })
     letters += n
   }
   return { shelves: [...shelves.values()], letters }
 }
 
-/** Whether a letter is ordered by its due time: a lease and a capture have one too, but no `retryAt`. */
+/**
+ * Whether a letter is ordered by its due time: a lease and a capture have one too, but no
+ * `retryAt`.
+ */
 const isDue = 'retry_at IS NOT NULL AND state <> 1'
 
-/** By retryAt: the due index has the letters of a queue and a priority in this order, apart by where they wait. */
-function dueStreams(books: Books, filter: LetterFilter, after: Place | undefined): Stream[] {
+/**
+ * By retryAt: the due index has the letters of a queue and a priority in this order, apart by where
+ * they wait.
+ */
+function dueStreams(
+  context: StoreContext,
+  filter: LetterFilter,
+  after: Place | undefined,
+): Stream[] {
   const places = new Set<string>()
-  for (const [{ queue, state, priority }] of cellsWhere(books.counters, cellTest(books, filter))) {
+  for (const [{ queue, state, priority }] of cellsWhere(
+    context.counters,
+    cellTest(context, filter),
+  )) {
     if (state === pending)
       places.add(`${queue} ${wait.ready} ${priority}`).add(`${queue} ${wait.held} ${priority}`)
     else if (state !== retrying) places.add(`${queue} ${wait.resting} ${priority}`)
   }
-  const fits = conditionOf(books, filter)
+  const fits = conditionOf(context, filter)
   const sql = `SELECT due_at, id, seq, ${fits.sql} AND ${isDue}
     FROM letters INDEXED BY letters_due
     WHERE queue = ? AND wait = ? AND priority = ? AND due_at IS NOT NULL AND (due_at, id) > (?, ?)
@@ -259,23 +285,27 @@ function dueStreams(books: Books, filter: LetterFilter, after: Place | undefined
     const params = place.split(' ').map(Number)
     return (last, count) => {
       const from = last ?? after
-      return books.db
+      return context.db
         .all(sql, ...fits.params, ...params, from ? Number(from.key) : -1, from?.id ?? '', count)
         .map(([dueAt, id, seq, fit]) => spotOf(dueKey(dueAt as number), id, seq, fit))
     }
   })
 }
 
-function settledStreams(books: Books, filter: LetterFilter, after: Place | undefined): Stream[] {
-  const fits = conditionOf(books, filter, ['queue', 'state'])
+function settledStreams(
+  context: StoreContext,
+  filter: LetterFilter,
+  after: Place | undefined,
+): Stream[] {
+  const fits = conditionOf(context, filter, ['queue', 'state'])
   const until = filter.settledBefore === undefined ? '' : 'AND settled_at < ?'
   const sql = `SELECT settled_at, id, seq, ${fits.sql} FROM letters INDEXED BY letters_settled
     WHERE queue = ? AND state = ? AND settled_at IS NOT NULL AND (settled_at, id) > (?, ?) ${until}
     ORDER BY settled_at, id LIMIT ?`
-  return shelvesOf(books, filter).shelves.map(({ queue, state }) => (last, count) => {
+  return shelvesOf(context, filter).shelves.map(({ queue, state }) => (last, count) => {
     const from = last ?? after
     const bound = filter.settledBefore === undefined ? [] : [filter.settledBefore]
-    return books.db
+    return context.db
       .all(sql, ...fits.params, queue, state, from?.key ?? '', from?.id ?? '', ...bound, count)
       .map(([key, id, seq, fit]) => spotOf(key, id, seq, fit))
   })
@@ -283,17 +313,17 @@ function settledStreams(books: Books, filter: LetterFilter, after: Place | undef
 
 /** Letters that have no time to be ordered by, by id. */
 function keylessStreams(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   order: 'due' | 'settled',
   after: Place | undefined,
 ): Stream[] {
-  const fits = conditionOf(books, filter, ['queue', 'state'])
+  const fits = conditionOf(context, filter, ['queue', 'state'])
   const without = order === 'due' ? `NOT (${isDue})` : 'settled_at IS NULL'
   const own: Condition = { sql: `${fits.sql} AND ${without}`, params: fits.params }
   const from = after?.key === keyless ? after : undefined
-  return shelvesOf(books, filter).shelves.map(({ queue, state }) => {
-    const stream = idStream(books, shelf, [queue, state], own, false, from)
+  return shelvesOf(context, filter).shelves.map(({ queue, state }) => {
+    const stream = idStream(context, shelf, [queue, state], own, false, from)
     return (last, count) => stream(last, count).map((spot) => ({ ...spot, key: keyless }))
   })
 }

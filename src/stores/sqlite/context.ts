@@ -4,8 +4,8 @@ import { openStoreDatabase, type DatabaseOptions } from './database.ts'
 import { diskOf, type Disk } from './disk.ts'
 import { queueNames, type QueueNames } from './queue-names.ts'
 
-/** The open file with what is remembered about it. Every verb works on the books, inside a transaction. */
-export interface Books {
+/** The open file and what is cached about it. Methods get it inside a transaction. */
+export interface StoreContext {
   readonly db: Database
   readonly disk: Disk
   readonly counters: Counters
@@ -13,11 +13,11 @@ export interface Books {
   readonly options: DatabaseOptions
   /** The time of this transaction. */
   nowMs: number
-  /** Set by a write that may have made a letter free to be claimed. */
+  /** Set by a write that may have made a letter claimable. */
   woke: boolean
 }
 
-export function openBooks(options: DatabaseOptions): Books {
+export function openContext(options: DatabaseOptions): StoreContext {
   const db = openStoreDatabase(options)
   return {
     db,
@@ -28,10 +28,4 @@ export function openBooks(options: DatabaseOptions): Books {
     nowMs: 0,
     woke: false,
   }
-}
-
-/** Forgets what may no longer be true, after a rollback. */
-export function forgetAll(books: Books): void {
-  books.counters.forget()
-  books.queues.forget()
 }
