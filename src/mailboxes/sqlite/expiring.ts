@@ -1,18 +1,18 @@
 import type { MailContext } from './context.ts'
 import type { Retention } from './protocol.ts'
 
-/** Messages that one sweep looks at. */
+/** Number of messages that one sweep scans. */
 const scanStep = 200
-/** Expired messages are delivered to nobody, so they need not be removed at once. */
+/** Minimum time between sweeps. Expired messages are never delivered, so removal can wait. */
 const betweenSweepsMs = 50
 
-/** A message that is held by a receiver stays until its receipt lapses, however old it is. */
+/** A message held by a receiver stays until its receipt lapses. */
 const isOverdue = 'enqueued_at <= ? AND NOT (held = 1 AND hidden_until > ?)'
 const overdueAmongFirst = `SELECT seq FROM (SELECT seq, enqueued_at, held, hidden_until FROM messages
   WHERE mailbox = ? ORDER BY seq LIMIT ${scanStep}) WHERE ${isOverdue}`
 const overdueOfId = `SELECT seq FROM messages WHERE mailbox = ? AND id = ? AND ${isOverdue}`
 
-/** Messages enqueued at this time or before have expired. Without a retention there are none. */
+/** Messages enqueued at or before this time have expired. */
 export function expiredBefore({ nowMs }: MailContext, [retentionMs]: Retention): number {
   return retentionMs > 0 ? nowMs - retentionMs : -1
 }
@@ -28,13 +28,13 @@ export function sweep(context: MailContext, mailbox: number, retention: Retentio
   if (found.length < scanStep) context.swept.set(mailbox, context.nowMs)
 }
 
-/** Whether a sweep would find something. */
+/** Whether a sweep would remove something. */
 export function hasOverdue(context: MailContext, mailbox: number, retention: Retention): boolean {
   if (retention[0] === 0 || !isTime(context, mailbox)) return false
   return overdueAmong(context, mailbox, retention).length > 0
 }
 
-/** Removes the message with this id, if it has expired. */
+/** Removes the message with this id if it has expired. */
 export function expireId(
   context: MailContext,
   mailbox: number,

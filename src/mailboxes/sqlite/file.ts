@@ -6,24 +6,23 @@ import { workerBeside } from '../../backends/sqlite/channel.ts'
 import { SqliteThread } from '../../backends/sqlite/thread.ts'
 import type { ExpiredEvent, Methods } from './protocol.ts'
 
-/** What the mailboxes of one file share: its thread, and who waits for news. */
+/** What the mailboxes of one file share: the thread, and the receivers that wait. */
 export interface MailFile {
   readonly call: SqliteThread<Methods>['call']
-  /** Who hears that messages of this mailbox may have become visible. */
+  /** Watchers to notify when messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
   /**
-   * A number for the calls of one handle, whose removals of expired messages go to `report`, and
-   * how to give it up.
+   * Registers a handle. `report` gets the number of expired messages that its calls removed.
    */
   reporter(report: (count: number) => void): { reporter: number; leave: () => void }
-  /** Closes the file when nobody else uses it. Once for each `useFile`. */
+  /** Closes the file after its last user. Call once for each `useFile`. */
   leave(): Promise<void>
 }
 
-/** Files that are open in this process, by path. Another clock stands for another process. */
+/** Open files of this process by path. A different clock counts as a different process. */
 const open = new WeakMap<Clock, Map<string, ThreadFile>>()
 
-/** The file of this path, which all mailboxes of this process share. */
+/** The file of this path, shared by all mailboxes of this process. */
 export function useFile(path: string, clock: Clock): MailFile {
   const full = resolve(path)
   const files = open.get(clock) ?? new Map<string, ThreadFile>()

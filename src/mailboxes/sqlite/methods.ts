@@ -4,7 +4,7 @@ import type { Method } from '../../backends/sqlite/dispatcher.ts'
 import { maxSlots } from '../receiving.ts'
 import { nextNumber, type MailContext } from './context.ts'
 import { expiredBefore, hasOverdue, sweep } from './expiring.ts'
-import type { Kept, Methods, Retention, Taken } from './protocol.ts'
+import type { StoredMessage, Methods, Retention, Taken } from './protocol.ts'
 import { send } from './sending.ts'
 
 type MethodOf<M extends keyof Methods> = Method<
@@ -13,14 +13,13 @@ type MethodOf<M extends keyof Methods> = Method<
   Methods[M]['response']
 >
 
-/** Messages that one transaction puts back because they lapsed. */
+/** Maximum number of lapsed messages that one call returns to the queue. */
 const maxBack = 200
 /**
- * Bodies that go to the receivers in one batch, or are shown on one page, unless a single one is
- * larger.
+ * Maximum bytes of one take or page, unless a single body is larger.
  */
 const maxTakenBytes = 32 * 2 ** 20
-/** Larger ones than a whole look has room for are read one by one. */
+/** Larger bodies are read one by one. */
 const maxSmallBytes = Math.floor(maxTakenBytes / maxSlots)
 
 /** Matches a delivery whose receipt is valid. */
@@ -111,8 +110,8 @@ export const methods: { [M in keyof Methods]: MethodOf<M> } = {
   browse: {
     kind: 'read',
     run({ db }, [mailbox, after, limit]) {
-      const rows = db.all(page, mailbox, after, limit + 1) as Kept[]
-      const found: Kept[] = []
+      const rows = db.all(page, mailbox, after, limit + 1) as StoredMessage[]
+      const found: StoredMessage[] = []
       let bytes = 0
       for (const row of rows.slice(0, limit)) {
         found.push(row)
@@ -139,7 +138,7 @@ function take(
   }
   if (found.length < slots.length) context.filled.delete(mailbox)
   return found.length > 0
-    ? { found: found.map(({ kept }) => kept) }
+    ? { found: found.map(({ message }) => message) }
     : { found: [], ...nextOf(context, mailbox) }
 }
 
@@ -165,10 +164,10 @@ const waits = 'm.mailbox = ? AND m.hidden_until IS NULL AND m.enqueued_at > ?'
 const whole = 'FROM messages m JOIN bodies b ON b.seq = m.seq'
 const small = `iif(length(b.bytes) <= ${maxSmallBytes}, b.bytes, NULL)`
 
-// Both without large bodies.
+// Without large bodies.
 const page = `SELECT m.seq, m.deliveries, m.id, b.about, ${small}, m.released, m.failures, m.enqueued_at, m.first_at ${whole} WHERE m.mailbox = ? AND m.seq > ? ORDER BY m.seq LIMIT ?`
-// As they will be delivered. SQLite would prepare a statement with a bare value for its limit anew
-// each time.
+// The messages as they will be delivered. `0 +`: SQLite would prepare a statement with a plain
+// parameter as its limit again each time.
 const head = `SELECT m.place, m.seq, m.deliveries + 1, m.id, b.about, ${small},
   m.released, m.failures, m.enqueued_at, ifnull(m.first_at, ?) ${whole} WHERE ${waits} ORDER BY m.place LIMIT 0 + ?`
 const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliveries = deliveries + 1,
@@ -177,13 +176,13 @@ const hideThem = `UPDATE messages AS m SET held = 1, hidden_until = ?, deliverie
 const body = 'SELECT bytes FROM bodies WHERE seq = ?'
 
 interface First {
-  kept: Kept
+  message: StoredMessage
   place: number
 }
 
 /**
- * The first that wait, as they will be delivered. They are read before they are hidden, since what
- * is read stops at a weight.
+ * The first visible messages, as they will be delivered. They are read before they are hidden,
+ * since reading stops at a number of bytes.
  */
 function findFirst(
   context: MailContext,
@@ -196,21 +195,21 @@ function findFirst(
   const found: First[] = []
   let weight = 0
   for (const [place, ...row] of db.all(head, nowMs, mailbox, before, most)) {
-    const kept = row as Kept
-    found.push({ place: place as number, kept })
-    weight += readBody(db, kept)
+    const message = row as StoredMessage
+    found.push({ place: place as number, message })
+    weight += readBody(db, message)
     if (weight >= maxTakenBytes) break
   }
   return found
 }
 
-/** Reads its body if it is a large one, and answers how large it is. */
-function readBody(db: Database, kept: Kept): number {
-  kept[4] ??= db.get(body, kept[0])![0] as Uint8Array
-  return kept[4].byteLength
+/** Reads the body if it is large. Returns the size of the body. */
+function readBody(db: Database, message: StoredMessage): number {
+  message[4] ??= db.get(body, message[0])![0] as Uint8Array
+  return message[4].byteLength
 }
 
-/** Hides messages that stand one behind the other. */
+/** Hides adjacent messages. */
 function hide(
   context: MailContext,
   mailbox: number,
@@ -233,7 +232,7 @@ function hasNothing(context: MailContext, mailbox: number, retention: Retention)
 const something = `SELECT EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until IS NULL)
   OR EXISTS (SELECT 1 FROM messages WHERE mailbox = ? AND hidden_until <= ?)`
 
-/** What was delayed, or held by somebody who did not come back, goes behind what waits. */
+/** Moves messages whose delay or visibility has ended behind all visible ones. */
 function returnLapsed(context: MailContext, mailbox: number): void {
   const { db, nowMs } = context
   const lapsed = db.all(

@@ -1,14 +1,13 @@
 import type { MailboxHealth } from '../../mailbox.ts'
 
-/** A delivery, named by the message and how often it was delivered by then. */
+/** A delivery: the message, and its number of deliveries at that time. */
 export type Held = [mailbox: number, seq: number, deliveries: number]
 
 /**
- * A message as the thread gives it; a list, since lists cross threads fast. `about` has its content
- * type, headers and where replies go, as JSON. `released` are the deliveries that were given back
- * untried.
+ * A message as the thread returns it. `about` is JSON: content type, headers and reply address.
+ * `released` counts deliveries that were returned without an attempt.
  */
-export type Kept = [
+export type StoredMessage = [
   seq: number,
   deliveries: number,
   id: string,
@@ -21,14 +20,14 @@ export type Kept = [
 ]
 
 /**
- * What the handle that calls was opened with, and its number, under which removed messages are
- * reported. 0 ms: nothing expires.
+ * The retention of the calling handle, and the number under which its removals are reported. 0 ms:
+ * nothing expires.
  */
 export type Retention = [retentionMs: number, reporter: number]
 
 export interface Taken {
-  found: Kept[]
-  /** How long until time alone makes a hidden message visible. */
+  found: StoredMessage[]
+  /** Time until the next hidden message becomes visible. */
   nextMs?: number
 }
 
@@ -37,7 +36,7 @@ export interface Taken {
  * of the mailbox. Times are in ms.
  */
 export interface Methods {
-  /** Finds or makes a mailbox, and answers with its number. */
+  /** Finds or creates a mailbox. Returns its number. */
   open: { request: string; response: number }
   /** An expired message of the same id is replaced. */
   send: {
@@ -52,14 +51,14 @@ export interface Methods {
     response: null
   }
   /**
-   * One message for each slot at the most; a slot is how long its message is hidden. Expired
-   * messages are removed.
+   * At most one message per slot. A slot is the visibility time of its message. Removes expired
+   * messages.
    */
   take: { request: [mailbox: number, slots: number[], retention: Retention]; response: Taken }
   acknowledge: { request: Held; response: boolean }
   /**
-   * Unless it failed it was no delivery. At the tail it stands behind all that waits, and else
-   * where it was.
+   * Without `failed`, the delivery is not counted. With `tail`, the message moves behind all
+   * visible ones.
    */
   nack: { request: [...Held, delayMs: number, failed: boolean, tail: boolean]; response: boolean }
   extend: { request: [...Held, ms: number]; response: boolean }
@@ -67,7 +66,7 @@ export interface Methods {
   count: { request: [mailbox: number]; response: number }
   browse: {
     request: [mailbox: number, after: number, limit: number]
-    response: { found: Kept[]; more: boolean }
+    response: { found: StoredMessage[]; more: boolean }
   }
   health: { request: [mailbox: number]; response: MailboxHealth }
 }

@@ -13,7 +13,7 @@ export const schemaVersion = 3
  * `place`. One with it is held by a receiver (`held`) or delayed. The receipt of a delivery is
  * `seq` and `deliveries`: the latter only grows, and `seq` comes from `counter`, which never goes
  * back. `released` are the deliveries that were given back untried: nobody is shown those.
- * `expires_at` is not used: messages expire by `enqueued_at` and the retention of whoever receives.
+ * `expires_at` is not used: messages expire by `enqueued_at` and the retention of the receiver.
  */
 export const migrations: readonly string[] = [
   `
@@ -43,7 +43,7 @@ export const migrations: readonly string[] = [
 
   CREATE TABLE bodies (seq INTEGER PRIMARY KEY, about TEXT NOT NULL, bytes BLOB NOT NULL) STRICT;
   `,
-  // Every index is written for every message: the table itself is kept in the order of the list,
+  // Every index is written for every message: the table itself is in the order of the list,
   // and those that wait stand in one index with those that are hidden. What is given back untried
   // is counted apart.
   `

@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import type { StoreContext } from './context.ts'
 import { actionCode, archived, parked, partsOf, resolved } from '../rows/codes.ts'
-import { searchStride } from './find.ts'
+import { scanStep } from './find.ts'
 import { keyHash } from '../rows/key-hash.ts'
 import { occurred } from '../rows/patch.ts'
 import type { PackedLetter } from '../rows/form.ts'
@@ -36,8 +36,7 @@ export function refuseWhenLow({ disk }: StoreContext): void {
 }
 
 /**
- * By id first, then by key, then whether there is room. Most letters need only the insertion to
- * know.
+ * Checks the id, then the dedupe key, then the capacity. For most letters the insert alone decides.
  */
 function addOne(
   context: StoreContext,
@@ -73,7 +72,7 @@ function duplicate({ row }: Entry, by: 'id' | 'dedupeKey'): AddResult {
   return { kind: 'duplicate', of: row.id, by, occurrences: restOf(row)?.occurrences ?? 1 }
 }
 
-/** Where the letter now stands, undefined when the id is kept already. */
+/** Returns the row number of the letter. Undefined: the id is already stored. */
 export function insert(
   context: StoreContext,
   packed: PackedLetter,
@@ -83,7 +82,7 @@ export function insert(
 ): number | undefined {
   const { db, counters } = context
   const [values, , origin, originCrc, bytes, bytesCrc, extras] = packed
-  // A letter that depends on others gets its place once they are noted, below.
+  // A letter with dependencies is scheduled below, once they are stored.
   const place = row.dependent === 1 ? { wait: null, dueAt: null } : waitOf(context, 0, queue, row)
   const source = extras?.source ?? null
   const seq = db.insert(insertLetter, ...values, queue, dedupe, place.wait, place.dueAt, source)
@@ -104,19 +103,19 @@ export function insert(
   return seq
 }
 
-/** How many had to go for one more to fit. Undefined: there is no room, and nothing went. */
+/** Evicts resolved letters so that one more fits. Returns how many. Undefined: no room. */
 function makeRoom(context: StoreContext, { maxItems, overflow }: Capacity): number | undefined {
-  const excess = context.counters.standing() + 1 - maxItems
+  const excess = context.counters.occupied() + 1 - maxItems
   if (excess <= 0) return 0
   if (overflow === 'reject' || resolvedOnes(context) < excess) return undefined
-  const going = searchStride(context, {
+  const going = scanStep(context, {
     filter: { state: 'resolved' },
     order: 'settled',
     limit: excess,
     whole: false,
   })
-  for (const { seq } of going.spots) erase(context, entryBySeq(context, seq)!, evict)
-  return going.spots.length
+  for (const { seq } of going.entries) erase(context, entryBySeq(context, seq)!, evict)
+  return going.entries.length
 }
 
 function resolvedOnes(context: StoreContext): number {
@@ -125,7 +124,7 @@ function resolvedOnes(context: StoreContext): number {
   return sum
 }
 
-/** The same thing was captured once more. */
+/** Counts another capture of an open letter. */
 function occur(context: StoreContext, holder: Entry, packed: PackedLetter): AddResult {
   const { row, entry } = occurred(holder.row, packed)
   remember(context, holder.seq, row, entry)

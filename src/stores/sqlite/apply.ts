@@ -30,7 +30,7 @@ function applyOne(context: StoreContext, change: Change): ApplyResult {
   return 'written'
 }
 
-/** Leased under this epoch, even past the end of the lease as long as nobody took over. */
+/** Leased under this epoch, even past the end of the lease as long as nobody claimed it again. */
 function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: string }): boolean {
   return (
     row.state === retrying && row.epoch === epoch && (worker === undefined || row.worker === worker)
@@ -50,7 +50,7 @@ export function renew(
   })
 }
 
-/** The bytes of the newest edit; the captured ones stay where they are. */
+/** Stores the bytes of the newest edit. The captured bytes stay. */
 export function keepEdit({ db }: StoreContext, seq: number, bytes: Uint8Array): void {
   db.run('INSERT OR REPLACE INTO edits VALUES (?, ?, ?)', seq, crc32(bytes), bytes)
 }

@@ -5,7 +5,7 @@ import type { ClaimRequest } from '../../store.ts'
 import type { StoreContext } from './context.ts'
 import { actionCode, isActiveCode, retrying, wait } from '../rows/codes.ts'
 import { cellsWhere } from './counters.ts'
-import type { KeptLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import type { Methods } from './protocol.ts'
 import { findLetter, laterEntries, type Found } from './reading.ts'
 import { valuesOf, type Row } from '../rows/row.ts'
@@ -14,15 +14,13 @@ import { remember, rewrite } from './writing.ts'
 const claimed = actionCode('claim')
 
 /**
- * One claim gives no more than this, and ends early past so many payload bytes, so that the memory
- * does not fill up.
+ * Maximum number of letters and payload bytes of one claim.
  */
 const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /**
- * Letters of one queue and one priority; those free and those leased each stand in order of their
- * time.
+ * Letters of one queue and priority, ordered by due time.
  */
 interface Range {
   queue: number
@@ -39,7 +37,7 @@ interface Candidate {
 export function claim(context: StoreContext, request: ClaimRequest): Methods['claim']['response'] {
   const ranges = rangesOf(context, request)
   const due = request.limit > 0 ? candidates(context, ranges, request.limit) : []
-  const letters: KeptLetter[] = []
+  const letters: LoadedLetter[] = []
   let bytes = 0
   for (const { seq } of due) {
     if (bytes > maxClaimBytes) break
@@ -51,7 +49,7 @@ export function claim(context: StoreContext, request: ClaimRequest): Methods['cl
   return nextDueMs === undefined ? { letters } : { letters, nextDueMs }
 }
 
-/** The counts say which queues and priorities have letters that run or wait to. */
+/** The queues and priorities that have active letters, according to the counts. */
 function rangesOf(context: StoreContext, { queues, except }: ClaimRequest): Range[] {
   const asked = queues && new Set(queues.map((name) => context.queues.find(name)))
   const left = new Set((except ?? []).map((name) => context.queues.find(name)))
@@ -66,7 +64,7 @@ function rangesOf(context: StoreContext, { queues, except }: ClaimRequest): Rang
 const headsOf = `SELECT seq, id, due_at FROM letters INDEXED BY letters_due
   WHERE queue = ? AND wait = ? AND priority = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
 
-/** The first that are due: the heads of every range, merged in the order of claims. */
+/** The first due letters: the heads of all ranges, merged in claim order. */
 function candidates(context: StoreContext, ranges: Range[], limit: number): Candidate[] {
   const heads: Candidate[] = []
   for (const { queue, priority } of ranges)
@@ -100,10 +98,13 @@ function nextOf(context: StoreContext, ranges: Range[]): number | undefined {
 }
 
 /**
- * Leases one letter and counts the retry: see `claim` in `letter/moves.ts`, which this mirrors on
- * rows.
+ * Leases one letter and counts the retry. Same as `claim` in `letter/moves.ts`, for rows.
  */
-function lease(context: StoreContext, { entry, kept }: Found, request: ClaimRequest): KeptLetter {
+function lease(
+  context: StoreContext,
+  { entry, letter }: Found,
+  request: ClaimRequest,
+): LoadedLetter {
   const { row, seq, queue } = entry
   const at = toTimestamp(context.nowMs)
   const next: Row = {
@@ -120,10 +121,10 @@ function lease(context: StoreContext, { entry, kept }: Found, request: ClaimRequ
   if (row.worker !== null && row.leasedUntil !== null) {
     const old = { worker: row.worker, epoch: row.epoch, expiresAt: row.leasedUntil }
     remember(context, seq, next, lapse(old, at))
-    kept[6] = laterEntries(context.db, seq)
+    letter[6] = laterEntries(context.db, seq)
   }
   rewrite(context, entry, next)
   context.counters.total(queue, claimed, next)
-  kept[0] = valuesOf(next)
-  return kept
+  letter[0] = valuesOf(next)
+  return letter
 }

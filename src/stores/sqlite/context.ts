@@ -1,8 +1,8 @@
 import type { Database } from '../../backends/sqlite/database.ts'
-import { counters, type Counters } from './counters.ts'
+import { Counters } from './counters.ts'
 import { openStoreDatabase, type DatabaseOptions } from './database.ts'
-import { diskOf, type Disk } from './disk.ts'
-import { queueNames, type QueueNames } from './queue-names.ts'
+import { Disk } from './disk.ts'
+import { QueueNames } from './queue-names.ts'
 
 /** The open file and what is cached about it. Methods get it inside a transaction. */
 export interface StoreContext {
@@ -22,9 +22,9 @@ export function openContext(options: DatabaseOptions): StoreContext {
   return {
     db,
     options,
-    disk: diskOf(options.path, db.place),
-    counters: counters(db),
-    queues: queueNames(db),
+    disk: new Disk(options.path, db.place),
+    counters: new Counters(db),
+    queues: new QueueNames(db),
     nowMs: 0,
     woke: false,
   }

@@ -9,15 +9,14 @@ import { unpackSummary } from '../rows/unpack.ts'
 import { entryBySeq, findLetter } from './reading.ts'
 import type { SqlValue } from '../rows/row.ts'
 
-/** A condition of SQL with its values. */
+/** An SQL condition with its parameters. */
 export interface Condition {
   sql: string
   params: SqlValue[]
 }
 
 /**
- * What a filter means for a cell of the counts. A cell that does not pass has no letter that
- * matches.
+ * Tests whether a cell of the counts can contain matching letters.
  */
 export function cellTest(context: StoreContext, filter: LetterFilter): (cell: Cell) => boolean {
   const queues = queuesOf(context, filter)
@@ -32,9 +31,9 @@ function queuesOf(context: StoreContext, { queue }: LetterFilter): number[] | un
 }
 
 /**
- * What a filter means for a row, in SQL: it must agree with `matches` in `letter/query.ts`. Where
- * `needsReading` is true, it only narrows the search, and `agrees` decides. `covered` fields are
- * left out, since the index range that is read has only letters that match them.
+ * The filter as SQL. Must agree with `matches` in `letter/query.ts`. If `needsReading` is true, the
+ * SQL only narrows the search, and `agrees` decides. Fields in `covered` are left out: the index
+ * range already implies them.
  */
 export function conditionOf(
   context: StoreContext,
@@ -80,14 +79,14 @@ export function conditionOf(
   return { sql: parts.length > 0 ? parts.join(' AND ') : '1', params }
 }
 
-/** Whether a letter that the columns let through matches in what they do not hold. */
+/** Whether a letter matches in fields that have no column. */
 export function agrees(context: StoreContext, seq: number, filter: LetterFilter): boolean {
   const { text, metadata, sourceId } = filter
   if (text !== undefined && !mentions(context, seq, text)) return false
   if (metadata === undefined && sourceId === undefined) return true
   const found = findLetter(context, 'seq', seq, 'summary')
   if (!found) return false
-  const letter = unpackSummary(found.kept)
+  const letter = unpackSummary(found.letter)
   return matches(letter, {
     ids: [letter.id],
     ...(metadata === undefined ? {} : { metadata }),
@@ -96,8 +95,8 @@ export function agrees(context: StoreContext, seq: number, filter: LetterFilter)
 }
 
 /**
- * Whether the queue or the last failure of a letter mentions the text. SQLite folds only ASCII, so
- * this is not SQL.
+ * Whether the queue or the last failure contains the string, ignoring case. SQLite ignores case
+ * only in ASCII.
  */
 function mentions(context: StoreContext, seq: number, text: string): boolean {
   const entry = entryBySeq(context, seq)

@@ -4,12 +4,12 @@ import type { KeepResult } from '../../store.ts'
 import { dedupeOf, insert, refuseWhenLow } from './add.ts'
 import { keepEdit } from './apply.ts'
 import type { StoreContext } from './context.ts'
-import type { KeptStored, PackedStored } from './protocol.ts'
+import type { LoadedStored, PackedStored } from './protocol.ts'
 import { entryById, findLetter } from './reading.ts'
 import { waitsOf } from './waits.ts'
 import { erase } from './writing.ts'
 
-/** Letters from another store, as they are. */
+/** Stores letters from another store unchanged. */
 export function keep(context: StoreContext, letters: readonly PackedStored[]): KeepResult[] {
   refuseWhenLow(context)
   return letters.map((letter) => keepOne(context, letter))
@@ -25,13 +25,13 @@ function keepOne(context: StoreContext, [packed, edit]: PackedStored): KeepResul
   return 'written'
 }
 
-/** Letters with all that is known of them. */
-export function stored(context: StoreContext, ids: readonly string[]): KeptStored[] {
-  return ids.flatMap((id): KeptStored[] => {
+/** Letters with everything the store knows about them. */
+export function stored(context: StoreContext, ids: readonly string[]): LoadedStored[] {
+  return ids.flatMap((id): LoadedStored[] => {
     const found = findLetter(context, 'id', id, 'whole')
     if (!found) return []
     const { seq, row } = found.entry
-    const captured = isEdited(row) ? findLetter(context, 'id', id, 'captured')!.kept : null
-    return [[found.kept, captured, row.dependent === 1 ? waitsOf(context, seq) : []]]
+    const captured = isEdited(row) ? findLetter(context, 'id', id, 'captured')!.letter : null
+    return [[found.letter, captured, row.dependent === 1 ? waitsOf(context, seq) : []]]
   })
 }

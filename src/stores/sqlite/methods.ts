@@ -35,12 +35,12 @@ export const methods: { [M in keyof Methods]: MethodOf<M> } = {
     run: (context, ids) =>
       ids.flatMap((id) => {
         const found = findLetter(context, 'id', id, 'whole')
-        return found ? [found.kept] : []
+        return found ? [found.letter] : []
       }),
   },
   original: {
     kind: 'read',
-    run: (context, id) => findLetter(context, 'id', id, 'captured')?.kept ?? null,
+    run: (context, id) => findLetter(context, 'id', id, 'captured')?.letter ?? null,
   },
   stored: { kind: 'read', run: stored },
   find: { kind: 'read', run: find },

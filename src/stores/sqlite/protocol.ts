@@ -1,4 +1,4 @@
-import type { KeptLetter, PackedLetter } from '../rows/form.ts'
+import type { LoadedLetter, PackedLetter } from '../rows/form.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { Place, Search } from '../search.ts'
@@ -26,7 +26,7 @@ export type PackedStored = [captured: PackedLetter, edit: Uint8Array | null]
  * A letter as `stored` gives it: as it is, as it was captured if it was edited, and what it waits
  * for.
  */
-export type KeptStored = [kept: KeptLetter, captured: KeptLetter | null, waitsFor: string[]]
+export type LoadedStored = [letter: LoadedLetter, captured: LoadedLetter | null, waitsFor: string[]]
 
 /** The methods of the thread of a store. */
 export interface Methods {
@@ -34,7 +34,7 @@ export interface Methods {
   add: { request: { letters: PackedLetter[]; capacity?: Capacity }; response: AddResult[] }
   keep: { request: PackedStored[]; response: KeepResult[] }
   keepTotals: { request: readonly Total[]; response: null }
-  claim: { request: ClaimRequest; response: { letters: KeptLetter[]; nextDueMs?: number } }
+  claim: { request: ClaimRequest; response: { letters: LoadedLetter[]; nextDueMs?: number } }
   renew: { request: { leases: readonly LeaseRef[]; leaseMs: number }; response: boolean[] }
   apply: { request: readonly Change[]; response: ApplyResult[] }
   remove: { request: LetterFilter; response: number }
@@ -43,10 +43,10 @@ export interface Methods {
     response: 'written' | 'conflict'
   }
   drop: { request: { kind: string; id: string }; response: boolean }
-  get: { request: readonly string[]; response: KeptLetter[] }
-  original: { request: string; response: KeptLetter | null }
-  stored: { request: readonly string[]; response: KeptStored[] }
-  find: { request: Search; response: { letters: KeptLetter[]; next?: Place } }
+  get: { request: readonly string[]; response: LoadedLetter[] }
+  original: { request: string; response: LoadedLetter | null }
+  stored: { request: readonly string[]; response: LoadedStored[] }
+  find: { request: Search; response: { letters: LoadedLetter[]; next?: Place } }
   tally: { request: { by: TallyKey; filter: LetterFilter }; response: [string, number][] }
   totals: { request: null; response: Total[] }
   record: { request: { kind: string; id: string }; response: Stored<string> | null }

@@ -32,7 +32,7 @@ export function dropRecord(
   return db.run('DELETE FROM records WHERE kind = ? AND id = ?', kind, id) > 0
 }
 
-/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+/** Ids with a common prefix are adjacent, so the list ends at the first id without it. */
 export function listRecords(
   { db }: StoreContext,
   { kind, prefix, after, limit }: Methods['records']['request'],
@@ -58,8 +58,8 @@ export function listRecords(
 }
 
 /**
- * One step in the index for each kind, however many records it has. Kinds sort as JavaScript sorts
- * them, not as SQLite does.
+ * One index lookup per kind. Kinds are sorted as JavaScript sorts strings, which differs from
+ * SQLite.
  */
 export function listKinds({ db }: StoreContext): string[] {
   const kinds: string[] = []

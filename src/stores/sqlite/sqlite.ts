@@ -22,7 +22,7 @@ import type {
   Total,
 } from '../../store.ts'
 import { checkLease } from '../lease.ts'
-import { lifetime, type Lifetime } from '../lifetime.ts'
+import { Lifetime } from '../lifetime.ts'
 import { pack, tight } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
@@ -34,15 +34,15 @@ import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
-  /** The file. It is made when it is not there, readable by its owner only. */
+  /** Path of the file. A missing file is created, readable by its owner only. */
   path: string
   clock?: Clock
   /**
-   * `full`: what is acknowledged survives a loss of power. `relaxed`: it survives the death of the
-   * process.
+   * `full`: acknowledged writes survive a power loss. `relaxed`: they survive a crash of the
+   * process. Default: `full`.
    */
   synchronous?: 'full' | 'relaxed'
-  /** How long a write waits for another process that writes. 5 seconds unless said. */
+  /** How long a write waits for the write lock of another process. Default: 5000. */
   busyTimeoutMs?: number
 }
 
@@ -57,7 +57,10 @@ function checkOptions(options: SqliteStoreOptions): void {
   checkKeys('options of sqliteStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   const { path, synchronous = 'full', busyTimeoutMs = 0 } = options
   if (typeof path !== 'string' || path === '')
-    throw new RedriveError('INVALID_CONFIG', '"path" must be the path of a file, as in redrive.db')
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      '"path" must be the path of a file, for example redrive.db',
+    )
   checkOneOf('synchronous', synchronous, ['full', 'relaxed'], { code: 'INVALID_CONFIG' })
   if (!(busyTimeoutMs >= 0 && busyTimeoutMs < 2 ** 31))
     throw new RedriveError(
@@ -66,15 +69,15 @@ function checkOptions(options: SqliteStoreOptions): void {
     )
 }
 
-/** Letters, changes or ids that go to the thread in one call. */
+/** Maximum number of letters, changes or ids in one call to the thread. */
 const maxCallItems = 256
 
-/** Calls for one large batch that may be on their way before the oldest is awaited. */
+/** Maximum number of chunks of one large batch in flight. */
 const maxCallsAhead = 2
 
 /**
- * Letters in a SQLite file, for one machine and any number of its processes. The file is kept by a
- * thread, so that waiting for the disk never stops the caller's event loop.
+ * A store in a SQLite file, for one machine and any number of its processes. A worker thread has
+ * the file open, so that waiting for the disk never blocks the caller's event loop.
  */
 export function sqliteStore(options: SqliteStoreOptions): Store {
   return new SqliteStore(options)
@@ -91,7 +94,7 @@ class SqliteStore implements Store {
   readonly records: Records
   readonly #thread: StoreThread
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.close() })
+  readonly #life = new Lifetime('sqlite', { release: () => this.#thread.close() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)
@@ -121,13 +124,13 @@ class SqliteStore implements Store {
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const kept = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
-    return kept.map(unpack)
+    const letter = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
+    return letter.map(unpack)
   }
 
   async original(id: string): Promise<Payload | undefined> {
-    const kept = await this.#use().call('original', id)
-    return kept ? unpackOriginal(kept) : undefined
+    const letter = await this.#use().call('original', id)
+    return letter ? unpackOriginal(letter) : undefined
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
@@ -153,8 +156,8 @@ class SqliteStore implements Store {
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
     const thread = this.#use()
-    const kept = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
-    return kept.map((letter) => unpackStored(...letter))
+    const letter = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
+    return letter.map((letter) => unpackStored(...letter))
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
@@ -214,9 +217,9 @@ class SqliteStore implements Store {
   }
 
   /**
-   * Small batches go in one call; large ones in several, so that others get their turn. Only these
-   * must be tracked: they may be between two calls when the store is closed, and the thread waits
-   * for its calls by itself.
+   * Sends a small batch in one call and a large one in several, so that other calls run in between.
+   * Large batches are tracked: they may be between two calls when the store closes. The thread
+   * itself waits for its calls.
    */
   #inChunks<T, R>(all: readonly T[], send: (some: readonly T[]) => Promise<R[]>): Promise<R[]> {
     if (all.length === 0) return Promise.resolve([])
@@ -231,16 +234,15 @@ class SqliteStore implements Store {
 }
 
 /**
- * Sends what fits into one call, again and again and a little ahead, and puts the answers together
- * in order. It fails only once everything sent has come to an end, so that nothing is written
- * behind the caller's back.
+ * Sends chunks, a few ahead, and joins the results in order. Rejects only after all chunks that
+ * were sent have settled, so that nothing is written after the rejection.
  */
 async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[]>): Promise<R[]> {
   const calls: Promise<R[]>[] = []
   try {
     for (let start = 0; start < all.length; start += maxCallItems) {
       const call = send(all.slice(start, start + maxCallItems))
-      // Whoever fails first is the answer; until then no other failure may count as unhandled.
+      // The first rejection is reported; the others must not count as unhandled.
       call.catch(() => {})
       calls.push(call)
       await calls[calls.length - 1 - maxCallsAhead]
@@ -251,7 +253,7 @@ async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[
   }
 }
 
-/** An edited payload with bytes that own their buffer. */
+/** The change, with payload bytes that own their buffer. */
 function tightened(change: Change): Change {
   const { payload } = change.set
   if (!payload) return change

@@ -7,49 +7,52 @@ import type { Place } from '../search.ts'
 import { sourceKey } from '../rows/source-key.ts'
 import type { SqlValue } from '../rows/row.ts'
 
-/** A letter's place in the order asked, and whether the filter lets it through. */
-export interface Spot {
+/** A letter in an index: its position in the requested order, and whether it matches. */
+export interface IndexEntry {
   key: string
   id: string
   seq: number
   fits: boolean
 }
 
-/** Reads the next spots of one index range, after the given one or from where the search stands. */
-export type Stream = (after: Spot | undefined, count: number) => Spot[]
+/**
+ * Reads the next entries of an index range, after the given one or from the start of the search.
+ */
+export type Stream = (after: IndexEntry | undefined, count: number) => IndexEntry[]
 
-/** Ranges that are read side by side, in this order. */
+/** Index ranges that are merged in this order. */
 export interface Stage {
   streams: Stream[]
-  before: (a: Spot, b: Spot) => boolean
+  before: (a: IndexEntry, b: IndexEntry) => boolean
 }
 
-/** More ranges than this are not merged; the letters are walked by id instead. */
+/** With more ranges than this, all letters are scanned by id instead. */
 const maxStreams = 512
 
 /**
- * As many letters as this are sorted on the spot where an index finds them but in another order.
+ * Up to this many letters are sorted in memory when an index finds them in another order.
  */
 const maxPoints = 1000
 
 /**
- * As few candidates as this are walked through whatever the filter says; no index would be faster.
+ * Up to this many candidates are scanned; no index would be faster.
  */
 const maxCandidates = 2000
 
-/** What letters without a key sort by: after all that have one. */
+/** Sort key of letters without a timestamp: after all others. */
 const keyless = '~'
 
-/** What letters sort by in order of due time: digits, all of one length. */
+/** Sort key of a due time: digits of fixed length. */
 const dueKey = (ms: number): string => String(ms).padStart(16, '0')
 
-const byId = (a: Spot, b: Spot): boolean => a.id < b.id
-const byIdDown = (a: Spot, b: Spot): boolean => a.id > b.id
-const byKey = (a: Spot, b: Spot): boolean => a.key < b.key || (a.key === b.key && a.id < b.id)
+const byId = (a: IndexEntry, b: IndexEntry): boolean => a.id < b.id
+const byIdDown = (a: IndexEntry, b: IndexEntry): boolean => a.id > b.id
+const byKey = (a: IndexEntry, b: IndexEntry): boolean =>
+  a.key < b.key || (a.key === b.key && a.id < b.id)
 
 /**
- * Which ranges hold all that can match, in the order asked. In orders by time, letters that have
- * none come last.
+ * The index ranges that contain all matches, in the requested order. When ordered by time, letters
+ * without a timestamp come last.
  */
 export function stagesOf(
   context: StoreContext,
@@ -70,7 +73,7 @@ export function stagesOf(
   return order === 'settled' && filter.settledBefore !== undefined ? [first] : [first, last]
 }
 
-/** The ids themselves, where they are given or an index says that they are few. */
+/** The ids, if they are given or an index shows that they are few. */
 function pointsOf(
   { db }: StoreContext,
   { ids, sourceId, expiresBefore }: LetterFilter,
@@ -88,8 +91,7 @@ function pointsOf(
 }
 
 /**
- * By id they are looked up as they are needed; by time, all at once, since only then their order is
- * known.
+ * Ordered by id, letters are looked up as needed; ordered by time, all at once.
  */
 function pointStage(
   context: StoreContext,
@@ -106,18 +108,25 @@ function pointStage(
       const from = last?.id ?? after?.id
       const start =
         from === undefined ? 0 : sorted.findIndex((id) => (down ? id < from : id > from))
-      return start === -1 ? [] : spotsAt(context, sorted.slice(start, start + count), filter, order)
+      return start === -1
+        ? []
+        : entriesAt(context, sorted.slice(start, start + count), filter, order)
     }
     return { streams: [stream], before: down ? byIdDown : byId }
   }
-  const spots = spotsAt(context, ids, filter, order)
-    .filter((spot) => !after || byKey({ ...after, seq: 0, fits: true }, spot))
+  const entries = entriesAt(context, ids, filter, order)
+    .filter((entry) => !after || byKey({ ...after, seq: 0, fits: true }, entry))
     .sort((a, b) => (byKey(a, b) ? -1 : 1))
-  return { streams: [(last) => (last ? [] : spots)], before: byKey }
+  return { streams: [(last) => (last ? [] : entries)], before: byKey }
 }
 
-/** The letters with these ids, and for those that are gone a spot that fits nobody. */
-function spotsAt(context: StoreContext, ids: string[], filter: LetterFilter, order: Order): Spot[] {
+/** Entries for these ids. A missing letter gets an entry that does not match. */
+function entriesAt(
+  context: StoreContext,
+  ids: string[],
+  filter: LetterFilter,
+  order: Order,
+): IndexEntry[] {
   const fits = conditionOf(context, filter, ['ids'])
   const sql = `SELECT seq, ${fits.sql}, CASE WHEN ${isDue} THEN due_at END, settled_at FROM letters WHERE id = ?`
   return ids.map((id) => {
@@ -131,8 +140,8 @@ function spotsAt(context: StoreContext, ids: string[], filter: LetterFilter, ord
 }
 
 /**
- * The lists of every queue and state that the counts say are not empty, while they are short or
- * nothing narrower is asked; otherwise one index that knows the narrower.
+ * One stream per queue and state with letters. If those have many letters and the filter is
+ * narrower, one stream of a narrower index.
  */
 function idStreams(
   context: StoreContext,
@@ -140,17 +149,17 @@ function idStreams(
   down: boolean,
   after: Place | undefined,
 ): Stream[] {
-  const { shelves, letters } = shelvesOf(context, filter)
+  const { ranges, letters } = rangesOf(context, filter)
   const narrow = letters > maxCandidates ? narrowest(filter) : undefined
   if (narrow === 'tag') return [tagStream(context, filter, filter.tag!, down, after)]
-  if (narrow || shelves.length > maxStreams) {
+  if (narrow || ranges.length > maxStreams) {
     const from = narrow ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.where}` : everything
     const fits = conditionOf(context, filter, narrow ? [narrow.field] : [])
     return [idStream(context, from, narrow?.params ?? [], fits, down, after)]
   }
   const fits = conditionOf(context, filter, ['queue', 'state'])
-  return shelves.map(({ queue, state }) =>
-    idStream(context, shelf, [queue, state], fits, down, after),
+  return ranges.map(({ queue, state }) =>
+    idStream(context, queueAndState, [queue, state], fits, down, after),
   )
 }
 
@@ -162,8 +171,7 @@ interface Narrow {
 }
 
 /**
- * SQLite uses an index of some rows only where it can see from the text that no others are asked
- * for.
+ * SQLite uses a partial index only if the SQL itself implies the condition of the index.
  */
 const narrowIndexes: Omit<Narrow, 'params'>[] = [
   { field: 'sourceId', where: 'source_id = ?', index: 'letters_source' },
@@ -187,7 +195,7 @@ function narrowest(filter: LetterFilter): Narrow | 'tag' | undefined {
 }
 
 const everything = 'letters INDEXED BY letters_id WHERE 1'
-const shelf = 'letters INDEXED BY letters_list WHERE queue = ? AND state = ?'
+const queueAndState = 'letters INDEXED BY letters_list WHERE queue = ? AND state = ?'
 
 function idStream(
   { db }: StoreContext,
@@ -206,7 +214,7 @@ function idStream(
       id === undefined
         ? db.all(`${start} ${end}`, ...fits.params, ...params, count)
         : db.all(further, ...fits.params, ...params, id, count)
-    return rows.map(([id, seq, fit]) => spotOf(id, id, seq, fit))
+    return rows.map(([id, seq, fit]) => toIndexEntry(id, id, seq, fit))
   }
 }
 
@@ -224,43 +232,42 @@ function tagStream(
   return (last, count) =>
     context.db
       .all(sql, ...fits.params, tag, last?.id ?? after?.id ?? edge, count)
-      .map(([id, seq, fit]) => spotOf(id, id, seq, fit))
+      .map(([id, seq, fit]) => toIndexEntry(id, id, seq, fit))
 }
 
-function spotOf(
+function toIndexEntry(
   key: SqlValue | undefined,
   id: SqlValue | undefined,
   seq: SqlValue | undefined,
   fit: SqlValue | undefined,
-): Spot {
+): IndexEntry {
   return { key: key as string, id: id as string, seq: seq as number, fits: fit === 1 }
 }
 
-interface Shelves {
-  shelves: Pick<Cell, 'queue' | 'state'>[]
+interface IndexRanges {
+  ranges: Pick<Cell, 'queue' | 'state'>[]
   letters: number
 }
 
-/** The queues and states that have letters which may match, and how many these are. */
-function shelvesOf(context: StoreContext, filter: LetterFilter): Shelves {
-  const shelves = new Map<number, Pick<Cell, 'queue' | 'state'>>()
+/** Queues and states with letters that may match, and the number of these letters. */
+function rangesOf(context: StoreContext, filter: LetterFilter): IndexRanges {
+  const ranges = new Map<number, Pick<Cell, 'queue' | 'state'>>()
   let letters = 0
   for (const [{ queue, state }, n] of cellsWhere(context.counters, cellTest(context, filter))) {
-    shelves.set(queue * 8 + state, { queue, state })
+    ranges.set(queue * 8 + state, { queue, state })
     letters += n
   }
-  return { shelves: [...shelves.values()], letters }
+  return { ranges: [...ranges.values()], letters }
 }
 
 /**
- * Whether a letter is ordered by its due time: a lease and a capture have one too, but no
+ * Whether a letter is ordered by its due time. Leased and new letters have a due time but no
  * `retryAt`.
  */
 const isDue = 'retry_at IS NOT NULL AND state <> 1'
 
 /**
- * By retryAt: the due index has the letters of a queue and a priority in this order, apart by where
- * they wait.
+ * Ordered by retryAt. The due index has this order per queue, wait code and priority.
  */
 function dueStreams(
   context: StoreContext,
@@ -287,7 +294,7 @@ function dueStreams(
       const from = last ?? after
       return context.db
         .all(sql, ...fits.params, ...params, from ? Number(from.key) : -1, from?.id ?? '', count)
-        .map(([dueAt, id, seq, fit]) => spotOf(dueKey(dueAt as number), id, seq, fit))
+        .map(([dueAt, id, seq, fit]) => toIndexEntry(dueKey(dueAt as number), id, seq, fit))
     }
   })
 }
@@ -302,16 +309,16 @@ function settledStreams(
   const sql = `SELECT settled_at, id, seq, ${fits.sql} FROM letters INDEXED BY letters_settled
     WHERE queue = ? AND state = ? AND settled_at IS NOT NULL AND (settled_at, id) > (?, ?) ${until}
     ORDER BY settled_at, id LIMIT ?`
-  return shelvesOf(context, filter).shelves.map(({ queue, state }) => (last, count) => {
+  return rangesOf(context, filter).ranges.map(({ queue, state }) => (last, count) => {
     const from = last ?? after
     const bound = filter.settledBefore === undefined ? [] : [filter.settledBefore]
     return context.db
       .all(sql, ...fits.params, queue, state, from?.key ?? '', from?.id ?? '', ...bound, count)
-      .map(([key, id, seq, fit]) => spotOf(key, id, seq, fit))
+      .map(([key, id, seq, fit]) => toIndexEntry(key, id, seq, fit))
   })
 }
 
-/** Letters that have no time to be ordered by, by id. */
+/** Letters without a timestamp, ordered by id. */
 function keylessStreams(
   context: StoreContext,
   filter: LetterFilter,
@@ -322,8 +329,8 @@ function keylessStreams(
   const without = order === 'due' ? `NOT (${isDue})` : 'settled_at IS NULL'
   const own: Condition = { sql: `${fits.sql} AND ${without}`, params: fits.params }
   const from = after?.key === keyless ? after : undefined
-  return shelvesOf(context, filter).shelves.map(({ queue, state }) => {
-    const stream = idStream(context, shelf, [queue, state], own, false, from)
-    return (last, count) => stream(last, count).map((spot) => ({ ...spot, key: keyless }))
+  return rangesOf(context, filter).ranges.map(({ queue, state }) => {
+    const stream = idStream(context, queueAndState, [queue, state], own, false, from)
+    return (last, count) => stream(last, count).map((entry) => ({ ...entry, key: keyless }))
   })
 }

@@ -13,7 +13,7 @@ import {
 } from '../rows/tally.ts'
 import { cellsWhere, namedCounts } from './counters.ts'
 import { cellTest } from './filter.ts'
-import { searchStride } from './find.ts'
+import { scanStep } from './find.ts'
 import type { Place } from '../search.ts'
 import type { Methods } from './protocol.ts'
 import { tagsOf } from '../rows/rest.ts'
@@ -23,10 +23,10 @@ import { entryBySeq, findLetter, type Entry } from './reading.ts'
 type Counted = Map<string, number>
 type CellKey = CodedKey | 'queue'
 
-/** Letters that one step of a scan counts. */
-const strideLetters = 500
+/** Number of letters that one step counts. */
+const lettersPerStep = 500
 
-/** From the counts where they can answer; otherwise letter by letter, in bounded steps. */
+/** Uses the maintained counts if they suffice; otherwise scans letters in steps. */
 export function* tally(
   context: StoreContext,
   { by, filter }: Methods['tally']['request'],
@@ -48,17 +48,17 @@ function* scanned(
   const counted: Counted = new Map()
   let after: Place | undefined
   for (;;) {
-    const stride = searchStride(context, {
+    const step = scanStep(context, {
       filter,
       order: 'oldest',
-      limit: strideLetters,
+      limit: lettersPerStep,
       whole: false,
       ...(after ? { after } : {}),
     })
-    for (const { seq } of stride.spots)
+    for (const { seq } of step.entries)
       for (const value of valuesAt(context, seq, by)) grow(counted, value, 1)
-    if (!stride.next) return counted
-    after = stride.next
+    if (!step.next) return counted
+    after = step.next
     yield
   }
 }
@@ -66,7 +66,7 @@ function* scanned(
 function valuesAt(context: StoreContext, seq: number, by: TallyKey): string[] {
   if (isUncounted(by)) {
     const found = findLetter(context, 'seq', seq, 'summary')
-    return found ? valuesIn(unpackSummary(found.kept), by) : []
+    return found ? valuesIn(unpackSummary(found.letter), by) : []
   }
   const entry = entryBySeq(context, seq)
   return entry ? valuesOf(context, entry, by) : []

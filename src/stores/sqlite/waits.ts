@@ -78,7 +78,7 @@ function isResolved(context: StoreContext, id: string): boolean {
   return entry !== undefined && restOf(entry.row)?.archivedFrom === 'resolved'
 }
 
-/** The letter is resolved: whoever depended on it does so no more. */
+/** Releases the letters that depend on a resolved letter. */
 export function freeDependents(context: StoreContext, id: string): void {
   const dependents = context.db.all('SELECT seq FROM deps INDEXED BY deps_id WHERE id = ?', id)
   if (dependents.length === 0) return
@@ -86,7 +86,7 @@ export function freeDependents(context: StoreContext, id: string): void {
   for (const [seq] of dependents) settle(context, seq as number)
 }
 
-/** Finds anew where a letter waits. */
+/** Updates where a letter waits. */
 function settle(context: StoreContext, seq: number): void {
   const entry = entryBySeq(context, seq)
   if (!entry) return

@@ -13,13 +13,12 @@ const moved = `UPDATE letters SET state = ?, reason = ?, version = ?, epoch = ?,
 const rewritten = `${moved}, priority = ?, category = ?, policy = ?, fingerprint = ?, expires_at = ?, tagged = ?`
 
 /**
- * Writes a letter as it now stands, and what follows from it: the counts, the next in its lane, and
- * whoever depends on it. Columns that few changes touch are left out where they can be, since each
- * has an index to keep.
+ * Writes a changed row and updates counts, lane and dependents. Columns that rarely change are left
+ * out if unchanged, since each has an index.
  */
 export function rewrite(context: StoreContext, { seq, queue, row }: Entry, next: Row): void {
   const { db, counters } = context
-  // A row that was not sound is never made good by writing over it.
+  // A row with a wrong checksum keeps a wrong checksum.
   next.crc = seal(row) === row.crc ? seal(next) : ~seal(next) >>> 0
   const place = waitOf(context, seq, queue, next)
   const values = [
@@ -85,8 +84,7 @@ export function addTag(context: StoreContext, tag: string, id: string, seq: numb
 }
 
 /**
- * Takes a letter out of the file, with all that belongs to it. Without an action nothing is counted
- * in the totals.
+ * Deletes a letter and everything that belongs to it. Without an action, the totals do not change.
  */
 export function erase(context: StoreContext, { seq, queue, row }: Entry, action?: number): void {
   const { db, counters } = context
@@ -103,8 +101,8 @@ export function erase(context: StoreContext, { seq, queue, row }: Entry, action?
 }
 
 /**
- * Adds an entry to the history of a row that is about to be written; past the bound the second
- * oldest goes.
+ * Appends to the history of a row that is about to be written. A full history drops its second
+ * oldest entry.
  */
 export function remember(context: StoreContext, seq: number, row: Row, entry: HistoryEntry): void {
   context.db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.entries, JSON.stringify(entry))

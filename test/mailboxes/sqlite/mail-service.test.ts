@@ -6,7 +6,7 @@ import { Dispatcher } from '../../../src/backends/sqlite/dispatcher.ts'
 import type { CallOf, Report } from '../../../src/backends/sqlite/protocol.ts'
 import type { MailContext } from '../../../src/mailboxes/sqlite/context.ts'
 import type { Methods, Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
-import { mailService } from '../../../src/mailboxes/sqlite/service.ts'
+import { mailService } from '../../../src/mailboxes/sqlite/mail-service.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 type Call = CallOf<Methods>
