@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock/clock.ts'
 import type { PackedLetter } from '../../src/stores/rows/form.ts'
-import { takeLine } from '../../src/backends/sqlite/channel.ts'
+import { Channel } from '../../src/backends/sqlite/channel.ts'
+import type { AnyCall } from '../../src/backends/sqlite/protocol.ts'
 import type { Ground } from '../ground.ts'
 import { rate } from '../harness.ts'
 import { sampleRows } from '../sample.ts'
@@ -40,15 +41,16 @@ const program = { file: new URL('./sqlite-thread.ts', import.meta.url), name: 'r
 export async function rawSqliteThread({ at }: Ground, count: number): Promise<number> {
   const path = join(at, 'raw-thread.db')
   const rows = await sampleRows()
-  const line = takeLine(program)
-  line.hold(true)
+  const channel = Channel.take(program)
+  channel.hold(true)
   let heard = Promise.withResolvers<void>()
-  line.listen({ hear: () => heard.resolve(), lost: (cause) => heard.reject(cause) })
-  line.send({ kind: 'file', options: { path } })
+  channel.listen({ receive: () => heard.resolve(), lose: (cause) => heard.reject(cause) })
+  channel.send({ kind: 'open', options: { path } })
   const run = async (letters: number): Promise<void> => {
     for (let n = 0; n < letters; n++) {
       heard = Promise.withResolvers()
-      line.send([systemClock.now(), [[n, 'add', fresh(rows, n)]]])
+      const calls: AnyCall[] = [[n, 'add', fresh(rows, n)]]
+      channel.send({ kind: 'batch', nowMs: systemClock.now(), calls })
       await heard.promise
     }
   }
@@ -58,9 +60,9 @@ export async function rawSqliteThread({ at }: Ground, count: number): Promise<nu
   await run(count)
   const tookMs = performance.now() - startMs
   heard = Promise.withResolvers()
-  line.send({ kind: 'close' })
+  channel.send({ kind: 'close' })
   await heard.promise
-  line.giveBack()
+  channel.release()
   removeFiles(path)
   return rate(count, tookMs)
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { isActive, type DeadLetter } from '../letter/letter.ts'
-import { onAbort } from '../clock/on-abort.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 
@@ -53,7 +52,9 @@ export function waitForRun(letter: DeadLetter, options: WaitOptions): Promise<De
         if ('letter' in event && event.letter?.id === letter.id) check(event.letter)
       }),
     )
-    if (signal) cleanups.push(onAbort(signal, () => end(() => reject(signal.reason as Error))))
+    const abort = (): void => end(() => reject(signal!.reason as Error))
+    signal?.addEventListener('abort', abort)
+    cleanups.push(() => signal?.removeEventListener('abort', abort))
     // Finds changes from before the listener was added.
     void poll()
   })

@@ -1,9 +1,9 @@
 import type { Clock } from './clock.ts'
 
 /**
- * One timer for many moments: rings at the soonest of those asked for. It counts on the monotonic clock, so that a step of the wall clock
- * neither wakes it early for ever nor lets it oversleep. Most of what is to happen by some time happens long before, so nothing is taken
- * back then: `ring` does what is due, and may say when to look again.
+ * One timer for many deadlines: fires at the earliest. Deadlines are monotonic times, so steps of
+ * the wall clock do not matter. Deadlines are rarely reached, so they are never cancelled: when the
+ * timer fires, `ring` handles what is due and returns the next deadline, if any.
  */
 export class Alarm {
   readonly #clock: Clock
@@ -16,7 +16,7 @@ export class Alarm {
     this.#ring = ring
   }
 
-  /** Rings at this moment, unless it rings sooner anyway. Infinity: asks for nothing. */
+  /** Fires at this time at the latest. Infinity: no deadline. */
   by(atMs: number): void {
     if (atMs >= this.#atMs) return
     this.off()
@@ -27,7 +27,7 @@ export class Alarm {
     })
   }
 
-  /** Rings after this long, unless it rings sooner anyway. */
+  /** Fires after this long at the latest. */
   within(ms: number): void {
     this.by(this.#clock.mono() + Math.max(0, ms))
   }

@@ -1,9 +1,8 @@
 import { randomFillSync } from 'node:crypto'
-import { onAbort } from './on-abort.ts'
 
 /**
- * Time and chance. Everything in the house that waits, dates or draws does it through this object,
- * so that a test can hold time still and a simulation can replay a run from its seed.
+ * Time and randomness. All other modules get both from here, so that tests can control time and a
+ * simulation can replay a run from its seed.
  */
 export interface Clock {
   /** Wall time in milliseconds since 1970. It may jump; use it for records and due times. */
@@ -12,16 +11,19 @@ export interface Clock {
   mono(): number
   /** A number in [0, 1). */
   random(): number
-  /** A fresh UUIDv7. Ids from one clock sort in the order they were made. */
+  /** A new UUIDv7. Ids of one clock sort in the order of their creation. */
   id(): string
-  /** Calls `fire` once after `ms`, however far away that is. Returns a function that cancels it. */
+  /**
+   * Calls `fire` once after `ms`, without an upper limit. Returns a function that cancels the
+   * timer.
+   */
   timer(ms: number, fire: () => void): () => void
 }
 
-/** setTimeout takes 31 bits; a longer delay would fire at once. */
+/** setTimeout is limited to 31 bits; a longer delay would fire immediately. */
 const longestTimeoutMs = 2 ** 31 - 1
 
-/** A long delay is walked in steps that the platform's timer can take. */
+/** Splits a long delay into steps that setTimeout supports. */
 function systemTimer(ms: number, fire: () => void): () => void {
   let left = Math.max(0, ms)
   let handle: NodeJS.Timeout
@@ -37,9 +39,9 @@ function systemTimer(ms: number, fire: () => void): () => void {
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * A maker of UUIDv7s that never go backwards: 48 bits of milliseconds, then a 74-bit number that starts
- * at random in each millisecond and counts up within it. When the wall clock steps back, the last
- * millisecond is kept, so order holds.
+ * Creates a generator of ascending UUIDv7s: 48 bits of milliseconds, then a 74-bit number that
+ * starts at random in each millisecond and counts up. When the wall clock steps back, the last
+ * millisecond is reused.
  */
 export function uuidMaker(now: () => number, fill: (bytes: Uint8Array) => void): () => string {
   let lastMs = -1
@@ -83,7 +85,7 @@ export function uuidMaker(now: () => number, fill: (bytes: Uint8Array) => void):
   }
 }
 
-/** The real clock, and the only place in the house that reads time or chance. */
+/** The real clock. The only place that reads time or randomness. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),
@@ -95,7 +97,7 @@ export const systemClock: Clock = {
   timer: systemTimer,
 }
 
-/** Lets everything else that waits for the event loop have its turn. */
+/** Resolves after one turn of the event loop. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
 }
@@ -106,10 +108,10 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     if (signal?.aborted) return resolve()
     const done = (): void => {
       cancel()
-      forget?.()
+      signal?.removeEventListener('abort', done)
       resolve()
     }
     const cancel = clock.timer(ms, done)
-    const forget = signal && onAbort(signal, done)
+    signal?.addEventListener('abort', done, { once: true })
   })
 }

@@ -19,7 +19,6 @@ import type {
   ReceiveOptions,
   SendOptions,
 } from '../mailbox.ts'
-import { onAbort } from '../clock/on-abort.ts'
 import {
   bounded,
   checkHeaders,
@@ -155,7 +154,8 @@ class OpenMailbox implements Mailbox {
       1000 * bounded('visibilitySeconds', options.visibilitySeconds ?? 30, maxVisibilitySeconds)
     const waitMs = 1000 * bounded('waitSeconds', options.waitSeconds ?? 0, maxVisibilitySeconds)
     if (this.closed || options.signal?.aborted) return []
-    const { signal, part } = joined(this.#closing.signal, options.signal)
+    const closing = this.#closing.signal
+    const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing
     try {
       const deliveries = await this.#take({ max, visibilityMs, waitMs, signal })
       const lapsesMs = this.#options.clock.now() + visibilityMs
@@ -164,8 +164,6 @@ class OpenMailbox implements Mailbox {
       // Whoever gave up does not care how the broker took it.
       if (signal.aborted) return []
       throw error
-    } finally {
-      part()
     }
   }
 
@@ -256,17 +254,4 @@ function checkedRetentionMs(powers: MailboxPowers, retentionSeconds: number | un
     'INVALID_CONFIG',
     `${kind} deletes messages after ${most} seconds itself: retentionSeconds must be ${most} or less, got ${retentionSeconds}`,
   )
-}
-
-/**
- * One signal of both. `AbortSignal.any` would do, but what it makes hangs on the long-lived signal until the garbage is collected; this
- * lets go of it when the waiting is over.
- */
-function joined(own: AbortSignal, other?: AbortSignal): { signal: AbortSignal; part: () => void } {
-  if (!other) return { signal: own, part: () => {} }
-  const either = new AbortController()
-  const abort = (): void => either.abort()
-  const leaves = [own, other].map((signal) => onAbort(signal, abort))
-  const part = (): void => leaves.forEach((leave) => leave())
-  return { signal: either.signal, part }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock/clock.ts'
 import type { Ask, Delivery } from '../mailbox.ts'
-import { onAbort } from '../clock/on-abort.ts'
 
 export interface Taken {
   deliveries: Delivery[]
@@ -69,11 +68,12 @@ class SharedReceiving implements Receiving {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         waiting.over = true
-        forget()
+        ask.signal.removeEventListener('abort', abort)
       }
       const end = (found: Delivery[]): void => (leave(), resolve(found))
       const fail = (error: unknown): void => (leave(), reject(error))
-      const forget = onAbort(ask.signal, () => (end([]), this.news()))
+      const abort = (): void => (end([]), this.news())
+      ask.signal.addEventListener('abort', abort, { once: true })
       const endMs = this.#options.clock.mono() + ask.waitMs
       const waiting: Waiting = { ask, endMs, over: false, sought: false, end, fail }
       this.#waiting.push(waiting)

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock/clock.ts'
 import { endsWithin } from '../clock/ends-within.ts'
-import type { OnRoll } from '../clock/roll.ts'
 import { hasCode } from '../errors.ts'
 import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -17,7 +16,7 @@ import type { RunResult } from './run-result.ts'
 import type { Handler } from './run.ts'
 
 /** A claimed letter and its run. */
-export interface ActiveRun extends OnRoll {
+export interface ActiveRun {
   letter: DeadLetter
   lease: HeldLease
   /** Set while the handler runs. Resolves when the handler returns, and never rejects. */

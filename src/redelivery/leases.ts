@@ -1,10 +1,9 @@
 import { nextTurn, type Clock } from '../clock/clock.ts'
-import { Roll, type OnRoll } from '../clock/roll.ts'
 import { RedriveError } from '../errors.ts'
 import type { LeaseRef, Store } from '../store.ts'
 
 /** A lease of this worker. Its signal aborts when the lease is lost or can no longer be renewed. */
-export interface HeldLease extends LeaseRef, OnRoll {
+export interface HeldLease extends LeaseRef {
   /** On the monotonic clock. */
   leaseEndsMs: number
   controller: AbortController
@@ -24,7 +23,7 @@ interface LeaseOptions {
  * worker.
  */
 export class LeaseKeeper {
-  readonly #held = new Roll<HeldLease>()
+  readonly #held = new Set<HeldLease>()
   readonly #options: LeaseOptions
   /** There is at most one timer and one renewal at a time. */
   #cancelTick: (() => void) | undefined
@@ -59,11 +58,11 @@ export class LeaseKeeper {
     if (this.#renewing) {
       // If this process was paused, the answer may have arrived and only has to be read.
       await nextTurn()
-      if (this.#renewing) this.#abortOverdue(this.#held.list())
+      if (this.#renewing) this.#abortOverdue([...this.#held])
       return
     }
     this.#renewing = true
-    await this.#renew(this.#held.list())
+    await this.#renew([...this.#held])
     this.#renewing = false
   }
 

@@ -3,7 +3,6 @@ import { Alarm } from '../clock/alarm.ts'
 import type { Clock } from '../clock/clock.ts'
 import { endsWithin } from '../clock/ends-within.ts'
 import { Lifecycle } from '../clock/lifecycle.ts'
-import { Roll, type OnRoll } from '../clock/roll.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { toMs } from '../letter/time.ts'
@@ -20,10 +19,6 @@ import type { WorkerRegistry } from './worker-registry.ts'
 export interface RedeliveryOptions extends SettleOptions, FlowControlOptions, ExecuteOptions {
   claimBatch: number
   pollMs: number
-}
-
-interface Settling extends OnRoll {
-  done: Promise<void>
 }
 
 /**
@@ -44,8 +39,8 @@ export class Redelivery {
   readonly #flow: FlowControl
   readonly #alarm: Alarm
   readonly #lifecycle: Lifecycle<[drainMs: number]>
-  readonly #running = new Roll<ActiveRun>()
-  readonly #settling = new Roll<Settling>()
+  readonly #running = new Set<ActiveRun>()
+  readonly #settling = new Set<Promise<void>>()
   /** Letters that were taken from handlers which ignore their signal. Each occupies a slot. */
   readonly #stuck = new Set<DeadLetter>()
   /**
@@ -131,11 +126,11 @@ export class Redelivery {
     this.#alarm.off()
     if (!(await this.#isIdleWithin(drainMs))) {
       const reason = new RedriveError('CLOSED', 'the queue is stopping')
-      for (const { lease } of this.#running.list()) lease.controller.abort(reason)
+      for (const { lease } of this.#running) lease.controller.abort(reason)
       const graceMs = Math.min(this.#options.graceMs, drainMs)
       if (!(await this.#isIdleWithin(graceMs))) await this.#releaseAll()
     }
-    await Promise.allSettled(this.#settling.list().map(({ done }) => done))
+    await Promise.allSettled(this.#settling)
   }
 
   #wakeWhenDue(event: RedriveEvent): void {
@@ -204,8 +199,8 @@ export class Redelivery {
     const { id, epoch } = letter
     const { worker } = this.#options
     const controller = new AbortController()
-    const lease: HeldLease = { id, epoch, worker, leaseEndsMs, controller, at: 0 }
-    const run: ActiveRun = { letter, lease, handling: undefined, isReleased: false, at: 0 }
+    const lease: HeldLease = { id, epoch, worker, leaseEndsMs, controller }
+    const run: ActiveRun = { letter, lease, handling: undefined, isReleased: false }
     this.#running.add(run)
     this.#leases.hold(lease)
     this.#flow.begin(letter)
@@ -221,13 +216,12 @@ export class Redelivery {
     const result = this.#flow.end(letter, executed)
     if (run.isReleased) return
     this.#running.delete(run)
-    const done = settle(letter, result, this.#options, durationMs).finally(() => {
+    const settling = settle(letter, result, this.#options, durationMs).finally(() => {
       this.#leases.drop(lease)
       this.#settling.delete(settling)
       if (this.#isIdle()) for (const notify of this.#onIdle.splice(0)) notify()
       this.#pump()
     })
-    const settling: Settling = { done, at: 0 }
     this.#settling.add(settling)
     this.#pump()
   }
@@ -250,7 +244,7 @@ export class Redelivery {
   }
 
   async #releaseAll(): Promise<void> {
-    const runs = this.#running.list()
+    const runs = [...this.#running]
     for (const run of runs) {
       this.#running.delete(run)
       this.#holdSlot(run)

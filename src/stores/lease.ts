@@ -1,10 +1,9 @@
 import { RedriveError } from '../errors.ts'
 
 /**
- * Looked at before anything is taken: a lease without an end would leave its letters nowhere, and one that ends before it begins
- * would give them to two.
+ * Rejects a lease that never ends or has already ended, before any letter is claimed.
  */
 export function checkLease(leaseMs: number): void {
   if (leaseMs >= 0) return
-  throw new RedriveError('INVALID_INPUT', `leaseMs must be a number from 0 on, not ${leaseMs}`)
+  throw new RedriveError('INVALID_INPUT', `leaseMs must be a number of at least 0, got ${leaseMs}`)
 }

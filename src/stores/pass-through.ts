@@ -1,4 +1,4 @@
-/** A thing with some of its members replaced or added; all others are its own, whatever they come to be. */
+/** A proxy that replaces or adds some members of an object. All others are read from the object. */
 export function passThrough<T extends object, M extends object>(thing: T, members: M): T & M {
   return new Proxy(thing, {
     get(target, key): unknown {

@@ -8,13 +8,13 @@ import {
   type Order,
 } from '../letter/query.ts'
 
-/** A place in an order: what was given out last. */
+/** A position in an order: the last letter returned. */
 export interface Place {
   key: string
   id: string
 }
 
-/** A query as a driver carries it out: checked, with its defaults, and its cursor read. */
+/** A validated query with defaults and a decoded cursor. */
 export interface Search {
   filter: LetterFilter
   order: Order
@@ -27,17 +27,17 @@ export function searchOf(query: LetterQuery): Search {
   checkQuery(query)
   const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
   const position = cursor === undefined ? undefined : readCursor(cursor, order)
-  // Halves of characters are in no key and no id, and not every server takes them.
+  // No key or id contains a lone surrogate, and some servers reject them.
   const sound = position?.key.isWellFormed() && position.id.isWellFormed()
-  if (cursor !== undefined && !sound) throw invalid(`cursor is not one of order ${order}`)
+  if (cursor !== undefined && !sound) throw invalid(`cursor is not a cursor of order ${order}`)
   const after = position ? { after: position } : {}
   return { filter, order, limit, whole: payload === true, ...after }
 }
 
-/** How many records a list may have. Undefined: all of them. */
+/** Checks the limit of a list of records. Undefined: no limit. */
 export function checkListLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 0))
-    throw invalid(`limit must be a whole number from 0 on, not ${limit}`)
+    throw invalid(`limit must be an integer of at least 0, got ${limit}`)
 }
 
 function invalid(message: string): RedriveError {

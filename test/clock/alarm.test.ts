@@ -3,7 +3,7 @@ import { Alarm } from '../../src/clock/alarm.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 describe('Alarm', () => {
-  it('goes off once at the first of many moments', async () => {
+  it('fires once at the earliest deadline', async () => {
     const clock = fakeClock()
     const startMs = clock.mono()
     const rung: number[] = []
@@ -13,7 +13,7 @@ describe('Alarm', () => {
     expect(rung).toEqual([100])
   })
 
-  it('goes off again when it is told to, and when a new moment comes', async () => {
+  it('fires again at the returned deadline and at a new one', async () => {
     const clock = fakeClock()
     const startMs = clock.mono()
     const rung: number[] = []
@@ -29,7 +29,7 @@ describe('Alarm', () => {
     expect(rung).toEqual([100, 150, 200, 700])
   })
 
-  it('does not go off once it is stopped', async () => {
+  it('does not fire after off()', async () => {
     const clock = fakeClock()
     const rung: number[] = []
     const alarm = new Alarm(clock, (nowMs) => void rung.push(nowMs))

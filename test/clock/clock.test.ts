@@ -6,7 +6,7 @@ const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 describe('uuidMaker', () => {
   const fill = (bytes: Uint8Array): void => void bytes.fill(0xff)
 
-  it('makes UUIDs of version 7 that sort in the order they were made, many to a millisecond', () => {
+  it('creates ascending UUIDv7s, many per millisecond', () => {
     const make = uuidMaker(() => 1_700_000_000_000, fill)
     const ids = Array.from({ length: 10_000 }, make)
     expect(ids.every((id) => uuid7.test(id))).toBe(true)
@@ -23,7 +23,7 @@ describe('uuidMaker', () => {
     expect(after > before).toBe(true)
   })
 
-  it('begins with the time', () => {
+  it('starts with the time', () => {
     expect(uuidMaker(() => 0x0123456789ab, fill)().slice(0, 13)).toBe('01234567-89ab')
   })
 })
@@ -31,7 +31,7 @@ describe('uuidMaker', () => {
 describe('systemClock', () => {
   afterEach(() => void vi.useRealTimers())
 
-  it('walks delays that are longer than a platform timer can take', () => {
+  it('supports delays longer than setTimeout does', () => {
     vi.useFakeTimers()
     const days = 30 * 86_400_000
     let fired = false
@@ -52,7 +52,7 @@ describe('systemClock', () => {
     expect(fired).toBe(false)
   })
 
-  it('gives wall time, monotonic time, chance and ids', () => {
+  it('returns wall time, monotonic time, random numbers and ids', () => {
     expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(60_000)
     expect(systemClock.mono()).toBeGreaterThan(0)
     expect(systemClock.random()).toBeLessThan(1)
@@ -61,7 +61,7 @@ describe('systemClock', () => {
 })
 
 describe('sleep', () => {
-  it('ends early when the signal aborts, also when it was aborted before', async () => {
+  it('ends when the signal aborts or was aborted before', async () => {
     const controller = new AbortController()
     const slept = sleep(systemClock, 3_600_000, controller.signal)
     controller.abort()

@@ -44,7 +44,7 @@ const badFiles = (coded: (usual: ErrorCode) => ErrorCode, name = ''): Row[] => [
     refusal: 'folder that is not there',
     url: (at) => `${file(at, 'nowhere/x.db')}${name}`,
     code: coded('INVALID_CONFIG'),
-    says: /the folder of the file is not there: make it, or correct the path/,
+    says: /the folder of the file does not exist: create it, or correct the path/,
     cli: noFile,
   },
   {
@@ -66,25 +66,25 @@ const badFiles = (coded: (usual: ErrorCode) => ErrorCode, name = ''): Row[] => [
     refusal: 'folder in place of the file',
     url: (at) => `${file(at, 'folder')}${name}`,
     code: coded('INVALID_CONFIG'),
-    says: /a folder is in place of the file: name a file in it/,
+    says: /the path is a folder: give the path of a file/,
   },
   {
     refusal: 'not a database',
     url: (at) => `${file(at, 'words.txt')}${name}`,
     code: 'STORE_UNSAFE',
-    says: /not a SQLite database; it was left as it is: choose another path/,
+    says: /not a SQLite database and was not changed: choose another path/,
   },
   {
     refusal: 'database of something else',
     url: (at) => `${file(at, 'other.db')}${name}`,
     code: 'STORE_UNSAFE',
-    says: /a database of something else; it was left as it is: choose another path/,
+    says: /a database of another program and was not changed: choose another path/,
   },
   {
     refusal: 'newer schema',
     url: (at) => `${file(at, name === '' ? 'newer.db' : 'newer-mail.db')}${name}`,
     code: 'STORE_UNSAFE',
-    says: /has schema 999, this version of Redrive knows up to \d+; it was left as it is: upgrade/,
+    says: /has schema 999, this version of Redrive supports up to \d+; the file was not changed: upgrade/,
   },
   {
     refusal: 'wrong URL',

@@ -96,15 +96,9 @@ describe('mailbox', () => {
     expect((await Promise.all(all)).flat().map((one) => one.id)).toEqual(['m0', 'm1', 'm2'])
   })
 
-  it('lets go of the signal of a caller when the answer is there', async () => {
+  it('leaves no listener on the signal of a caller', async () => {
     const { signal } = new AbortController()
-    let during = 0
-    const receive = async (): Promise<Delivery[]> => {
-      during = getEventListeners(signal, 'abort').length
-      return []
-    }
-    await mailbox(aDriver({ receive }), options).receive({ signal })
-    expect(during).toBe(1)
+    await mailbox(aDriver({ receive: async () => [] }), options).receive({ signal })
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 

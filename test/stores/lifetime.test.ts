@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
-import { lifetime } from '../../src/stores/lifetime.ts'
+import { Lifetime } from '../../src/stores/lifetime.ts'
 
 const well = { ok: true, checks: {}, problems: [] }
 const nothing = async (): Promise<void> => {}
 
-describe('lifetime', () => {
+describe('Lifetime', () => {
   it('refuses work before it is open and after it is closed, and says why', async () => {
-    const life = lifetime('paper')
+    const life = new Lifetime('paper')
     const work = (): Promise<string> => life.run(() => 'done')
     await expect(work()).rejects.toMatchObject({
       code: 'CLOSED',
@@ -22,7 +22,7 @@ describe('lifetime', () => {
   })
 
   it('is not open when opening failed, and can be opened then', async () => {
-    const life = lifetime('paper')
+    const life = new Lifetime('paper')
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(life.state).toBe('new')
     await life.open(nothing)
@@ -35,7 +35,7 @@ describe('lifetime', () => {
       events.push('released')
       throw new Error('the line is dead')
     }
-    const life = lifetime('paper', { release })
+    const life = new Lifetime('paper', { release })
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(events).toEqual(['released'])
     await life.open(nothing)
@@ -45,7 +45,7 @@ describe('lifetime', () => {
 
   it('releases nothing that another open still uses', async () => {
     let released = 0
-    const life = lifetime('paper', { release: async () => void (released += 1) })
+    const life = new Lifetime('paper', { release: async () => void (released += 1) })
     const other = Promise.withResolvers<void>()
     const opening = life.open(() => other.promise)
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
@@ -56,7 +56,7 @@ describe('lifetime', () => {
   })
 
   it('makes a wrong configuration of a refusal at open, and leaves an outage as it is', async () => {
-    const life = lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
+    const life = new Lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
     const failing = (cause: string): Promise<void> =>
       life.open(() => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'no', { cause })))
     await expect(failing('wrong password')).rejects.toMatchObject({
@@ -68,7 +68,7 @@ describe('lifetime', () => {
   })
 
   it('lets go once, when all that was asked before has ended, also what fails or begins meanwhile', async () => {
-    const life = lifetime('paper')
+    const life = new Lifetime('paper')
     await life.open(nothing)
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const told: string[] = []
@@ -88,7 +88,7 @@ describe('lifetime', () => {
   })
 
   it('stays closed when it was closed while it opened', async () => {
-    const life = lifetime('paper')
+    const life = new Lifetime('paper')
     const preparing = Promise.withResolvers<void>()
     let gone = false
     const opening = life.open(() => preparing.promise)
@@ -101,7 +101,7 @@ describe('lifetime', () => {
   })
 
   it('tells of health what was found, or why nothing could be', async () => {
-    const life = lifetime('paper')
+    const life = new Lifetime('paper')
     const problems = async (look = async () => well): Promise<string[]> =>
       (await life.health(look)).problems
     expect(await problems()).toEqual(['the store is not open'])

@@ -19,7 +19,7 @@ runStoreContract('memoryStore', () => bench(fakeClock()))
 runStoreModel('memoryStore', bench)
 
 describe('memoryStore', () => {
-  it('refuses a lease without an end, and leaves the letters where they are', async () => {
+  it('rejects an invalid leaseMs and claims nothing', async () => {
     const store = memoryStore({ clock: fakeClock() })
     await store.add([aLetter()])
     for (const leaseMs of [Number.NaN, -1]) {
@@ -31,10 +31,18 @@ describe('memoryStore', () => {
     expect(letters).toHaveLength(1)
   })
 
-  it('takes a moment that is none for long past', async () => {
+  it('treats an invalid retryAt as overdue', async () => {
     const store = memoryStore({ clock: fakeClock() })
     await store.add([aLetter({ retryAt: 'soon' }), aLetter()])
     const { letters } = await store.claim({ worker: 'w', limit: 5, leaseMs: 100 })
     expect(letters).toHaveLength(2)
+  })
+
+  it('gives the event loop a turn after 50 writes, however few each call makes', async () => {
+    const store = memoryStore()
+    let turned = false
+    setImmediate(() => (turned = true))
+    for (let n = 0; n < 50; n++) await store.add([aLetter()])
+    expect(turned).toBe(true)
   })
 })

@@ -5,7 +5,6 @@ import {
   type Subscription,
 } from '@nats-io/transport-node'
 import type { Clock } from '../../clock/clock.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { headersIn, isDelivery } from './packing.ts'
 
 /** What one pull asks of the consumer. */
@@ -52,7 +51,6 @@ export class Pull {
   readonly #got: Msg[] = []
   #settle: { resolve: (got: Msg[]) => void; reject: (error: unknown) => void }
   #cancel: () => void
-  readonly #forget: () => void
   #patient: boolean
   #over = false
 
@@ -68,7 +66,7 @@ export class Pull {
       callback: (error, message) => (error ? this.fail(error) : this.#hear(message)),
     })
     this.#cancel = site.clock.timer(ask.waitMs + site.graceMs, () => void this.#late())
-    this.#forget = onAbort(ask.signal, this.#leave)
+    ask.signal.addEventListener('abort', this.#leave, { once: true })
     // Both at once mean: wait for the first message, and do not wait for the second.
     const until = ask.waitMs > 0 ? { expires: ask.waitMs * 1e6 } : {}
     this.#request({ batch: ask.max, no_wait: true, ...until })
@@ -119,7 +117,7 @@ export class Pull {
     if (this.#over) return
     this.#over = true
     this.#cancel()
-    this.#forget()
+    this.#ask.signal.removeEventListener('abort', this.#leave)
     if (served || this.#subscription.isClosed()) this.#subscription.unsubscribe()
     else this.#site.drain(this.#subscription)
     if (error !== undefined && this.#got.length === 0) this.#settle.reject(error)

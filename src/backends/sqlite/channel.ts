@@ -1,5 +1,6 @@
-import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads'
-import type { Message, Report, ThreadData } from './protocol.ts'
+import { Worker } from 'node:worker_threads'
+import { nextTurn } from '../../clock/clock.ts'
+import type { Message, Report } from './protocol.ts'
 
 /** What runs in a thread. */
 export interface Program {
@@ -7,109 +8,76 @@ export interface Program {
   name: string
 }
 
-/** The `worker` beside a module, as it is built and as it is written. */
+/** The file `worker` in the folder of a module, compiled or as source. */
 export function workerBeside(module: string, name: string): Program {
   return { file: new URL(module.endsWith('.ts') ? './worker.ts' : './worker.js', module), name }
 }
 
-/**
- * A running thread and the way to talk to it. It does not keep the process alive, unless `hold` says that something is
- * on its way.
- */
-export interface Line {
-  /** Sends a message and rings the bell that the thread sleeps on. */
-  send(message: Message): void
-  hold(held: boolean): void
-  /** Who hears what the thread says, not always in the order in which it was said, and who hears that it is gone and why. Null: nobody any more. */
-  listen(listener: LineListener | null): void
-  /** For whoever needs the thread no more, and has had its file closed. */
-  giveBack(): void
+interface ChannelListener {
+  receive(report: Report): void
+  /** The thread has died. */
+  lose(cause: unknown): void
 }
 
-interface LineListener {
-  hear(report: Report): void
-  lost(cause: unknown): void
-}
+/** Idle threads by program. Reusing one is much cheaper than starting one. */
+const idle = new Map<Program, Channel[]>()
+const maxIdle = 2
 
-/** Threads without a file, by program. Waking one is far cheaper than starting one, which tests that open many files feel. */
-const resting = new Map<Program, ThreadLine[]>()
-const maxResting = 2
-
-/** A thread that is ready for a file. */
-export function takeLine(program: Program): Line {
-  return resting.get(program)?.pop() ?? new ThreadLine(program)
-}
-
-/**
- * By how many ports the thread reports, one after the other. Node reads a port until it is empty; if the answer to what a
- * report sets off came by the same port, busy callers would never let the event loop go on to timers and sockets. More
- * than one for each batch that can be out is enough.
- */
-const portCount = 3
-
-class ThreadLine implements Line {
+/** A running thread. It keeps the process alive only while it is held. */
+export class Channel {
   readonly #program: Program
   readonly #worker: Worker
-  readonly #ports: MessagePort[]
-  readonly #bell: Int32Array
-  #listener: LineListener | null = null
+  #listener: ChannelListener | undefined
 
-  constructor(program: Program) {
-    const channels = Array.from({ length: portCount }, () => new MessageChannel())
-    const ports = channels.map(({ port2 }) => port2)
-    const bell = new SharedArrayBuffer(4)
-    const data: ThreadData = { ports, bell }
-    const worker = new Worker(program.file, {
-      workerData: data,
-      transferList: ports,
-      execArgv: [],
-      name: program.name,
-    })
+  /** An idle thread, or a new one. */
+  static take(program: Program): Channel {
+    return idle.get(program)?.pop() ?? new Channel(program)
+  }
+
+  private constructor(program: Program) {
     this.#program = program
-    this.#ports = channels.map(({ port1 }) => port1)
-    this.#bell = new Int32Array(bell)
-    this.#worker = worker
-    worker.unref()
-    for (const port of this.#ports) {
-      port.on('message', (report: Report) => this.#listener?.hear(report))
-      port.unref()
-    }
+    this.#worker = new Worker(program.file, { execArgv: [], name: program.name })
+    this.#worker.unref()
+    // Node reads a port until it is empty. Without the turn, the reports to what a report sets off
+    // would be read in the same go, and busy callers would starve timers and sockets.
+    this.#worker.on('message', (report: Report) => {
+      void nextTurn().then(() => this.#listener?.receive(report))
+    })
     let cause: unknown
-    worker.on('error', (error) => (cause = error))
-    worker.once('exit', () => this.#lost(cause))
+    this.#worker.on('error', (error) => (cause = error))
+    this.#worker.once('exit', () => void nextTurn().then(() => this.#lose(cause)))
   }
 
-  send(message: Message): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port has no origin
-    this.#ports[0]!.postMessage(message)
-    Atomics.add(this.#bell, 0, 1)
-    Atomics.notify(this.#bell, 0)
-  }
-
-  /** By the thread and not by a port: should it die, its end must still be heard, or its callers would wait for ever. */
-  hold(held: boolean): void {
-    if (held) this.#worker.ref()
-    else this.#worker.unref()
-  }
-
-  listen(listener: LineListener | null): void {
+  listen(listener: ChannelListener): void {
     this.#listener = listener
   }
 
-  giveBack(): void {
-    this.listen(null)
+  send(message: Message): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    this.#worker.postMessage(message)
+  }
+
+  hold(isHeld: boolean): void {
+    if (isHeld) this.#worker.ref()
+    else this.#worker.unref()
+  }
+
+  /** Returns the thread for reuse. Its file must be closed. */
+  release(): void {
+    this.#listener = undefined
     this.hold(false)
-    const others = resting.get(this.#program) ?? []
-    resting.set(this.#program, others)
-    if (others.length < maxResting) others.push(this)
+    const others = idle.get(this.#program) ?? []
+    idle.set(this.#program, others)
+    if (others.length < maxIdle) others.push(this)
     else this.send({ kind: 'end' })
   }
 
-  #lost(cause: unknown): void {
-    for (const port of this.#ports) port.close()
-    const others = resting.get(this.#program) ?? []
-    const at = others.indexOf(this)
-    if (at !== -1) others.splice(at, 1)
-    this.#listener?.lost(cause)
+  #lose(cause: unknown): void {
+    const others = idle.get(this.#program) ?? []
+    idle.set(
+      this.#program,
+      others.filter((other) => other !== this),
+    )
+    this.#listener?.lose(cause)
   }
 }

@@ -1,18 +1,20 @@
 import { closeSync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { nodeAdvice } from './node-version.ts'
-import { placeOf, type FilePlace } from './place.ts'
+import { FilePlace } from './place.ts'
 import { FlushFailed, isBusy } from './errors.ts'
 
 export type SqlValue = null | number | string | Uint8Array
 
 export interface DatabaseForm {
   path: string
-  /** How long a write waits for another process that writes. */
+  /** How long a write waits for the write lock of another process. */
   busyTimeoutMs: number
-  /** 2: a commit is on disk. 1: it outlives the process, and is on disk after `flush`. */
+  /**
+   * 2: a commit is on disk. 1: a commit survives a crash of the process, and is on disk after
+   * `flush`.
+   */
   synchronous: 1 | 2
   pageBytes: number
   cacheKib: number
@@ -20,63 +22,43 @@ export interface DatabaseForm {
 }
 
 interface Schema {
-  /** The table with the version in it. By its name a file is known to be ours. */
+  /** The table with the schema version. A file with this table is ours. */
   meta: string
   version: number
-  /** How a file gets from each version to the next. */
+  /** Migrations from each version to the next. */
   migrations: readonly Migration[]
 }
 
-/** Statements with semicolons between them, or a function where letters must be read; in one transaction with all others. */
+/**
+ * SQL statements separated by semicolons, or a function. All migrations run in one transaction.
+ */
 export type Migration = string | ((database: Database) => void)
 
-/** Older ones can lose a WAL that two connections reset at once. */
+/** Older versions can lose a WAL that two connections reset at once. */
 const oldestSqlite = [3, 51, 3] as const
 
-/** Statements may be made from a filter. They are kept up to this many; then all are forgotten. */
+/** Maximum number of cached statements (filters generate many). A full cache is cleared. */
 const maxStatements = 500
 
-/** Pages that gather in the WAL before they are moved to the file. */
+/** Number of WAL pages that triggers a checkpoint. */
 const checkpointPages = 2000
 const journalLimitBytes = 64 * 2 ** 20
 
-/** The open file: statements by their text, and transactions. */
-export interface Database {
-  readonly place: FilePlace
-  get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined
-  all(sql: string, ...params: SqlValue[]): SqlValue[][]
-  /** Answers how many rows changed. */
-  run(sql: string, ...params: SqlValue[]): number
-  /** Answers the number of the new row, or 0 when the statement left it out. */
-  insert(sql: string, ...params: SqlValue[]): number
-  begin(kind: 'read' | 'write'): void
-  /** Answers how long it took, in ms. */
-  commit(): number
-  rollback(): void
-  /** Puts on disk what was committed. Waits for no lock. */
-  flush(): void
-  /** The same, by writing all of it anew to another place: after a flush that failed, a second one would claim success for what the kernel has dropped. */
-  flushAnew(): void
-  /** Moves what stands in the WAL to the file, as far as it goes. Never throws. */
-  checkpoint(): void
-  close(): void
-}
-
 /**
- * Opens the file, creates or migrates what is needed, and checks that SQLite and its settings keep our promises.
- * Refuses, and leaves untouched, what is not ours or what a newer Redrive wrote.
+ * Opens the file, creates or migrates the schema, and checks the version and settings of SQLite.
+ * Rejects, and does not change, a file of another program or of a newer Redrive.
  */
 export function openDatabase(form: DatabaseForm): Database {
   const { path, busyTimeoutMs, schema } = form
   checkVersion(path)
-  // SQLite would make the file readable for all; the WAL takes its mode from it.
+  // SQLite would create the file readable by all. The WAL gets the mode of the file.
   closeSync(openSync(path, 'a', 0o600))
   const connection = new DatabaseSync(path, {
     timeout: busyTimeoutMs,
     enableForeignKeyConstraints: false,
   })
   try {
-    const database = new SqliteDatabase(connection, path)
+    const database = new Database(connection, path)
     checkOwner(database, path, schema)
     configure(database, form)
     migrate(database, schema)
@@ -87,7 +69,9 @@ export function openDatabase(form: DatabaseForm): Database {
   }
 }
 
-/** Refuses a SQLite that is too old. Comes before the file is opened, so that a refusal leaves no file behind. */
+/**
+ * Rejects a SQLite that is too old, before the file is created.
+ */
 function checkVersion(path: string): void {
   const version = sqliteVersion()
   const parts = version.split('.').map(Number)
@@ -101,7 +85,9 @@ function checkVersion(path: string): void {
   }
 }
 
-/** The version of the library that runs. A Node built with the system's SQLite reports another one in `process.versions`. */
+/**
+ * The version of the linked library. `process.versions` is wrong if Node uses the system's SQLite.
+ */
 function sqliteVersion(): string {
   const connection = new DatabaseSync(':memory:')
   try {
@@ -111,7 +97,7 @@ function sqliteVersion(): string {
   }
 }
 
-/** Looks before anything is written: an empty file, one of ours that we know, or a refusal. */
+/** Checks before the first write that the file is empty or ours. */
 function checkOwner(database: Database, path: string, { meta, version }: Schema): void {
   const tables = database.all("SELECT name FROM sqlite_schema WHERE type = 'table'").flat()
   if (tables.length === 0) return
@@ -119,12 +105,12 @@ function checkOwner(database: Database, path: string, { meta, version }: Schema)
   if (found === undefined)
     throw new RedriveError(
       'STORE_UNSAFE',
-      `sqlite ${path}: the file is a database of something else; it was left as it is: choose another path`,
+      `sqlite ${path}: the file is a database of another program and was not changed: choose another path`,
     )
   if (found > version)
     throw new RedriveError(
       'STORE_UNSAFE',
-      `sqlite ${path}: the file has schema ${found}, this version of Redrive knows up to ${version}; it was left as it is: upgrade`,
+      `sqlite ${path}: the file has schema ${found}, this version of Redrive supports up to ${version}; the file was not changed: upgrade Redrive`,
     )
 }
 
@@ -135,9 +121,9 @@ function versionIn(database: Database, meta: string): number | undefined {
 
 function configure(database: Database, form: DatabaseForm): void {
   const { synchronous, pageBytes, cacheKib } = form
-  // Heeded while the file is empty, and ignored afterwards.
+  // Has an effect only while the file is empty.
   database.get(`PRAGMA page_size = ${pageBytes}`)
-  // To its end, since an error of the disk shows only there.
+  // Reads all rows: a disk error appears only at the end.
   patiently(() => database.all('PRAGMA journal_mode = WAL'))
   for (const setting of [
     `synchronous = ${synchronous}`,
@@ -156,7 +142,9 @@ function configure(database: Database, form: DatabaseForm): void {
     )
 }
 
-/** Brings the schema up to date. Of several processes one does it; the others wait for its lock and find it done. */
+/**
+ * Migrates the schema. One process does it; others wait for its lock and find it done.
+ */
 function migrate(database: Database, { meta, version, migrations }: Schema): void {
   const [exists] = database.get('SELECT count(*) FROM sqlite_schema WHERE name = ?', meta)!
   if (exists === 1 && versionIn(database, meta) === version) return
@@ -180,7 +168,10 @@ function migrate(database: Database, { meta, version, migrations }: Schema): voi
   }
 }
 
-/** How often and how long a busy file is waited for where SQLite itself does not wait: at the switch to WAL. */
+/**
+ * Number and length of waits for a busy file where SQLite does not wait itself: when switching to
+ * WAL.
+ */
 const busyTries = 200
 const busyPauseMs = 25
 const never = new Int32Array(new SharedArrayBuffer(4))
@@ -197,7 +188,8 @@ function patiently(act: () => unknown): void {
   }
 }
 
-class SqliteDatabase implements Database {
+/** An open file: prepared statements by their SQL, and transactions. */
+export class Database {
   readonly place: FilePlace
   readonly #connection: DatabaseSync
   readonly #path: string
@@ -208,7 +200,7 @@ class SqliteDatabase implements Database {
   constructor(connection: DatabaseSync, path: string) {
     this.#connection = connection
     this.#path = path
-    this.place = placeOf(path)
+    this.place = new FilePlace(path)
   }
 
   get(sql: string, ...params: SqlValue[]): SqlValue[] | undefined {
@@ -219,10 +211,12 @@ class SqliteDatabase implements Database {
     return this.#statement(sql).all(...params) as unknown as SqlValue[][]
   }
 
+  /** Returns how many rows changed. */
   run(sql: string, ...params: SqlValue[]): number {
     return Number(this.#statement(sql).run(...params).changes)
   }
 
+  /** Returns the number of the new row, or 0 if the statement inserted none. */
   insert(sql: string, ...params: SqlValue[]): number {
     const { changes, lastInsertRowid } = this.#statement(sql).run(...params)
     return changes === 0 ? 0 : Number(lastInsertRowid)
@@ -233,14 +227,12 @@ class SqliteDatabase implements Database {
     this.#open = true
   }
 
-  commit(): number {
-    const startMs = systemClock.mono()
+  commit(): void {
     this.run('COMMIT')
     this.#open = false
-    return systemClock.mono() - startMs
   }
 
-  /** Some errors end the transaction by themselves; then there is nothing left to roll back. */
+  /** Some errors end the transaction by themselves, so there may be nothing to roll back. */
   rollback(): void {
     if (!this.#open) return
     this.#open = false
@@ -252,8 +244,8 @@ class SqliteDatabase implements Database {
   }
 
   /**
-   * While the connection is open its WAL stays the same file. SQLite locks the file itself and never its WAL, so that another descriptor of that
-   * may be closed.
+   * Puts on disk what was committed. Waits for no lock. While the connection is open, its WAL stays
+   * the same file. SQLite never locks the WAL, so another descriptor of it may be closed.
    */
   flush(): void {
     try {
@@ -264,16 +256,21 @@ class SqliteDatabase implements Database {
     }
   }
 
-  flushAnew(): void {
+  /**
+   * Puts on disk what was committed, after a flush that failed: a second flush would report success
+   * for pages that the kernel has dropped, so all of the WAL is written to the file instead.
+   */
+  flushAgain(): void {
     const [busy] = this.get('PRAGMA wal_checkpoint(FULL)')!
     if (busy !== 0) throw new FlushFailed(new Error('another process uses the file'))
   }
 
+  /** Moves the WAL to the file, as far as possible. Never throws. */
   checkpoint(): void {
     try {
       this.get('PRAGMA wal_checkpoint(PASSIVE)')
     } catch {
-      // There was no room for it.
+      // The disk is full.
     }
   }
 

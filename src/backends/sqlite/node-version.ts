@@ -1,4 +1,7 @@
-/** The oldest Node of each release line whose SQLite is new enough: 3.51.3. Lines that are not listed are too old, or newer than all of these. */
+/**
+ * The oldest Node of each major version with SQLite 3.51.3 or newer. Other major versions are too
+ * old, or newer than all of these.
+ */
 const oldest: readonly (readonly [major: number, minor: number, patch: number])[] = [
   [22, 22, 3],
   [24, 15, 0],

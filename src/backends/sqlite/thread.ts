@@ -1,204 +1,165 @@
-import { ByNumber } from '../../clock/by-number.ts'
 import { RedriveError } from '../../errors.ts'
-import { loaded } from './batch.ts'
-import { takeLine, type Line, type Program } from './channel.ts'
-import type { AnyCall, Report, VerbTable } from './protocol.ts'
-import { whyNotStarted } from './errors.ts'
+import { Channel, type Program } from './channel.ts'
+import { explainStartFailure } from './errors.ts'
+import type { AnyCall, MethodTable, Report } from './protocol.ts'
 
-/** Batches that may be on their way at once. The second is there when the first is done, so that the thread need not wait. */
+/**
+ * Maximum number of batches in flight. The second one is ready when the thread is done with the
+ * first.
+ */
 const maxInFlight = 2
 
-/** How much one batch carries at the most, so that no call waits for long. */
-const maxBatchWeight = 512
+/**
+ * Upper bound for the total cost of one batch, so that a large batch does not delay its callers.
+ */
+const maxBatchCost = 512
 
-export interface ThreadOptions<R extends Report> {
+export interface ThreadOptions {
   program: Program
-  /** What the thread is told when it gets the file. */
+  /** Sent to the thread when it opens the file. */
   file: unknown
   now: () => number
-  /**
-   * About how long a caller is busy with a call of weight 1: with its answer, and until it comes with the next. While what
-   * all callers do takes longer than a commit, they come in two halves, one of which is busy while the thread writes
-   * for the other. On a slower disk they come together, for that halves the commits.
-   */
-  callerMs: number
-  /** Hears each report before its answers are given. */
-  hear: (report: R) => void
-  /** What calls fail with that were on their way when the thread died. */
-  lost: (cause: unknown) => RedriveError
+  onEvent: (event: unknown) => void
+  /** The error of calls that were in flight when the thread died. */
+  toLossError: (cause: unknown) => RedriveError
 }
 
-interface Waiting {
-  weight: number
+interface PendingCall {
+  cost: number
   resolve: (value: never) => void
   reject: (error: RedriveError) => void
 }
 
 /**
- * The caller's end of the thread that keeps a file. While a batch is on its way, calls gather; then all that gathered
- * goes as the next one. So one call alone costs one commit, and many at once share one.
+ * The caller's side of the thread that has a file open. While a batch is in flight, new calls queue
+ * up and are sent together as the next batch: a single call costs one commit, concurrent calls
+ * share one.
  */
-export interface Thread<V extends VerbTable<V>> {
-  /** `weight`: for how many calls it counts; 0 for a look at counts, and 1 unless said. `bytes`: what goes along with what is asked. */
-  call<K extends keyof V>(
-    verb: K,
-    ask: V[K]['ask'],
-    weight?: number,
-    bytes?: Uint8Array,
-  ): Promise<V[K]['answer']>
-  /** Waits for every call, then closes the file. */
-  end(): Promise<void>
-}
-
-export function openThread<V extends VerbTable<V>, R extends Report>(
-  options: ThreadOptions<R>,
-): Thread<V> {
-  return new FileThread<V, R>(options)
-}
-
-class FileThread<V extends VerbTable<V>, R extends Report> implements Thread<V> {
-  readonly #options: ThreadOptions<R>
-  #line: Line | undefined
+export class SqliteThread<M extends MethodTable<M>> {
+  readonly #options: ThreadOptions
+  #channel: Channel | undefined
   #queue: AnyCall[] = []
-  readonly #waiting = new ByNumber<Waiting>()
-  /** Of all that wait. */
-  #weight = 0
-  #batches = 0
-  /** How long the last two commits took. One of them may have been held up by a checkpoint. */
-  #commitMs: [number, number] = [0, 0]
-  #idle: (() => void)[] = []
+  readonly #pending = new Map<number, PendingCall>()
+  #lastId = 0
+  #inFlight = 0
+  #onIdle: (() => void)[] = []
 
-  constructor(options: ThreadOptions<R>) {
+  constructor(options: ThreadOptions) {
     this.#options = options
   }
 
-  call<K extends keyof V>(
-    verb: K,
-    ask: V[K]['ask'],
-    weight = 1,
-    bytes?: Uint8Array,
-  ): Promise<V[K]['answer']> {
+  /** `cost`: number of letters, messages or ids. 0 for counts. Default: 1. */
+  call<K extends keyof M & string>(
+    method: K,
+    request: M[K]['request'],
+    cost = 1,
+  ): Promise<M[K]['response']> {
     return new Promise((resolve, reject) => {
-      const number = this.#waiting.next()
-      this.#waiting.set(number, { weight, resolve, reject })
-      this.#weight += weight
-      // Calls of one turn go together.
-      if (this.#queue.length === 0) queueMicrotask(() => this.#send())
-      this.#queue.push(bytes ? [number, verb, ask, bytes] : [number, verb, ask])
+      const id = ++this.#lastId
+      this.#pending.set(id, { cost, resolve, reject })
+      // Wait one microtask so that calls made in the same tick share a batch.
+      if (this.#queue.length === 0) queueMicrotask(() => this.#sendQueued())
+      this.#queue.push([id, method, request])
     })
   }
 
-  async end(): Promise<void> {
-    if (this.#isBusy()) await new Promise<void>((resolve) => this.#idle.push(resolve))
-    const line = this.#line
-    if (!line) return
-    this.#line = undefined
-    line.hold(true)
+  /** Waits for every call, then closes the file. */
+  async close(): Promise<void> {
+    if (this.#isBusy()) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+    const channel = this.#channel
+    if (!channel) return
+    this.#channel = undefined
+    channel.hold(true)
     await new Promise<void>((resolve) => {
-      line.listen({ hear: () => resolve(line.giveBack()), lost: () => resolve() })
-      line.send({ kind: 'close' })
+      channel.listen({ receive: () => resolve(channel.release()), lose: () => resolve() })
+      channel.send({ kind: 'close' })
     })
   }
 
-  #send(): void {
-    while (this.#queue.length > 0 && this.#batches < maxInFlight) {
-      const line = (this.#line ??= this.#start())
-      // While calls are out the process must not end; when none is, the thread must not keep it.
-      if (this.#batches === 0) line.hold(true)
-      this.#post(line, this.#gather())
+  #sendQueued(): void {
+    while (this.#queue.length > 0 && this.#inFlight < maxInFlight) {
+      const channel = (this.#channel ??= this.#start())
+      // The process must not end while calls are in flight.
+      if (this.#inFlight === 0) channel.hold(true)
+      this.#post(channel, this.#takeBatch())
     }
   }
 
-  /** What cannot cross to the thread, such as a function, is the mistake of one call and must not take others along. */
-  #post(line: Line, calls: AnyCall[]): void {
-    try {
-      line.send(loaded(this.#options.now(), calls))
-      this.#batches += 1
-    } catch (cause) {
-      if (calls.length > 1) for (const call of calls) this.#post(line, [call])
-      else this.#refuse(calls[0]!, cause)
-    }
-  }
-
-  #refuse([number, verb]: AnyCall, cause: unknown): void {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    const message = `sqlite: what was given to ${String(verb)} cannot be kept: ${why}`
-    this.#over(number)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
-    this.#rest()
-  }
-
-  /** What is queued, but no more than one batch may have of all that wait. Looks at counts weigh nothing, and go along. */
-  #gather(): AnyCall[] {
-    const most = Math.min(maxBatchWeight, this.#weight * this.#share())
-    let weight = 0
+  #takeBatch(): AnyCall[] {
+    let cost = 0
     let count = 0
-    for (const [number] of this.#queue) {
-      const own = this.#waiting.get(number)!.weight
-      if (own > 0 && weight >= most) break
-      weight += own
-      count += 1
-    }
+    while (count < this.#queue.length && cost < maxBatchCost)
+      cost += this.#pending.get(this.#queue[count++]![0])!.cost
     return this.#queue.splice(0, count)
   }
 
-  #share(): number {
-    return Math.min(...this.#commitMs) < this.#weight * this.#options.callerMs ? 0.5 : 1
+  /** A request that cannot be cloned, such as one with a function, fails alone. */
+  #post(channel: Channel, calls: AnyCall[]): void {
+    try {
+      channel.send({ kind: 'batch', nowMs: this.#options.now(), calls })
+      this.#inFlight += 1
+    } catch (cause) {
+      if (calls.length > 1) for (const call of calls) this.#post(channel, [call])
+      else this.#rejectUncloneable(calls[0]!, cause)
+    }
   }
 
-  /** Whoever waits for this call, and does so no more. */
-  #over(number: number): Waiting | undefined {
-    const waiting = this.#waiting.take(number)
-    this.#weight -= waiting?.weight ?? 0
-    return waiting
+  #rejectUncloneable([id, method]: AnyCall, cause: unknown): void {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const message = `sqlite: the argument of ${method} cannot be stored: ${why}`
+    this.#settle(id)?.reject(new RedriveError('INVALID_INPUT', message, { cause }))
+    this.#restIfIdle()
   }
 
-  #start(): Line {
+  #settle(id: number): PendingCall | undefined {
+    const call = this.#pending.get(id)
+    this.#pending.delete(id)
+    return call
+  }
+
+  #start(): Channel {
     const { program, file } = this.#options
-    const line = takeLine(program)
-    line.listen({ hear: (report) => this.#hear(report as R), lost: (cause) => this.#lost(cause) })
-    line.send({ kind: 'file', options: file })
-    return line
+    const channel = Channel.take(program)
+    channel.listen({
+      receive: (report) => this.#receive(report),
+      lose: (cause) => this.#lose(cause),
+    })
+    channel.send({ kind: 'open', options: file })
+    return channel
   }
 
-  #hear(report: R): void {
-    if (!report.aside) this.#batches -= 1
-    if (report.commitMs !== undefined) this.#commitMs = [this.#commitMs[1], report.commitMs]
-    this.#options.hear(report)
-    const { answers, troubles = [] } = report
-    for (let at = 0; at < answers.length; at += 2)
-      this.#over(answers[at] as number)?.resolve(answers[at + 1] as never)
-    for (const [number, { code, message }] of troubles)
-      this.#over(number)?.reject(new RedriveError(code, message))
-    this.#send()
-    this.#rest()
+  #receive({ results, errors, events, isDone }: Report): void {
+    if (isDone) this.#inFlight -= 1
+    for (const event of events) this.#options.onEvent(event)
+    for (const [id, value] of results) this.#settle(id)?.resolve(value as never)
+    for (const [id, { code, message }] of errors)
+      this.#settle(id)?.reject(new RedriveError(code, message))
+    this.#sendQueued()
+    this.#restIfIdle()
   }
 
-  /** The thread is gone. What was on its way is done or lost, nobody knows; what still waits goes to a new thread. */
-  #lost(cause: unknown): void {
-    this.#line = undefined
-    this.#batches = 0
-    const queued = new Set(this.#queue.map(([number]) => number))
-    for (const number of this.#waiting.numbers())
-      if (!queued.has(number)) this.#over(number)?.reject(this.#lossOf(cause))
-    this.#send()
-    this.#rest()
+  /** Calls in flight are rejected: they may or may not be done. Queued calls go to a new thread. */
+  #lose(cause: unknown): void {
+    this.#channel = undefined
+    this.#inFlight = 0
+    const queued = new Set(this.#queue.map(([id]) => id))
+    const why = explainStartFailure(cause)
+    const error =
+      why === undefined
+        ? this.#options.toLossError(cause)
+        : new RedriveError('INVALID_CONFIG', why, { cause })
+    for (const id of this.#pending.keys()) if (!queued.has(id)) this.#settle(id)?.reject(error)
+    this.#sendQueued()
+    this.#restIfIdle()
   }
 
-  #lossOf(cause: unknown): RedriveError {
-    const why = whyNotStarted(cause)
-    return why === undefined
-      ? this.#options.lost(cause)
-      : new RedriveError('INVALID_CONFIG', why, { cause })
-  }
-
-  /** Reports may overtake each other, so the last answer need not be the last report. */
   #isBusy(): boolean {
-    return this.#waiting.size > 0 || this.#batches > 0
+    return this.#pending.size > 0 || this.#inFlight > 0
   }
 
-  #rest(): void {
+  #restIfIdle(): void {
     if (this.#isBusy()) return
-    this.#line?.hold(false)
-    for (const tell of this.#idle.splice(0)) tell()
+    this.#channel?.hold(false)
+    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 }

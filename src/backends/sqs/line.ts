@@ -1,6 +1,5 @@
 import type { Message } from '@aws-sdk/client-sqs'
 import type { Clock } from '../../clock/clock.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import type { Ask } from '../../mailbox.ts'
 
 /** What one call of ReceiveMessage asks. Numbers are whole. */
@@ -74,7 +73,7 @@ export class Line {
       }
       const leave = (): void => {
         cancel()
-        forget()
+        signal.removeEventListener('abort', giveUp)
         this.#waiting.delete(waiter)
       }
       const waiter: Waiter = {
@@ -84,7 +83,7 @@ export class Line {
       }
       // The polls that run may all last longer than this one waits.
       const cancel = waitMs > 0 ? clock.timer(waitMs + graceMs, giveUp) : () => {}
-      const forget = onAbort(signal, giveUp)
+      signal.addEventListener('abort', giveUp, { once: true })
       this.#waiting.add(waiter)
       // Those who come in the same turn share a poll.
       queueMicrotask(() => this.#tend())

@@ -20,7 +20,6 @@ import { toFailure } from '../../letter/failure.ts'
 import type { ErrorCategory, Failure } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ObserverHub } from '../../observer.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { neverAgain } from '../../policy/backoff.ts'
 import type { BreakerState } from '../../policy/breaker.ts'
 import { classifyFailure, type Rule } from '../../policy/classify.ts'
@@ -255,8 +254,9 @@ function timeLimit(ms: number): TimeoutPolicy {
 /** What waits for a place in a bulkhead of cockatiel, or for what a breaker tries, hears of an abort only when its turn comes. */
 function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stay = onAbort(signal, () => reject(signal.reason as Error))
-    void admitted.then(resolve, reject).finally(stay)
+    const abort = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', abort, { once: true })
+    void admitted.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 }
 

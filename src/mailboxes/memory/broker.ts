@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import { MemoryQueue } from './queue.ts'
 
-/** One handle on a queue. It keeps the broker alive. */
+/** A handle on a queue. Keeps the broker alive. */
 export interface QueueUse {
   readonly queue: MemoryQueue
   /** Safe twice. */
@@ -15,15 +15,15 @@ interface Broker {
 }
 
 /**
- * Brokers by clock and name. A queue has one clock, so another clock stands for another process. Only handles refer to a broker: those
- * that were dropped without `close` leak nothing.
+ * Brokers by clock and name. A different clock counts as a different process. Only handles refer to
+ * a broker, so handles dropped without `close` do not leak.
  */
 const brokers = new WeakMap<Clock, Map<string, WeakRef<Broker>>>()
 const dropped = new FinalizationRegistry((forget: () => void) => forget())
 
 /**
- * The queue of this name in a broker of this process. A broker lives until its last handle is left, and its messages with it. A queue
- * without handles stays as long as it has messages: somebody may open it to receive them.
+ * The queue of this name in a broker of this process. A broker and its messages live until its last
+ * handle leaves. A queue without handles stays while it has messages.
  */
 export function useQueue(clock: Clock, brokerName: string, queueName: string): QueueUse {
   const broker = brokerOf(clock, brokerName)

@@ -1,13 +1,13 @@
-/** Something that shows itself at its time, and knows its place among the others meanwhile. */
+/** Something that is hidden until a time. */
 export interface Hiding {
   hiddenUntilMs: number
-  /** Breaks ties. */
+  /** Decides between equal times. */
   readonly seq: number
-  /** In the heap; -1 outside of it. */
+  /** Index in the heap. -1: not in the heap. */
   place: number
 }
 
-/** What is hidden, as a binary heap: the one that shows first is at the top, and any can be taken out without a search. */
+/** A binary heap by time. Items know their index, so that any can be removed without a search. */
 export class Hidden<T extends Hiding> {
   readonly #heap: T[] = []
 
@@ -20,7 +20,7 @@ export class Hidden<T extends Hiding> {
     this.#rise(item, this.#heap.length - 1)
   }
 
-  /** Does nothing when it is not there. */
+  /** Does nothing if the item is not in the heap. */
   remove(item: T): void {
     const { place } = item
     if (place === -1) return
@@ -31,8 +31,8 @@ export class Hidden<T extends Hiding> {
     this.#settle(last)
   }
 
-  /** To be called after the time of an item has changed. */
-  moved(item: T): void {
+  /** Restores the order after the time of an item has changed. */
+  update(item: T): void {
     if (item.place !== -1) this.#settle(item)
   }
 

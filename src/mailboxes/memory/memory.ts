@@ -19,15 +19,18 @@ import { MemoryQueue, type Rules } from './queue.ts'
 export interface MemoryMailboxOptions {
   name: string
   /**
-   * Mailboxes of one broker and clock in this process share their messages by name, as long as one of them is open. Default: none, and
-   * every mailbox has messages of its own.
+   * Mailboxes with the same broker, clock and name share their messages while one of them is open.
+   * Default: none, every mailbox has its own messages.
    */
   broker?: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. Default: no limit. */
+  /**
+   * Maximum number of messages, visible and hidden; more are rejected with MAILBOX_FULL. Default:
+   * no limit.
+   */
   maxMessages?: number
-  /** Messages older than this are removed. Default: 0, they are kept for ever. */
+  /** Messages older than this are removed. Default: 0, which keeps them for ever. */
   retentionSeconds?: number
 }
 
@@ -89,7 +92,7 @@ export class MemoryMailbox implements MailboxDriver {
     if (this.#broker !== undefined) this.#use ??= useQueue(this.#clock, this.#broker, this.name)
   }
 
-  /** Receivers that wait are woken by their signal. */
+  /** Waiting receivers are woken by their signal. */
   async close(): Promise<void> {
     this.#use?.leave()
   }
@@ -98,8 +101,8 @@ export class MemoryMailbox implements MailboxDriver {
     this.#report = report
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
-    this.#queue().send(parcel, delayMs, this.#rules)
+  async send(message: OutgoingMessage, delayMs: number): Promise<void> {
+    this.#queue().send(message, delayMs, this.#rules)
   }
 
   async receive(ask: Ask): Promise<Delivery[]> {
@@ -123,7 +126,7 @@ export class MemoryMailbox implements MailboxDriver {
     limit: number,
   ): Promise<{ found: Delivery[]; after?: string }> {
     if (after !== undefined && !/^\d{1,15}$/.test(after))
-      throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
+      throw new RedriveError('INVALID_INPUT', 'after must be a cursor that browse returned')
     return this.#queue().browse(Number(after ?? 0), limit)
   }
 
@@ -139,7 +142,10 @@ export class MemoryMailbox implements MailboxDriver {
     return { ok: true, checks: { messages: String(this.#queue().size) }, problems: [] }
   }
 
-  /** Makes messages visible again as if their receipts had lapsed, and returns how many. Default: all that are delivered. */
+  /**
+   * Makes delivered messages visible again, as if their receipts had lapsed. Returns how many.
+   * Default: all.
+   */
   lapse(id?: string): number {
     return this.#queue().lapse(id)
   }

@@ -1,58 +1,60 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Ask, Delivery, OutgoingMessage } from '../../mailbox.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
-/** The rules of the handle that sends or receives. */
+/** Limits of the handle that sends or receives. */
 export interface Rules {
   maxMessages: number
-  /** 0: messages are kept for ever. */
+  /** 0: messages never expire. */
   retentionMs: number
-  /** Receives how many messages this handle removed because of their age. */
+  /** Called with the number of expired messages that this handle removed. */
   report: (count: number) => void
 }
 
-/** A message, which stands in the line of those that wait or is hidden. */
-interface Kept extends Hiding {
-  readonly parcel: OutgoingMessage
+/** A message: visible, hidden after a delivery, or delayed. */
+interface QueuedMessage extends Hiding {
+  readonly message: OutgoingMessage
   readonly enqueuedMs: number
   firstReceivedMs: number | undefined
   deliveries: number
   failures: number
-  /** Of the newest delivery, while it holds. */
+  /** Receipt of the newest delivery, while it is valid. */
   receipt: string | undefined
-  /** Behind it in the line. */
-  next: Kept | undefined
+  /** The next visible message. */
+  next: QueuedMessage | undefined
 }
 
-/** What one receiver takes. */
+/** What a receiver requests. */
 interface Taking {
   max: number
   visibilityMs: number
   rules: Rules
 }
 
-/** Somebody who waits for messages. */
+/** A waiting receiver. */
 interface Waiter extends Taking {
   give: (found: Delivery[]) => void
 }
 
-/** The messages of one mailbox, which any number of handles share. */
+/** The messages of one mailbox, shared by any number of handles. */
 export class MemoryQueue {
   readonly #name: string
   readonly #clock: Clock
   /** By id, in the order of sending. */
-  readonly #kept = new Map<string, Kept>()
-  readonly #byReceipt = new Map<string, Kept>()
-  /** Delivered or delayed; times are on the monotonic clock. */
-  readonly #hidden = new Hidden<Kept>()
-  /** The line of what can be had, in the order in which it became so. While somebody waits, nobody stands in it. */
-  #head: Kept | undefined
-  #tail: Kept | undefined
-  /** Who came first is served first. */
+  readonly #messages = new Map<string, QueuedMessage>()
+  readonly #byReceipt = new Map<string, QueuedMessage>()
+  /** Delivered or delayed messages. Times are monotonic. */
+  readonly #hidden = new Hidden<QueuedMessage>()
+  /**
+   * Linked list of visible messages, in the order in which they became visible. Empty while
+   * receivers wait.
+   */
+  #head: QueuedMessage | undefined
+  #tail: QueuedMessage | undefined
+  /** First come, first served. */
   readonly #waiters = new Set<Waiter>()
-  /** For the moment when something hidden shows, while somebody waits for it. */
+  /** Timer for the next hidden message, while receivers wait. */
   #alarm: { atMs: number; cancel: () => void } | undefined
   #seq = 0
   #receipts = 0
@@ -63,21 +65,21 @@ export class MemoryQueue {
   }
 
   get size(): number {
-    return this.#kept.size
+    return this.#messages.size
   }
 
-  /** Messages that have expired are not in the way of what comes. */
-  send(parcel: OutgoingMessage, delayMs: number, rules: Rules): void {
+  /** Expired messages neither count towards the limit nor block an id. */
+  send(message: OutgoingMessage, delayMs: number, rules: Rules): void {
     const { maxMessages } = rules
-    if (this.#kept.has(parcel.id) || this.#kept.size >= maxMessages) this.#expire(rules)
-    if (this.#kept.has(parcel.id)) return
-    if (this.#kept.size >= maxMessages)
+    if (this.#messages.has(message.id) || this.#messages.size >= maxMessages) this.#expire(rules)
+    if (this.#messages.has(message.id)) return
+    if (this.#messages.size >= maxMessages)
       throw new RedriveError(
         'MAILBOX_FULL',
-        `${this.#name} holds ${maxMessages} messages already (maxMessages): receive some, or raise the limit`,
+        `${this.#name} already has ${maxMessages} messages (maxMessages): receive some, or raise the limit`,
       )
-    const kept: Kept = {
-      parcel,
+    const queued: QueuedMessage = {
+      message,
       seq: ++this.#seq,
       place: -1,
       enqueuedMs: this.#clock.now(),
@@ -88,8 +90,8 @@ export class MemoryQueue {
       receipt: undefined,
       next: undefined,
     }
-    this.#kept.set(parcel.id, kept)
-    this.#enter(kept, delayMs)
+    this.#messages.set(message.id, queued)
+    this.#enter(queued, delayMs)
   }
 
   receive({ max, visibilityMs, waitMs, signal }: Ask, rules: Rules): Promise<Delivery[]> {
@@ -102,38 +104,38 @@ export class MemoryQueue {
   }
 
   acknowledge(receipt: string): boolean {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    this.#release(kept)
-    return this.#kept.delete(kept.parcel.id)
+    const queued = this.#holding(receipt)
+    if (!queued) return false
+    this.#release(queued)
+    return this.#messages.delete(queued.message.id)
   }
 
   nack(receipt: string, how: { delayMs: number; failed: boolean }): boolean {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    this.#release(kept)
-    if (how.failed) kept.failures++
-    else kept.deliveries--
-    this.#enter(kept, how.delayMs)
+    const queued = this.#holding(receipt)
+    if (!queued) return false
+    this.#release(queued)
+    if (how.failed) queued.failures++
+    else queued.deliveries--
+    this.#enter(queued, how.delayMs)
     return true
   }
 
   extend(receipt: string, ms: number): boolean {
-    const kept = this.#holding(receipt)
-    if (!kept) return false
-    kept.hiddenUntilMs = Math.max(kept.hiddenUntilMs, this.#clock.mono() + ms)
-    this.#hidden.moved(kept)
+    const queued = this.#holding(receipt)
+    if (!queued) return false
+    queued.hiddenUntilMs = Math.max(queued.hiddenUntilMs, this.#clock.mono() + ms)
+    this.#hidden.update(queued)
     return true
   }
 
-  /** Ends deliveries as if their receipts had lapsed, and returns how many. */
+  /** Ends deliveries as if their receipts had lapsed. Returns how many. */
   lapse(id?: string): number {
     const delivered = [...this.#byReceipt.values()].filter(
-      ({ parcel }) => id === undefined || parcel.id === id,
+      ({ message }) => id === undefined || message.id === id,
     )
-    for (const kept of delivered) {
-      kept.hiddenUntilMs = this.#clock.mono()
-      this.#hidden.moved(kept)
+    for (const queued of delivered) {
+      queued.hiddenUntilMs = this.#clock.mono()
+      this.#hidden.update(queued)
     }
     this.#surface()
     return delivered.length
@@ -142,18 +144,18 @@ export class MemoryQueue {
   browse(from: number, limit: number): { found: Delivery[]; after?: string } {
     const found: Delivery[] = []
     let last = 0
-    for (const kept of this.#kept.values()) {
-      if (kept.seq <= from) continue
+    for (const queued of this.#messages.values()) {
+      if (queued.seq <= from) continue
       if (found.length === limit) return { found, after: String(last) }
-      found.push(this.#delivery(kept, ''))
-      last = kept.seq
+      found.push(this.#delivery(queued, ''))
+      last = queued.seq
     }
     return { found }
   }
 
   purge(): number {
-    const { size } = this.#kept
-    this.#kept.clear()
+    const { size } = this.#messages
+    this.#messages.clear()
     this.#byReceipt.clear()
     this.#hidden.clear()
     this.#head = undefined
@@ -161,63 +163,69 @@ export class MemoryQueue {
     return size
   }
 
-  /** Removes messages older than the retention. One that is delivered stays until its receipt lapses. */
+  /** Removes expired messages. A delivered message stays until its receipt lapses. */
   #expire({ retentionMs, report }: Rules): void {
     if (retentionMs === 0) return
     this.#surface()
     const oldestMs = this.#clock.now() - retentionMs
     let expired = 0
-    for (const [id, kept] of this.#kept) {
-      if (kept.enqueuedMs > oldestMs) break
-      if (kept.receipt !== undefined) continue
-      this.#hidden.remove(kept)
-      this.#kept.delete(id)
+    for (const [id, queued] of this.#messages) {
+      if (queued.enqueuedMs > oldestMs) break
+      if (queued.receipt !== undefined) continue
+      this.#hidden.remove(queued)
+      this.#messages.delete(id)
       expired += 1
     }
     report(expired)
   }
 
-  /** The message of a receipt that still holds. One that has lapsed does not, even if nobody else came for the message. */
-  #holding(receipt: string): Kept | undefined {
-    const kept = this.#byReceipt.get(receipt)
-    return kept && kept.hiddenUntilMs > this.#clock.mono() ? kept : undefined
+  /**
+   * The message of a valid receipt. A lapsed receipt is invalid even if the message was not
+   * delivered again.
+   */
+  #holding(receipt: string): QueuedMessage | undefined {
+    const queued = this.#byReceipt.get(receipt)
+    return queued && queued.hiddenUntilMs > this.#clock.mono() ? queued : undefined
   }
 
   /** Ends a delivery. */
-  #release(kept: Kept): void {
-    if (kept.receipt !== undefined) this.#byReceipt.delete(kept.receipt)
-    kept.receipt = undefined
-    this.#hidden.remove(kept)
+  #release(queued: QueuedMessage): void {
+    if (queued.receipt !== undefined) this.#byReceipt.delete(queued.receipt)
+    queued.receipt = undefined
+    this.#hidden.remove(queued)
   }
 
-  /** To the end of the line, now or later. What was due before goes before it. */
-  #enter(kept: Kept, delayMs: number): void {
+  /**
+   * Appends the message to the visible ones, now or after a delay. Messages that are due come
+   * first.
+   */
+  #enter(queued: QueuedMessage, delayMs: number): void {
     this.#surface()
-    if (delayMs > 0) this.#hide(kept, delayMs)
-    else this.#queue(kept)
+    if (delayMs > 0) this.#hide(queued, delayMs)
+    else this.#queue(queued)
     this.#serve()
   }
 
-  #hide(kept: Kept, ms: number): void {
-    kept.hiddenUntilMs = this.#clock.mono() + ms
-    this.#hidden.add(kept)
+  #hide(queued: QueuedMessage, ms: number): void {
+    queued.hiddenUntilMs = this.#clock.mono() + ms
+    this.#hidden.add(queued)
   }
 
-  #queue(kept: Kept): void {
-    kept.next = undefined
-    if (this.#tail) this.#tail.next = kept
-    else this.#head = kept
-    this.#tail = kept
+  #queue(queued: QueuedMessage): void {
+    queued.next = undefined
+    if (this.#tail) this.#tail.next = queued
+    else this.#head = queued
+    this.#tail = queued
   }
 
-  /** Puts into the line what was hidden until now, and gives it to those who wait. */
+  /** Makes messages visible whose time has come, and gives them to waiting receivers. */
   #surface(): void {
     const nowMs = this.#clock.mono()
     for (;;) {
-      const kept = this.#hidden.first()
-      if (!kept || kept.hiddenUntilMs > nowMs) break
-      this.#release(kept)
-      this.#queue(kept)
+      const queued = this.#hidden.first()
+      if (!queued || queued.hiddenUntilMs > nowMs) break
+      this.#release(queued)
+      this.#queue(queued)
     }
     this.#serve()
   }
@@ -236,33 +244,33 @@ export class MemoryQueue {
     const taken: Delivery[] = []
     let expired = 0
     while (this.#head && taken.length < max) {
-      const kept = this.#head
-      this.#head = kept.next
+      const queued = this.#head
+      this.#head = queued.next
       if (!this.#head) this.#tail = undefined
-      // Removed before, while it stood in the line.
-      if (this.#kept.get(kept.parcel.id) !== kept) continue
-      if (kept.enqueuedMs <= oldestMs) {
-        this.#kept.delete(kept.parcel.id)
+      // The message was removed while it was in the list.
+      if (this.#messages.get(queued.message.id) !== queued) continue
+      if (queued.enqueuedMs <= oldestMs) {
+        this.#messages.delete(queued.message.id)
         expired += 1
         continue
       }
-      kept.receipt = String(++this.#receipts)
-      kept.deliveries++
-      kept.firstReceivedMs ??= this.#clock.now()
-      this.#byReceipt.set(kept.receipt, kept)
-      this.#hide(kept, visibilityMs)
-      taken.push(this.#delivery(kept, kept.receipt))
+      queued.receipt = String(++this.#receipts)
+      queued.deliveries++
+      queued.firstReceivedMs ??= this.#clock.now()
+      this.#byReceipt.set(queued.receipt, queued)
+      this.#hide(queued, visibilityMs)
+      taken.push(this.#delivery(queued, queued.receipt))
     }
     report(expired)
     return taken
   }
 
-  #delivery(kept: Kept, receipt: string): Delivery {
-    const { parcel, deliveries, failures, enqueuedMs, firstReceivedMs } = kept
+  #delivery(queued: QueuedMessage, receipt: string): Delivery {
+    const { message, deliveries, failures, enqueuedMs, firstReceivedMs } = queued
     return {
-      ...parcel,
-      bytes: new Uint8Array(parcel.bytes),
-      headers: { ...parcel.headers },
+      ...message,
+      bytes: new Uint8Array(message.bytes),
+      headers: { ...message.headers },
       receipt,
       deliveries,
       failures,
@@ -275,7 +283,7 @@ export class MemoryQueue {
     return new Promise((resolve) => {
       const give = (found: Delivery[]): void => {
         cancel()
-        forget()
+        signal.removeEventListener('abort', end)
         this.#waiters.delete(waiter)
         this.#setAlarm()
         resolve(found)
@@ -283,13 +291,13 @@ export class MemoryQueue {
       const end = (): void => give([])
       const waiter: Waiter = { ...taking, give }
       const cancel = this.#clock.timer(waitMs, end)
-      const forget = onAbort(signal, end)
+      signal.addEventListener('abort', end, { once: true })
       this.#waiters.add(waiter)
       this.#setAlarm()
     })
   }
 
-  /** An alarm that comes too early does no harm: it is set again. */
+  /** A timer that fires too early is harmless: it is set again. */
   #setAlarm(): void {
     const first = this.#waiters.size > 0 ? this.#hidden.first() : undefined
     if (first && this.#alarm && this.#alarm.atMs <= first.hiddenUntilMs) return

@@ -1,6 +1,5 @@
 import type { Channel, ChannelModel, GetMessage } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import { Batcher, type Outcome } from '../../backends/batcher.ts'
 import type { Ask, Delivery } from '../../mailbox.ts'
@@ -200,7 +199,7 @@ export class Intake {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#asked -= ask.max
-        forget()
+        ask.signal.removeEventListener('abort', abort)
         this.#waiting.delete(waiter)
         if (this.#waiting.size === 0) session.supply.rest()
       }
@@ -214,7 +213,7 @@ export class Intake {
         waiter.resolve([])
         if (this.#waiting.size === 0) void session.supply.end()
       }
-      const forget = onAbort(ask.signal, abort)
+      ask.signal.addEventListener('abort', abort, { once: true })
       this.#waiting.add(waiter)
       this.#asked += ask.max
       this.#alarm.by(waiter.endMs)
@@ -305,6 +304,7 @@ function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T |
   return new Promise((resolve, reject) => {
     const leave = (): void => resolve(undefined)
     if (signal.aborted) leave()
-    promise.then(resolve, reject).finally(onAbort(signal, leave))
+    signal.addEventListener('abort', leave, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
   })
 }

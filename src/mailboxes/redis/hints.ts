@@ -1,5 +1,4 @@
 import { systemClock, type Clock } from '../../clock/clock.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import type { Wire } from '../../backends/redis/connection.ts'
 
 /**
@@ -54,12 +53,12 @@ class Subscription implements Hints {
     return new Promise((resolve) => {
       const wake = (): void => {
         cancel()
-        forget()
+        signal.removeEventListener('abort', wake)
         this.#sleepers.delete(wake)
         resolve()
       }
       const cancel = this.#clock.timer(napMs, wake)
-      const forget = onAbort(signal, wake)
+      signal.addEventListener('abort', wake, { once: true })
       this.#sleepers.add(wake)
     })
   }

@@ -1,5 +1,4 @@
 import { systemClock, type Clock } from '../../clock/clock.ts'
-import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
@@ -257,11 +256,12 @@ class RedisMailbox implements MailboxDriver {
   #take(ask: Ask): Promise<Taken> {
     const { signal } = ask
     return new Promise((resolve, reject) => {
-      const forget = onAbort(signal, () => resolve(nothing))
+      const abort = (): void => resolve(nothing)
+      signal.addEventListener('abort', abort, { once: true })
       this.#receives
         .call(ask, ask.max)
         .then((taken) => (signal.aborted ? this.#giveBack(taken.found) : resolve(taken)), reject)
-        .finally(forget)
+        .finally(() => signal.removeEventListener('abort', abort))
     })
   }
 

@@ -3,24 +3,26 @@ import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
 import { workerBeside } from '../../backends/sqlite/channel.ts'
-import { openThread, type Thread } from '../../backends/sqlite/thread.ts'
-import type { Report, Verbs } from './protocol.ts'
+import { SqliteThread } from '../../backends/sqlite/thread.ts'
+import type { ExpiredEvent, Methods } from './protocol.ts'
 
-/** What the mailboxes of one file share: its thread, and who waits for news. */
+/** What the mailboxes of one file share: the thread, and the receivers that wait. */
 export interface MailFile {
-  readonly call: Thread<Verbs>['call']
-  /** Who hears that messages of this mailbox may have become visible. */
+  readonly call: SqliteThread<Methods>['call']
+  /** Watchers to notify when messages of this mailbox may have become visible. */
   waiting(mailbox: number): Watchers
-  /** A number for the calls of one handle, whose removals of expired messages go to `report`, and how to give it up. */
+  /**
+   * Registers a handle. `report` gets the number of expired messages that its calls removed.
+   */
   reporter(report: (count: number) => void): { reporter: number; leave: () => void }
-  /** Closes the file when nobody else uses it. Once for each `useFile`. */
+  /** Closes the file after its last user. Call once for each `useFile`. */
   leave(): Promise<void>
 }
 
-/** Files that are open in this process, by path. Another clock stands for another process. */
+/** Open files of this process by path. A different clock counts as a different process. */
 const open = new WeakMap<Clock, Map<string, ThreadFile>>()
 
-/** The file of this path, which all mailboxes of this process share. */
+/** The file of this path, shared by all mailboxes of this process. */
 export function useFile(path: string, clock: Clock): MailFile {
   const full = resolve(path)
   const files = open.get(clock) ?? new Map<string, ThreadFile>()
@@ -37,22 +39,20 @@ class ThreadFile implements MailFile {
   users = 0
   readonly call: MailFile['call']
   readonly #forget: () => void
-  readonly #thread: Thread<Verbs>
+  readonly #thread: SqliteThread<Methods>
   readonly #watchers = new Map<number, Watchers>()
   readonly #reporters = new Map<number, (count: number) => void>()
   #lastReporter = 0
 
   constructor(path: string, clock: Clock, forget: () => void) {
     this.#forget = forget
-    const message = `sqlite ${path}: the thread that keeps the file died; what was on its way may or may not be done`
-    this.#thread = openThread<Verbs, Report>({
+    const message = `sqlite ${path}: the thread of the mailbox died; calls in flight may or may not be done`
+    this.#thread = new SqliteThread<Methods>({
       program,
       file: path,
       now: () => Math.floor(clock.now()),
-      // Sending, receiving and acknowledging one keep a caller's thread for about 0.02 ms.
-      callerMs: 0.006,
-      hear: (report) => this.#hear(report),
-      lost: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
+      onEvent: (event) => this.#reportExpired(event as ExpiredEvent),
+      toLossError: (cause) => new RedriveError('MAILBOX_UNAVAILABLE', message, { cause }),
     })
     this.call = this.#thread.call.bind(this.#thread)
   }
@@ -73,10 +73,10 @@ class ThreadFile implements MailFile {
     this.users -= 1
     if (this.users > 0) return
     this.#forget()
-    await this.#thread.end()
+    await this.#thread.close()
   }
 
-  #hear({ expired = [] }: Report): void {
+  #reportExpired(expired: ExpiredEvent): void {
     for (const [reporter, count] of expired) this.#reporters.get(reporter)?.(count)
   }
 }

@@ -1,14 +1,13 @@
 import type { MailboxHealth } from '../../mailbox.ts'
-import type { CallOf, Report as AnyReport } from '../../backends/sqlite/protocol.ts'
 
-/** A delivery, named by the message and how often it was delivered by then. */
+/** A delivery: the message, and its number of deliveries at that time. */
 export type Held = [mailbox: number, seq: number, deliveries: number]
 
 /**
- * A message as the thread gives it; a list, since lists cross threads fast. `about` has its content type, headers and where replies go,
- * as JSON. `released` are the deliveries that were given back untried.
+ * A message as the thread returns it. `about` is JSON: content type, headers and reply address.
+ * `released` counts deliveries that were returned without an attempt.
  */
-export type Kept = [
+export type StoredMessage = [
   seq: number,
   deliveries: number,
   id: string,
@@ -20,49 +19,57 @@ export type Kept = [
   firstMs: number | null,
 ]
 
-/** What the handle that calls was opened with, and its number, under which removed messages are reported. 0 ms: nothing expires. */
+/**
+ * The retention of the calling handle, and the number under which its removals are reported. 0 ms:
+ * nothing expires.
+ */
 export type Retention = [retentionMs: number, reporter: number]
 
 export interface Taken {
-  found: Kept[]
-  /** How long until time alone makes a hidden message visible. */
+  found: StoredMessage[]
+  /** Time until the next hidden message becomes visible. */
   nextMs?: number
 }
 
 /**
- * What can be asked of the thread, and what it answers. All but `open` ask by a list that begins with the number of the mailbox. Times are
- * in ms.
+ * The methods of the thread of a mail file. All requests but that of `open` begin with the number
+ * of the mailbox. Times are in ms.
  */
-export interface Verbs {
-  /** Finds or makes a mailbox, and answers with its number. */
-  open: { ask: string; answer: number }
-  /** The bytes of the message go along. An expired message of the same id is replaced. */
+export interface Methods {
+  /** Finds or creates a mailbox. Returns its number. */
+  open: { request: string; response: number }
+  /** An expired message of the same id is replaced. */
   send: {
-    ask: [mailbox: number, id: string, about: string, delayMs: number, retention: Retention]
-    answer: null
+    request: [
+      mailbox: number,
+      id: string,
+      about: string,
+      bytes: Uint8Array,
+      delayMs: number,
+      retention: Retention,
+    ]
+    response: null
   }
-  /** One message for each slot at the most; a slot is how long its message is hidden. Expired messages are removed. */
-  take: { ask: [mailbox: number, slots: number[], retention: Retention]; answer: Taken }
-  acknowledge: { ask: Held; answer: boolean }
-  /** Unless it failed it was no delivery. At the tail it stands behind all that waits, and else where it was. */
-  nack: { ask: [...Held, delayMs: number, failed: boolean, tail: boolean]; answer: boolean }
-  extend: { ask: [...Held, ms: number]; answer: boolean }
-  purge: { ask: [mailbox: number]; answer: number }
-  count: { ask: [mailbox: number]; answer: number }
+  /**
+   * At most one message per slot. A slot is the visibility time of its message. Removes expired
+   * messages.
+   */
+  take: { request: [mailbox: number, slots: number[], retention: Retention]; response: Taken }
+  acknowledge: { request: Held; response: boolean }
+  /**
+   * Without `failed`, the delivery is not counted. With `tail`, the message moves behind all
+   * visible ones.
+   */
+  nack: { request: [...Held, delayMs: number, failed: boolean, tail: boolean]; response: boolean }
+  extend: { request: [...Held, ms: number]; response: boolean }
+  purge: { request: [mailbox: number]; response: number }
+  count: { request: [mailbox: number]; response: number }
   browse: {
-    ask: [mailbox: number, after: number, limit: number]
-    answer: { found: Kept[]; more: boolean }
+    request: [mailbox: number, after: number, limit: number]
+    response: { found: StoredMessage[]; more: boolean }
   }
-  health: { ask: [mailbox: number]; answer: MailboxHealth }
+  health: { request: [mailbox: number]; response: MailboxHealth }
 }
 
-export type Verb = keyof Verbs
-
-export type Call = CallOf<Verbs>
-export type CallFor<V extends Verb> = Extract<Call, [number, V, ...unknown[]]>
-
-/** What became of a batch. All its writes are one transaction. */
-export interface Report extends AnyReport {
-  /** How many expired messages were removed, by reporter. */
-  expired?: [reporter: number, count: number][]
-}
+/** How many expired messages a transaction removed, by reporter. */
+export type ExpiredEvent = [reporter: number, count: number][]

@@ -1,15 +1,19 @@
-/** What stands in `mail_meta` under "schema". A file with a higher number was written by a newer Redrive. */
+/**
+ * What stands in `mail_meta` under "schema". A file with a higher number was written by a newer
+ * Redrive.
+ */
 export const schemaVersion = 3
 
 /**
- * How a file gets from each version to the next, in one transaction. Files in the field went through these very statements:
- * append, and never edit.
+ * How a file gets from each version to the next, in one transaction. Files in the field went
+ * through these very statements: append, and never edit.
  *
- * `messages` has what changes, one short row a message; `bodies` has the rest, so that a delivery does not rewrite it. A message without
- * `hidden_until` waits, and is delivered in the order of `place`. One with it is held by a receiver (`held`) or delayed. The receipt of
- * a delivery is `seq` and `deliveries`: the latter only grows, and `seq` comes from `counter`, which never goes back. `released` are the
- * deliveries that were given back untried: nobody is shown those. `expires_at` is not used: messages expire by `enqueued_at` and the
- * retention of whoever receives.
+ * `messages` has what changes, one short row a message; `bodies` has the rest, so that a delivery
+ * does not rewrite it. A message without `hidden_until` waits, and is delivered in the order of
+ * `place`. One with it is held by a receiver (`held`) or delayed. The receipt of a delivery is
+ * `seq` and `deliveries`: the latter only grows, and `seq` comes from `counter`, which never goes
+ * back. `released` are the deliveries that were given back untried: nobody is shown those.
+ * `expires_at` is not used: messages expire by `enqueued_at` and the retention of the receiver.
  */
 export const migrations: readonly string[] = [
   `
@@ -39,8 +43,9 @@ export const migrations: readonly string[] = [
 
   CREATE TABLE bodies (seq INTEGER PRIMARY KEY, about TEXT NOT NULL, bytes BLOB NOT NULL) STRICT;
   `,
-  // Every index is written for every message: the table itself is kept in the order of the list, and those that wait stand in one index with
-  // those that are hidden. What is given back untried is counted apart.
+  // Every index is written for every message: the table itself is in the order of the list,
+  // and those that wait stand in one index with those that are hidden. What is given back untried
+  // is counted apart.
   `
   ALTER TABLE messages RENAME TO messages_before;
   DROP INDEX messages_id;
@@ -70,7 +75,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX messages_line ON messages (mailbox, hidden_until, place);
   CREATE INDEX messages_expiring ON messages (mailbox, expires_at) WHERE expires_at IS NOT NULL;
   `,
-  // Nearly all messages expire in the order in which they were sent. Those that do not are found by going through all.
+  // Nearly all messages expire in the order in which they were sent. Those that do not are found by
+  // going through all.
   `
   DROP INDEX messages_expiring;
   `,

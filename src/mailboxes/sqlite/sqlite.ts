@@ -15,17 +15,23 @@ import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
 import { useFile, type MailFile } from './file.ts'
 import { aboutOf, toOutgoingMessage } from '../stored-message.ts'
-import type { Held, Kept } from './protocol.ts'
+import type { Held, StoredMessage } from './protocol.ts'
 import type { Retention } from './protocol.ts'
 import { receiving, type Receiving } from '../receiving.ts'
 
 export interface SqliteMailboxOptions {
-  /** The file. It is made when it is not there, readable by its owner only. Any number of mailboxes may share it. */
+  /**
+   * Path of the file. A missing file is created, readable by its owner only. Any number of
+   * mailboxes may share it.
+   */
   path: string
   name: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
+  /**
+   * Messages older than this are removed when somebody receives from the mailbox. Default: 0, which
+   * keeps them for ever.
+   */
   retentionSeconds?: number
 }
 
@@ -45,15 +51,15 @@ export function sqliteMailbox(options: SqliteMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** So many bytes are as much work as a message without any. */
-const bytesOfWeight = 16 * 1024
+/** This many bytes cost as much as a message without a body. */
+const bytesPerCost = 16 * 1024
 
-/** How often others that use the file are asked for news. */
+/** How often the file is checked for messages of other processes. */
 const pollMs = 100
 
 interface Opened {
   file: MailFile
-  /** The number of the mailbox. */
+  /** Number of the mailbox in the file. */
   number: number
   receiving: Receiving
   retention: Retention
@@ -114,7 +120,7 @@ class SqliteMailbox implements MailboxDriver {
       take: async (slots) => {
         const whole = slots.map(Math.ceil)
         const { found, ...rest } = await file.call('take', [number, whole, retention], whole.length)
-        return { deliveries: found.map((kept) => this.#delivery(kept)), ...rest }
+        return { deliveries: found.map((message) => this.#delivery(message)), ...rest }
       },
       giveBack: (receipts) =>
         Promise.all(
@@ -138,15 +144,14 @@ class SqliteMailbox implements MailboxDriver {
     await opened.file.leave()
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
+  async send(message: OutgoingMessage, delayMs: number): Promise<void> {
     const { file, number, retention } = this.#use()
-    const { bytes } = parcel
-    const weight = 1 + bytes.byteLength / bytesOfWeight
+    const { bytes } = message
+    const cost = 1 + bytes.byteLength / bytesPerCost
     await file.call(
       'send',
-      [number, parcel.id, aboutOf(parcel), Math.ceil(delayMs), retention],
-      weight,
-      bytes,
+      [number, message.id, aboutOf(message), bytes, Math.ceil(delayMs), retention],
+      cost,
     )
     file.waiting(number).tell()
   }
@@ -193,9 +198,9 @@ class SqliteMailbox implements MailboxDriver {
     const { file, number } = this.#use()
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
-      throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
+      throw new RedriveError('INVALID_INPUT', 'after must be a cursor that browse returned')
     const page = await file.call('browse', [number, from, limit])
-    const found = page.found.map((kept) => ({ ...this.#delivery(kept), receipt: '' }))
+    const found = page.found.map((message) => ({ ...this.#delivery(message), receipt: '' }))
     const last = page.found.at(-1)
     return last && page.more ? { found, after: String(last[0]) } : { found }
   }
@@ -225,8 +230,8 @@ class SqliteMailbox implements MailboxDriver {
     throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
   }
 
-  #delivery(kept: Kept): Delivery {
-    const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = kept
+  #delivery(message: StoredMessage): Delivery {
+    const [seq, deliveries, id, about, bytes, released, failures, enqueuedMs, firstMs] = message
     return {
       ...toOutgoingMessage(id, about, bytes),
       receipt: `${seq}.${deliveries}`,
@@ -238,7 +243,7 @@ class SqliteMailbox implements MailboxDriver {
   }
 }
 
-/** The delivery that a receipt stands for, undefined if it is none of ours. */
+/** The delivery of a receipt. Undefined: the receipt is invalid. */
 function heldBy(mailbox: number, receipt: string): Held | undefined {
   const [seq, deliveries] = receipt.split('.').map(Number)
   if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(deliveries)) return undefined

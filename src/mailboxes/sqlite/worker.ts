@@ -1,4 +1,5 @@
+import { Dispatcher } from '../../backends/sqlite/dispatcher.ts'
 import { serve } from '../../backends/sqlite/serve.ts'
-import { Clerk } from './clerk.ts'
+import { mailService } from './mail-service.ts'
 
-serve((path, report) => new Clerk(path as string, report))
+serve((path, report) => new Dispatcher(mailService(path as string), report))

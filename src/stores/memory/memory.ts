@@ -1,4 +1,7 @@
-import { systemClock, type Clock } from '../../clock/clock.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { checkRemoval, checkTally } from '../../check/filter.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
+import { nextTurn, systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import {
   isOpen,
@@ -15,20 +18,16 @@ import {
   withChange,
   type Change,
 } from '../../letter/moves.ts'
-import { dueAt } from '../../letter/order.ts'
 import {
   matches,
   sortKey,
   writeCursor,
   type LetterFilter,
   type LetterQuery,
+  type Order,
   type Page,
 } from '../../letter/query.ts'
-import { checkKeys, keysOf } from '../../check/keys.ts'
-import { checkLease } from '../lease.ts'
-import { checkRemoval, checkTally } from '../../check/filter.ts'
-import { searchOf } from '../search.ts'
-import { toMs, toTimestamp } from '../../letter/time.ts'
+import { toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -45,17 +44,13 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { copyLetter, copyOf, storedOf, summaryOf } from './copy.ts'
+import { checkLease } from '../lease.ts'
 import { grow, valuesOf } from '../rows/tally.ts'
-import { Counts } from './counts.ts'
-import { Due } from './due.ts'
-import { Holds, isDone } from './holds.ts'
-import { pair, type Kept } from './kept.ts'
-import { Lists } from './lists.ts'
-import { memoryRecords } from './records.ts'
-import { Totals } from './totals.ts'
-import { Turns } from './turns.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { searchOf, type Place } from '../search.ts'
+import { ClaimIndex, isDone } from './claim-index.ts'
+import { compareIds, compareStrings, copyOf, storedOf, summaryOf, type Entry } from './entry.ts'
+import { MemoryRecords } from './records.ts'
+import { SortedList } from './sorted-list.ts'
 
 export interface MemoryStoreOptions {
   clock?: Clock
@@ -63,9 +58,13 @@ export interface MemoryStoreOptions {
 
 const knownOptions = keysOf<MemoryStoreOptions>({ clock: true })
 
+/** Number of writes after which the event loop gets a turn. */
+const writesPerTurn = 50
+
 /**
- * Letters in the memory of this process, gone with it. For tests, for trying things out, and the reference for what
- * every other store does. Costs stay flat as letters grow in number: everything that is asked often has an index.
+ * A store in the memory of this process, for tests and small processes; also the reference for what
+ * every other store does. Adding and claiming do not slow down as letters grow in number; `find`,
+ * `tally` and `remove` scan all letters.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkKeys('options of memoryStore', options, knownOptions, { code: 'INVALID_CONFIG' })
@@ -73,8 +72,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 }
 
 /**
- * Every verb runs to its end without a pause, so no two ever interleave and each is one step to everyone else.
- * Letters are copied on their way in and out; inside they are values that are replaced and never changed.
+ * Every method changes the letters without awaiting in between, so calls never interleave. Letters
+ * are copied on the way in and out; inside, they are replaced and never mutated.
  */
 class MemoryStore implements Store {
   readonly powers: Powers = {
@@ -86,28 +85,29 @@ class MemoryStore implements Store {
   }
   readonly records: Records
   readonly #clock: Clock
-  readonly #lists = new Lists()
-  readonly #counts = new Counts()
-  readonly #totals = new Totals()
-  readonly #due = new Due()
-  readonly #holds = new Holds()
-  /** Open letters by queue and dedupe key. A restored letter may come to share a key with a newer one. */
-  readonly #keys = new Map<string, Kept[]>()
+  readonly #entries = new Map<string, Entry>()
+  readonly #claimable = new ClaimIndex()
+  /** Open letters by queue and dedupe key. A restored letter may share its key with a newer one. */
+  readonly #keys = new Map<string, Entry[]>()
+  /** Resolved letters, longest settled first: the order of eviction. */
+  readonly #resolved = new SortedList(compareSettled)
+  readonly #totals = new Map<string, Total>()
   readonly #watchers: Watchers = watchers()
-  readonly #turns = new Turns()
-  /** Letters that count against a capacity: all but the archived. */
+  /** Letters that count towards a capacity: all but the archived. */
   #occupied = 0
-  /** Whether the verb at work has made a letter due. */
-  #stirred = false
+  /** Whether the current call has made a letter due. */
+  #madeDue = false
+  /** Letters written since the event loop last had a turn. */
+  #writes = 0
   #closed = false
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.records = memoryRecords(clock, () => this.#check())
+    this.records = new MemoryRecords(clock, () => this.#checkOpen())
   }
 
   async open(): Promise<void> {
-    this.#check()
+    this.#checkOpen()
   }
 
   async close(): Promise<void> {
@@ -116,129 +116,110 @@ class MemoryStore implements Store {
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
-    this.#check()
+    this.#checkOpen()
     const results = letters.map((letter) => this.#addOne(letter, capacity))
-    this.#wake()
-    await this.#turns.after(letters.length)
+    await this.#finish(letters.length)
     return results
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
-    this.#check()
-    return ids.flatMap((id) => {
-      const kept = this.#lists.get(id)
-      return kept ? [copyLetter(kept.letter)] : []
-    })
+    this.#checkOpen()
+    return this.#lookUp(ids).map(({ letter }) => copyOf(letter))
   }
 
   async original(id: string): Promise<Payload | undefined> {
-    this.#check()
-    return copyOf(this.#lists.get(id)?.original)
+    this.#checkOpen()
+    return copyOf(this.#entries.get(id)?.original)
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
-    this.#check()
+    this.#checkOpen()
     const { filter, order, limit, after, whole } = searchOf(query)
-    const found: DeadLetter[] = []
-    if (limit === 0) return { items: found }
-    let more = false
-    for (const kept of this.#lists.from(filter, order, after && { order, ...after })) {
-      if (!fits(kept, filter)) continue
-      more = found.length === limit
-      if (more) break
-      found.push(kept.letter)
-    }
-    const items = found.map((letter) => (whole ? copyLetter(letter) : summaryOf(letter)))
-    const last = found.at(-1)
-    if (!more || !last) return { items }
-    return { items, cursor: writeCursor({ order, key: sortKey(last, order), id: last.id }) }
+    const compare = comparePlaces(order)
+    const found = this.#select(filter)
+      .map(({ id, letter }) => ({ key: sortKey(letter, order), id, letter }))
+      .filter((place) => !after || compare(after, place) < 0)
+      .sort(compare)
+    const page = found.slice(0, limit)
+    const items = page.map(({ letter }) => (whole ? copyOf(letter) : summaryOf(letter)))
+    const last = page.at(-1)
+    if (!last || found.length === page.length) return { items }
+    return { items, cursor: writeCursor({ order, key: last.key, id: last.id }) }
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    this.#check()
+    this.#checkOpen()
     checkTally(by, filter)
-    const counted = this.#counts.tally(by, filter)
-    if (counted) return counted
-    const tally = new Map<string, number>()
-    for (const kept of this.#lists.any(filter)) {
-      if (!fits(kept, filter)) continue
-      for (const value of valuesOf(kept.letter, by)) grow(tally, value, 1)
-    }
-    return tally
+    const counts = new Map<string, number>()
+    for (const { letter } of this.#select(filter))
+      for (const value of valuesOf(letter, by)) grow(counts, value, 1)
+    return counts
   }
 
   async totals(): Promise<Total[]> {
-    this.#check()
-    return this.#totals.all()
+    this.#checkOpen()
+    return copyOf([...this.#totals.values()])
   }
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    this.#check()
-    return ids.flatMap((id) => {
-      const kept = this.#lists.get(id)
-      return kept ? [storedOf(kept)] : []
-    })
+    this.#checkOpen()
+    return this.#lookUp(ids).map(storedOf)
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
-    this.#check()
+    this.#checkOpen()
     const results = letters.map((letter) => this.#keepOne(letter))
-    this.#wake()
+    await this.#finish(letters.length)
     return results
   }
 
   async keepTotals(totals: readonly Total[]): Promise<void> {
-    this.#check()
-    for (const total of totals) this.#totals.set(total)
+    this.#checkOpen()
+    for (const total of totals) this.#totals.set(totalKey(total), { ...total })
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
-    this.#check()
+    this.#checkOpen()
     checkLease(request.leaseMs)
     const atMs = this.#clock.now()
-    const taken = this.#due.take(request, atMs)
     const by = { worker: request.worker, atMs, leaseMs: request.leaseMs }
-    for (const kept of taken) this.#move(kept, ['claim'], kept.letter, claim(kept.letter, by))
-    const letters = taken.map((kept) => copyLetter(kept.letter))
-    const nextMs = taken.length < request.limit ? this.#due.nextMs(request) : undefined
-    return nextMs === undefined ? { letters } : { letters, nextDueAt: toTimestamp(nextMs) }
+    const claimed = this.#claimable.due(request, atMs)
+    for (const entry of claimed) this.#replace(entry, claim(entry.letter, by), ['claim'])
+    const letters = claimed.map(({ letter }) => copyOf(letter))
+    const nextMs = letters.length < request.limit ? this.#claimable.nextMs(request) : Infinity
+    return nextMs === Infinity ? { letters } : { letters, nextDueAt: toTimestamp(nextMs) }
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
-    this.#check()
+    this.#checkOpen()
     checkLease(leaseMs)
     const end = toTimestamp(this.#clock.now() + leaseMs)
-    return leases.map((held) => {
-      const kept = this.#lists.get(held.id)
-      if (!kept?.letter.lease || !isLeased(kept.letter, held)) return false
-      const { lease } = kept.letter
-      if (end > lease.expiresAt) {
-        kept.letter = { ...kept.letter, lease: { ...lease, expiresAt: end } }
-        this.#place(kept)
-      }
+    return leases.map((ref) => {
+      const entry = this.#entries.get(ref.id)
+      if (!entry?.letter.lease || !isLeased(entry.letter, ref)) return false
+      const { lease } = entry.letter
+      if (end > lease.expiresAt)
+        this.#replace(entry, { ...entry.letter, lease: { ...lease, expiresAt: end } }, [])
       return true
     })
   }
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
-    this.#check()
+    this.#checkOpen()
     const results = changes.map((change) => this.#applyOne(change))
-    this.#wake()
-    await this.#turns.after(changes.length)
+    await this.#finish(changes.length)
     return results
   }
 
   async remove(which: LetterFilter): Promise<number> {
-    this.#check()
+    this.#checkOpen()
     checkRemoval(which)
-    const going: Kept[] = []
-    for (const kept of this.#lists.any(which))
-      if (kept.letter.state !== 'retrying' && fits(kept, which)) going.push(kept)
-    for (const kept of going) this.#move(kept, ['remove'], kept.letter, undefined)
-    this.#wake()
-    return going.length
+    const removed = this.#select(which).filter(({ letter }) => letter.state !== 'retrying')
+    for (const entry of removed) this.#replace(entry, undefined, ['remove'])
+    await this.#finish(removed.length)
+    return removed.length
   }
 
   watch(listener: () => void): () => void {
@@ -246,158 +227,167 @@ class MemoryStore implements Store {
   }
 
   async health(): Promise<StoreHealth> {
-    const problems = this.#closed ? ['the store is closed'] : []
     return {
       ok: !this.#closed,
-      checks: { durable: 'no: letters are gone with the process' },
-      problems,
+      checks: { durable: 'no: letters are lost when the process ends' },
+      problems: this.#closed ? ['the store is closed'] : [],
     }
   }
 
+  #lookUp(ids: readonly string[]): Entry[] {
+    return ids.flatMap((id) => this.#entries.get(id) ?? [])
+  }
+
+  #select(filter: LetterFilter): Entry[] {
+    const { ids, dependent } = filter
+    const candidates = ids ? this.#lookUp([...new Set(ids)]) : [...this.#entries.values()]
+    return candidates.filter(
+      ({ letter, waitsFor }) =>
+        matches(letter, filter) && (dependent === undefined || dependent === waitsFor.size > 0),
+    )
+  }
+
   #addOne(letter: DeadLetter, capacity: Capacity | undefined): AddResult {
-    const same = this.#lists.get(letter.id)
+    const same = this.#entries.get(letter.id)
     if (same)
       return { kind: 'duplicate', of: same.id, by: 'id', occurrences: same.letter.occurrences }
-    const holder = this.#holderOf(letter)
+    const holder = this.#findKeyHolder(letter)
     if (holder) {
-      const next = occur(holder.letter, copyLetter(letter))
-      this.#move(holder, ['occur'], holder.letter, next)
+      const next = occur(holder.letter, copyOf(letter))
+      this.#replace(holder, next, ['occur'])
       return { kind: 'duplicate', of: holder.id, by: 'dedupeKey', occurrences: next.occurrences }
     }
     const evicted = capacity && letter.state !== 'archived' ? this.#makeRoom(capacity) : 0
     if (evicted === undefined) return { kind: 'full' }
-    const { dependsOn } = letter
-    this.#insert(
-      { letter: copyLetter(letter), ...(dependsOn ? { waitsFor: dependsOn } : {}) },
-      countsOfCapture(letter.state),
-    )
+    const copy = copyOf(letter)
+    this.#insert({ letter: copy, waitsFor: copy.dependsOn ?? [] }, countsOfCapture(letter.state))
     return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
   }
 
-  /** The oldest open letter that holds the key of this one. */
-  #holderOf({ queue, dedupeKey }: DeadLetter): Kept | undefined {
+  /** The oldest open letter with the dedupe key of this one. */
+  #findKeyHolder({ queue, dedupeKey }: DeadLetter): Entry | undefined {
     if (dedupeKey === undefined) return undefined
-    return this.#keys.get(pair(queue, dedupeKey))?.reduce((a, b) => (a.id < b.id ? a : b))
+    return this.#keys.get(JSON.stringify([queue, dedupeKey]))?.toSorted(compareIds)[0]
   }
 
-  /** How many had to go for one more to fit. Undefined: there is no room, and nothing went. */
+  /** Evicts resolved letters so that one more fits. Returns how many. Undefined: no room. */
   #makeRoom({ maxItems, overflow }: Capacity): number | undefined {
     const excess = this.#occupied + 1 - maxItems
     if (excess <= 0) return 0
-    if (overflow === 'reject') return undefined
-    const going: Kept[] = []
-    for (const kept of this.#lists.from({ state: 'resolved' }, 'settled'))
-      if (going.push(kept) === excess) break
-    if (going.length < excess) return undefined
-    for (const kept of going) this.#move(kept, ['evict'], kept.letter, undefined)
-    return going.length
+    if (overflow === 'reject' || this.#resolved.size < excess) return undefined
+    for (const entry of this.#resolved.head(excess)) this.#replace(entry, undefined, ['evict'])
+    return excess
   }
 
   #applyOne(change: Change): ApplyResult {
-    const kept = this.#lists.get(change.id)
-    if (!kept) return 'missing'
+    const entry = this.#entries.get(change.id)
+    if (!entry) return 'missing'
+    const { letter } = entry
     const { guard } = change
-    const holds =
-      'epoch' in guard ? isLeased(kept.letter, guard) : kept.letter.version === guard.version
+    const holds = 'epoch' in guard ? isLeased(letter, guard) : letter.version === guard.version
     if (!holds) return 'conflict'
-    this.#move(kept, countsOf(change), kept.letter, withChange(kept.letter, copyOf(change)))
+    this.#replace(entry, withChange(letter, copyOf(change)), countsOf(change))
     return 'written'
   }
 
   #keepOne(stored: StoredLetter): KeepResult {
-    const same = this.#lists.get(stored.letter.id)
+    const same = this.#entries.get(stored.letter.id)
     if (same && same.letter.version >= stored.letter.version) return 'conflict'
-    if (same) this.#move(same, [], same.letter, undefined)
+    if (same) this.#replace(same, undefined, [])
     this.#insert(copyOf(stored), [])
     return 'written'
   }
 
-  #insert({ letter, original, waitsFor }: StoredLetter, counts: readonly CountedAction[]): void {
-    const unmet = waitsFor?.filter((id) => {
-      const other = this.#lists.get(id)
+  #insert(
+    { letter, original = letter.payload, waitsFor = [] }: StoredLetter,
+    counts: readonly CountedAction[],
+  ): void {
+    const unresolved = waitsFor.filter((id) => {
+      const other = this.#entries.get(id)
       return !other || !isDone(other.letter)
     })
-    const kept: Kept = {
-      id: letter.id,
-      letter,
-      original: original ?? letter.payload,
-      waitsFor: unmet && new Set(unmet),
-      retryKey: '',
-      settledKey: '',
-      dueMs: 0,
-      dueIn: undefined,
-    }
-    this.#move(kept, counts, undefined, letter)
+    const entry: Entry = { id: letter.id, letter, original, waitsFor: new Set(unresolved) }
+    this.#replace(entry, letter, counts)
   }
 
   /**
-   * Every letter that comes, changes or goes does so here, and everything that is kept up goes with it. `counts` is what the
-   * totals count it as.
+   * Inserts, changes or removes (`after` is undefined) a letter and updates all indexes. Every
+   * change goes through here. `counts` are the actions to add to the totals.
    */
-  #move(
-    kept: Kept,
-    counts: readonly CountedAction[],
-    before: DeadLetter | undefined,
-    after: DeadLetter | undefined,
-  ): void {
-    this.#lists.move(kept, before, after)
-    this.#counts.move(before, after)
-    for (const action of counts) this.#totals.count(action, after ?? kept.letter)
+  #replace(entry: Entry, after: DeadLetter | undefined, counts: readonly CountedAction[]): void {
+    const before = this.#entries.has(entry.id) ? entry.letter : undefined
+    if (before?.state === 'resolved') this.#resolved.delete(entry)
+    if (after) this.#entries.set(entry.id, entry)
+    else this.#entries.delete(entry.id)
+    entry.letter = after ?? entry.letter
+    if (after?.state === 'resolved') this.#resolved.add(entry)
     this.#occupied += occupies(after) - occupies(before)
-    if (holdsKey(before) !== holdsKey(after)) this.#moveKey(kept, holdsKey(after))
-    const others = this.#holds.move(kept, before, after)
-    if (after) this.#place(kept)
-    else this.#due.place(kept, undefined)
-    for (const other of others) if (other !== kept) this.#place(other)
+    if (holdsKey(before) !== holdsKey(after)) this.#moveKey(entry, holdsKey(after))
+    for (const action of counts) this.#count(action, entry.letter)
+    const dueMs = this.#claimable.update(entry, before, after)
+    if (dueMs <= this.#clock.now()) this.#madeDue = true
   }
 
-  #moveKey(kept: Kept, holds: boolean): void {
-    const key = pair(kept.letter.queue, kept.letter.dedupeKey!)
-    const others = this.#keys.get(key)?.filter((other) => other !== kept) ?? []
-    if (holds) others.push(kept)
-    if (others.length > 0) this.#keys.set(key, others)
+  #moveKey(entry: Entry, holds: boolean): void {
+    const key = JSON.stringify([entry.letter.queue, entry.letter.dedupeKey])
+    const holders = this.#keys.get(key)?.filter((other) => other !== entry) ?? []
+    if (holds) holders.push(entry)
+    if (holders.length > 0) this.#keys.set(key, holders)
     else this.#keys.delete(key)
   }
 
-  #place(kept: Kept): void {
-    const due = this.#holds.isHeld(kept) ? undefined : dueAt(kept.letter)
-    // A moment that is none counts as long past, so that the letter is seen rather than forgotten.
-    const dueMs = due === undefined ? undefined : toMs(due) || 0
-    this.#due.place(kept, dueMs)
-    if (dueMs !== undefined && dueMs <= this.#clock.now()) this.#stirred = true
+  #count(action: CountedAction, { queue, priority, retries, backoffMs }: DeadLetter): void {
+    const none = { action, queue, priority, count: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
+    const total = this.#totals.get(totalKey(none)) ?? none
+    total.count += 1
+    total.retries += retries
+    total.maxRetries = Math.max(total.maxRetries, retries)
+    total.backoffMs += backoffMs
+    this.#totals.set(totalKey(total), total)
   }
 
-  /** Tells watchers, once the verb is done, if it made a letter due. */
-  #wake(): void {
-    if (!this.#stirred) return
-    this.#stirred = false
-    this.#watchers.tell()
+  /**
+   * Ends a call that wrote: wakes the watchers if it made a letter due, and gives the event loop a
+   * turn now and then. Without a disk to wait for, a caller in a loop would starve timers and
+   * sockets.
+   */
+  async #finish(writes: number): Promise<void> {
+    if (this.#madeDue) this.#watchers.tell()
+    this.#madeDue = false
+    this.#writes += writes
+    if (this.#writes < writesPerTurn) return
+    this.#writes = 0
+    await nextTurn()
   }
 
-  #check(): void {
+  #checkOpen(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the memory store is closed')
   }
 }
 
-/** Leased under this epoch, even past the end of the lease as long as nobody took over. */
-function isLeased(
-  { state, lease, ...letter }: DeadLetter,
-  { epoch, worker }: { epoch: number; worker?: string },
-): boolean {
-  const mine = worker === undefined || lease?.worker === worker
-  return state === 'retrying' && letter.epoch === epoch && mine
+/** Leased under this epoch, even past the end of the lease as long as nobody claimed it again. */
+function isLeased(letter: DeadLetter, { epoch, worker }: Omit<LeaseRef, 'id'>): boolean {
+  const isOwner = worker === undefined || letter.lease?.worker === worker
+  return letter.state === 'retrying' && letter.epoch === epoch && isOwner
 }
 
 function occupies(letter: DeadLetter | undefined): number {
   return letter === undefined || letter.state === 'archived' ? 0 : 1
 }
 
-/** What the filter means, with the one thing that is not in the letter itself. */
-function fits(kept: Kept, filter: LetterFilter): boolean {
-  const waits = (kept.waitsFor?.size ?? 0) > 0
-  return matches(kept.letter, filter) && (filter.dependent ?? waits) === waits
-}
-
 function holdsKey(letter: DeadLetter | undefined): boolean {
   return letter?.dedupeKey !== undefined && isOpen(letter.state)
+}
+
+function comparePlaces(order: Order): (a: Place, b: Place) => number {
+  if (order === 'newest') return (a, b) => compareIds(b, a)
+  return (a, b) => compareStrings(a.key, b.key) || compareIds(a, b)
+}
+
+function compareSettled(a: Entry, b: Entry): number {
+  return compareStrings(a.letter.settledAt ?? '~', b.letter.settledAt ?? '~') || compareIds(a, b)
+}
+
+function totalKey({ action, queue, priority }: Total): string {
+  return `${action} ${priority} ${queue}`
 }

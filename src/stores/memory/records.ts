@@ -1,35 +1,26 @@
 import type { Clock } from '../../clock/clock.ts'
-import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
-import { copyOf } from './copy.ts'
-import { Sorted } from './sorted.ts'
+import { checkListLimit } from '../search.ts'
+import { compareIds, copyOf } from './entry.ts'
 
-/** Documents of one kind, by id. */
-interface Drawer {
-  byId: Map<string, DocumentRecord>
-  inOrder: Sorted<DocumentRecord>
-}
-
-/** Records in memory. `check` is called before everything, and throws when the store is closed. */
-export function memoryRecords(clock: Clock, check: () => void): Records {
-  return new MemoryRecords(clock, check)
-}
-
-class MemoryRecords implements Records {
+/** Records in memory. */
+export class MemoryRecords implements Records {
   readonly #clock: Clock
-  readonly #check: () => void
-  readonly #kinds = new Map<string, Drawer>()
+  readonly #checkOpen: () => void
+  /** By kind, then by id. */
+  readonly #kinds = new Map<string, Map<string, DocumentRecord>>()
 
-  constructor(clock: Clock, check: () => void) {
+  /** `checkOpen` is called first by every method, and throws if the store is closed. */
+  constructor(clock: Clock, checkOpen: () => void) {
     this.#clock = clock
-    this.#check = check
+    this.#checkOpen = checkOpen
   }
 
   async get(kind: string, id: string): Promise<DocumentRecord | undefined> {
-    this.#check()
-    return copyOf(this.#kinds.get(kind)?.byId.get(id))
+    this.#checkOpen()
+    return copyOf(this.#kinds.get(kind)?.get(id))
   }
 
   async put(
@@ -38,16 +29,13 @@ class MemoryRecords implements Records {
     value: Json,
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'> {
-    this.#check()
-    const old = this.#kinds.get(kind)?.byId.get(id)
-    const version = old?.version ?? 0
+    this.#checkOpen()
+    const records = this.#kinds.get(kind) ?? new Map<string, DocumentRecord>()
+    const version = records.get(id)?.version ?? 0
     if (expectedVersion !== undefined && expectedVersion !== version) return 'conflict'
     const updatedAt = toTimestamp(this.#clock.now())
-    const record: DocumentRecord = { id, version: version + 1, value: copyOf(value), updatedAt }
-    const drawer = this.#drawer(kind)
-    if (old) drawer.inOrder.delete(old)
-    drawer.inOrder.add(record)
-    drawer.byId.set(id, record)
+    records.set(id, { id, version: version + 1, value: copyOf(value), updatedAt })
+    this.#kinds.set(kind, records)
     return 'written'
   }
 
@@ -55,41 +43,26 @@ class MemoryRecords implements Records {
     kind: string,
     options: { prefix?: string; after?: string; limit?: number } = {},
   ): Promise<DocumentRecord[]> {
-    this.#check()
+    this.#checkOpen()
     checkListLimit(options.limit)
-    const { prefix = '', after, limit = Number.POSITIVE_INFINITY } = options
-    const passed = ({ id }: DocumentRecord): boolean =>
-      id < prefix || (after !== undefined && id <= after)
-    const found: DocumentRecord[] = []
-    for (const record of this.#kinds.get(kind)?.inOrder.ascend(passed) ?? []) {
-      if (found.length >= limit || !record.id.startsWith(prefix)) break
-      found.push(copyOf(record))
-    }
-    return found
+    const { prefix = '', after, limit } = options
+    return [...(this.#kinds.get(kind)?.values() ?? [])]
+      .filter(({ id }) => id.startsWith(prefix) && (after === undefined || id > after))
+      .sort(compareIds)
+      .slice(0, limit)
+      .map(copyOf)
   }
 
   async remove(kind: string, id: string): Promise<boolean> {
-    this.#check()
-    const drawer = this.#kinds.get(kind)
-    const record = drawer?.byId.get(id)
-    if (!drawer || !record) return false
-    drawer.byId.delete(id)
-    drawer.inOrder.delete(record)
-    if (drawer.byId.size === 0) this.#kinds.delete(kind)
-    return true
+    this.#checkOpen()
+    const records = this.#kinds.get(kind)
+    const removed = records?.delete(id) ?? false
+    if (records?.size === 0) this.#kinds.delete(kind)
+    return removed
   }
 
   async kinds(): Promise<string[]> {
-    this.#check()
+    this.#checkOpen()
     return [...this.#kinds.keys()].toSorted()
-  }
-
-  #drawer(kind: string): Drawer {
-    let drawer = this.#kinds.get(kind)
-    if (!drawer) {
-      drawer = { byId: new Map(), inOrder: new Sorted((a, b) => a.id < b.id) }
-      this.#kinds.set(kind, drawer)
-    }
-    return drawer
   }
 }

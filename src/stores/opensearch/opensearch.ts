@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
-import { lifetime, type Lifetime } from '../lifetime.ts'
+import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
@@ -108,7 +108,7 @@ class DocumentStore implements OpenSearchStore {
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('opensearch', {
+  readonly #life = new Lifetime('opensearch', {
     release: () => this.#wire.disconnect(),
     isRefusal: isUnwelcome,
   })

@@ -2,7 +2,7 @@ import { lapse } from '../../letter/moves.ts'
 import { ageingMs } from '../../letter/order.ts'
 import type { ClaimRequest } from '../../store.ts'
 import { actionCode } from '../rows/codes.ts'
-import type { KeptLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
 import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
@@ -72,7 +72,7 @@ const nextDue = `SELECT min(h.due_at) FROM ${ranges} CROSS JOIN LATERAL (
   WHERE ${asked}`
 
 export interface Claimed {
-  letters: KeptLetter[]
+  letters: LoadedLetter[]
   nextDueMs: Promise<number | undefined>
 }
 
@@ -151,7 +151,7 @@ const bytesOf = (taken: readonly Taken[]): number =>
   taken.reduce((sum, { entry }) => sum + entry.size, 0)
 
 /** Counts one claim, and leaves a line where a worker went silent: see `claim` in `letter/moves.ts`. */
-function leased(writing: Writing, taken: Taken, queue: string): KeptLetter {
+function leased(writing: Writing, taken: Taken, queue: string): LoadedLetter {
   const { entry, oldState, oldWorker, oldUntil, body } = taken
   const { row } = entry
   const tags = tagsOf(row)

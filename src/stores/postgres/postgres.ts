@@ -7,7 +7,7 @@ import { toTimestamp } from '../../letter/time.ts'
 import { resolved } from '../rows/codes.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
-import { lifetime, type Lifetime } from '../lifetime.ts'
+import { Lifetime } from '../lifetime.ts'
 import { pack } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
@@ -122,7 +122,7 @@ class SharedStore implements PostgresStore {
   readonly #adds: Batcher<Wanted[], AddResult[]>
   readonly #changes: Batcher<readonly Change[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
-  readonly #life: Lifetime = lifetime('postgres', {
+  readonly #life = new Lifetime('postgres', {
     release: () => this.#link.disconnect(),
     isRefusal,
   })

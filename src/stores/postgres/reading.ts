@@ -1,4 +1,4 @@
-import type { KeptLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import type { Books } from './books.ts'
 import {
   bodyColumns,
@@ -19,8 +19,8 @@ export async function lettersById(
   { link, queues }: Books,
   ids: readonly string[],
   extent: Extent,
-): Promise<Map<string, KeptLetter>> {
-  const found = new Map<string, KeptLetter>()
+): Promise<Map<string, LoadedLetter>> {
+  const found = new Map<string, LoadedLetter>()
   const sql = `SELECT ${entryColumns('l')}, ${bodyColumns(extent)} FROM @letters l ${bodyTables(extent, '$1::text[]')}
     WHERE l.id = ANY($1::text[])`
   for (let start = 0; start < ids.length; start += maxIds) {

@@ -1,7 +1,7 @@
 import { dueOf } from '../rows/due.ts'
 import { crc32 } from 'node:zlib'
 import { isActiveCode, retrying, states, wait } from '../rows/codes.ts'
-import type { KeptLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import {
   rowColumns,
   rowOf,
@@ -113,7 +113,7 @@ export function bodyTables(extent: Extent, ids: string): string {
 }
 
 /** A letter in the form in which `kept/unpack.ts` takes it. */
-export function keptOf(entry: Entry, queue: string, body: Cells): KeptLetter {
+export function keptOf(entry: Entry, queue: string, body: Cells): LoadedLetter {
   const [origin, originCrc, bytes, bytesCrc, history, edit, editCrc] = body as [
     string | null,
     number,
@@ -133,6 +133,6 @@ export function keptOf(entry: Entry, queue: string, body: Cells): KeptLetter {
     edit ?? bytes ?? null,
     edit ? editCrc! : (bytesCrc ?? 0),
     history ? history.split(separator) : [],
-    origin === null ? 'its body is gone' : null,
+    origin === null ? 'its body is missing' : null,
   ]
 }

@@ -1,4 +1,4 @@
-import type { KeptLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import { isEdited } from '../rows/rest.ts'
 import { seal, valuesOf, type Row } from '../rows/row.ts'
 import { col, numberColumns, rowWidth, textColumns } from './columns.ts'
@@ -124,7 +124,7 @@ function noRow(id: string, { state = 4 }: Hint): Row {
 }
 
 /** The form in which a letter goes on to `unpack`. */
-export function keptOf(id: string, fields: Fields, hint?: Hint): KeptLetter {
+export function keptOf(id: string, fields: Fields, hint?: Hint): LoadedLetter {
   const [r, x, o, b, e, h] = fields as [
     Buffer | null,
     Buffer | null,
@@ -152,7 +152,7 @@ export function keptOf(id: string, fields: Fields, hint?: Hint): KeptLetter {
 }
 
 /** The payload as it was captured, in the form that `unpackOriginal` takes. */
-export function originalOf(id: string, fields: Fields): KeptLetter {
+export function originalOf(id: string, fields: Fields): LoadedLetter {
   const kept = keptOf(id, fields)
   const [bytes, bytesCrc] = bytesIn(fields[3] as Buffer | null)
   return [kept[0], kept[1], kept[2], kept[3], bytes, bytesCrc, [], kept[7]]

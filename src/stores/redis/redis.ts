@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
-import { lifetime, type Lifetime } from '../lifetime.ts'
+import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
@@ -96,7 +96,7 @@ class ScriptedStore implements RedisStore {
   readonly #apply: Apply
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('redis', {
+  readonly #life = new Lifetime('redis', {
     release: () => this.#desk.wire.disconnect(),
     isRefusal: isUnwelcome,
   })

@@ -7,8 +7,8 @@ import type {
 } from '../../letter/letter.ts'
 
 /*
- * Words that stand in the database as small numbers. The place in the list is the number, in files that exist: append,
- * and never reorder.
+ * Enumerations stored as small numbers. The number is the index in the list, also in existing
+ * files: append, never reorder.
  */
 
 export const states = [
@@ -65,23 +65,23 @@ export const categoryCode = (category: ErrorCategory): number => categories.inde
 export const policyCode = (kind: RetryPolicy['kind']): number => policies.indexOf(kind)
 export const actionCode = (action: CountedAction): number => actions.indexOf(action)
 
-/** The codes that code speaks of. */
+/** Codes used in the code. */
 export const pending = 0
 export const retrying = 1
 export const resolved = 2
 export const parked = 4
 export const archived = 5
 
-/** On its way: it can run, and it holds its place in its lane. */
+/** Pending or retrying: the letter can run and occupies its lane. */
 export const isActiveCode = (state: number): boolean => state === pending || state === retrying
 
 /**
- * Where a letter waits: free to be claimed when due, leased, held back by its lane or by what it depends on, or at rest
- * with a `retryAt` that it keeps for later.
+ * What a letter waits for: its due time, the end of its lease, its lane or dependencies; or it is
+ * settled and has a `retryAt`.
  */
 export const wait = { ready: 0, leased: 1, held: 2, resting: 3 } as const
 
-/** What one letter is counted under, its group and its tags aside. */
+/** What a letter is counted by, except its group and tags. */
 export interface Cell {
   queue: number
   state: number
@@ -90,10 +90,10 @@ export interface Cell {
   policy: number
 }
 
-/** Codes in the counters are below this. */
+/** Codes in the counters are lower than this. */
 export const codesPerQueue = 4096
 
-/** A cell as one number. Its remainder by queue is what stands in the counters. */
+/** A cell as one number. The remainder modulo `codesPerQueue` is the code in the counters. */
 export function cellOf(queue: number, parts: Omit<Cell, 'queue'>): number {
   const { state, category, priority, policy } = parts
   return queue * codesPerQueue + state * 512 + category * 32 + priority * 8 + policy
@@ -110,5 +110,5 @@ export function partsOf(cell: number): Cell {
   }
 }
 
-/** What the rows of the counters count: letters, what happened, letters of a group, letters with a tag. */
+/** Kinds of counter rows: letters, totals of actions, letters of a group, letters with a tag. */
 export const counter = { cell: 0, total: 1, group: 2, tag: 3 } as const

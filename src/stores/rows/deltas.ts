@@ -1,7 +1,7 @@
 import { cellOf, codesPerQueue, counter, type Cell } from './codes.ts'
 import type { Row } from './row.ts'
 
-/** Sums over what happened to letters. */
+/** Sums over actions on letters. */
 export interface Sums {
   n: number
   retries: number
@@ -9,7 +9,7 @@ export interface Sums {
   backoffMs: number
 }
 
-/** What is to be added to one row of the counters. */
+/** A change of one counter row. */
 export interface Delta extends Sums {
   queue: number
   kind: number
@@ -17,14 +17,16 @@ export interface Delta extends Sums {
   code: number
 }
 
-/** What a letter is counted under, its tags aside. */
+/** What a letter is counted by, except its tags. */
 type Counting = Omit<Cell, 'queue'> & Pick<Row, 'fingerprint'>
 
-/** What one transaction changes in the counts. It gathers here, so that each row that is touched is written once. */
+/**
+ * Changes of the counts in one transaction. They are collected so that each row is written once.
+ */
 export class Deltas {
   readonly #deltas = new Map<string, Delta>()
 
-  /** Takes note of letters that came (+) or went (-). */
+  /** Counts letters that were added (positive) or removed (negative). */
   count(queue: number, row: Counting, tags: readonly string[], n: number): void {
     const cell = cellOf(queue, row)
     this.#delta(cell, counter.cell, '').n += n
@@ -36,18 +38,18 @@ export class Deltas {
     this.#delta(cellOf(queue, row), counter.tag, tag).n += n
   }
 
-  /** Takes note of what happened to a letter, which now stands like this. */
+  /** Adds an action on a letter to the totals. `row` is the letter after it. */
   total(queue: number, action: number, row: Row): void {
     const { priority, retries, backoffMs } = row
     this.totals(queue, action, priority, { n: 1, retries, maxRetries: retries, backoffMs })
   }
 
-  /** Takes note of what happened to letters of one priority. */
+  /** Adds actions on letters of one priority to the totals. */
   totals(queue: number, action: number, priority: number, sums: Sums): void {
     addTo(this.#delta(queue * codesPerQueue + action * 4 + priority, counter.total, ''), sums)
   }
 
-  /** The rows that change, those of cells that came to nothing aside. */
+  /** The rows with a non-zero change. */
   changed(): Delta[] {
     return [...this.#deltas.values()].filter(({ n }) => n !== 0)
   }

@@ -1,7 +1,10 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
 import type { SqlValue } from './row.ts'
 
-/** A letter as a driver takes it: the row, the body, and what few letters have. Lists, since lists cross threads fast. */
+/**
+ * A letter as it is written: the row, the body, and optional extras. A tuple, since tuples are
+ * cheap to send between threads.
+ */
 export type PackedLetter = [
   row: SqlValue[],
   queue: string,
@@ -16,14 +19,14 @@ export interface PackedExtras {
   dedupeKey?: string
   tags?: string[]
   dependsOn?: string[]
-  /** The source id, as indexes hold it: see `sourceKey`. */
+  /** The source id as indexed: see `sourceKey`. */
   source?: string
-  /** Entries beyond the first, which is in the origin. */
+  /** History entries beyond the first, which is in the origin. */
   history?: HistoryEntry[]
 }
 
-/** A letter as a driver gives it back. What is null was not asked for, or could not be read: `error` says why. */
-export type KeptLetter = [
+/** A letter as it is read. Null: not requested, or unreadable for the reason in `problem`. */
+export type LoadedLetter = [
   row: SqlValue[],
   queue: string,
   origin: string | null,
@@ -32,5 +35,5 @@ export type KeptLetter = [
   bytesCrc: number,
   /** Entries beyond the first, as JSON. */
   history: string[],
-  trouble: string | null,
+  problem: string | null,
 ]

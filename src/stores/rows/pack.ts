@@ -18,18 +18,18 @@ import { sourceKey } from './source-key.ts'
 
 type PayloadFacts = Omit<Payload, 'bytes'>
 
-/** What never changes after capture, as it stands in `bodies.origin`. */
+/** Fields that never change after capture, stored in `bodies.origin`. */
 export type Origin = Pick<LetterSummary, Exclude<OriginKey, 'id' | 'queue' | 'deadLetteredAt'>> & {
   payload: PayloadFacts
   entry?: HistoryEntry
 }
 
-/** What changes but needs no column, as it stands in `letters.rest`. */
+/** Fields that change but need no column, stored in `letters.rest`. */
 export interface Rest {
   occurrences: number
-  /** Absent while it is the first failure, as it is on most letters. */
+  /** Absent while it equals the first failure. */
   failure?: Failure
-  /** Present once the payload was edited; its bytes are then in `edits`. */
+  /** Present once the payload was edited. Its bytes are in `edits`. */
   payload?: PayloadFacts
   headers?: Record<string, string>
   metadata: DeadLetter['metadata']
@@ -45,13 +45,13 @@ export interface Rest {
   archivedFrom?: NonNullable<DeadLetter['archivedFrom']>
 }
 
-/** The letter in the form in which it is kept. One that cannot be written as JSON is the caller's mistake. */
+/** Encodes a letter. Throws INVALID_INPUT if it cannot be written as JSON. */
 export function pack(letter: DeadLetter): PackedLetter {
   try {
     return packed(letter)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be kept: ${why}`, {
+    throw new RedriveError('INVALID_INPUT', `letter ${letter.id} cannot be stored: ${why}`, {
       cause: error,
     })
   }
@@ -68,11 +68,11 @@ const numbers = [
   'replays',
 ] as const
 
-/** JSON has no NaN, and a server that cannot count with what came in its stead may notice halfway through a batch. */
+/** JSON has no NaN; a server might reject the null in its place halfway through a batch. */
 function checkNumbers(letter: DeadLetter): void {
   for (const name of numbers)
     if (!Number.isFinite(letter[name]))
-      throw new TypeError(`${name} must be a number, not ${letter[name]}`)
+      throw new TypeError(`${name} must be a finite number, got ${letter[name]}`)
 }
 
 function packed(letter: DeadLetter): PackedLetter {
@@ -90,7 +90,10 @@ function packed(letter: DeadLetter): PackedLetter {
   ]
 }
 
-/** The entry comes first, so that whoever reads the text knows without parsing it whether there is one. */
+/**
+ * The entry comes first, so that the JSON shows without parsing whether there is one: see
+ * `hasLaterEntries`.
+ */
 function originOf(letter: DeadLetter): Origin {
   return {
     entry: letter.history[0],
@@ -182,13 +185,13 @@ function extrasOf(letter: DeadLetter): PackedExtras | null {
   }
 }
 
-/** What is known of a payload, without the bytes. */
+/** The payload without its bytes. */
 export function factsOf(payload: Payload): PayloadFacts {
   const { bytes: _, ...facts } = payload
   return facts
 }
 
-/** Bytes that own their buffer: a window would take the whole buffer behind it to the other thread. */
+/** Bytes that own their buffer: a view would send its whole buffer to the other thread. */
 export function tight(bytes: Uint8Array): Uint8Array {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes)
 }

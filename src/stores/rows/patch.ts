@@ -8,7 +8,7 @@ import { rowOf, type Row } from './row.ts'
 
 type Columns = { [K in keyof Patch]?: (row: Row, value: NonNullable<Patch[K]> | null) => void }
 
-/** Fields that have a column of their own. Null takes an optional field away. */
+/** Fields that have their own column. Null removes an optional field. */
 const columns: Columns = {
   state: (row, value) => (row.state = stateCode(value!)),
   priority: (row, value) => (row.priority = priorityCode(value!)),
@@ -26,7 +26,10 @@ const columns: Columns = {
   },
 }
 
-/** The row with the new values. Fields without a column are merged into `rest`, which few changes touch. */
+/**
+ * The row with the new values. Fields without a column are merged into `rest`, which few changes
+ * touch.
+ */
 export function patched(row: Row, set: Patch): Row {
   const next = { ...row }
   const others: Record<string, unknown> = {}
@@ -43,7 +46,10 @@ export function patched(row: Row, set: Patch): Row {
   return touched ? merged(next, others) : next
 }
 
-/** A `rest` that cannot be read stays as it is: there is nothing to merge with, and it may yet be recovered. */
+/**
+ * A `rest` that cannot be read stays as it is: there is nothing to merge with, and it may yet be
+ * recovered.
+ */
 function merged(row: Row, others: Patch): Row {
   const old = restOf(row)
   if (!old) return row
@@ -56,14 +62,15 @@ function merged(row: Row, others: Patch): Row {
     else rest[field] = value
   }
   const payload = others.payload ? factsOf(others.payload) : facts
-  // The payload comes first, so that whoever reads the text knows without parsing it whether there was an edit.
+  // The payload comes first, so that the JSON shows without parsing whether there was an edit: see
+  // `isEdited`.
   row.rest = JSON.stringify(payload ? { payload, ...rest } : rest)
   return row
 }
 
 /**
- * An open letter once the same thing was captured again, and the line for its history: see `occur` in `letter/moves.ts`,
- * which this mirrors on rows.
+ * An open letter once the same thing was captured again, and the line for its history: see `occur`
+ * in `letter/moves.ts`, which this mirrors on rows.
  */
 export function occurred(holder: Row, packed: PackedLetter): { row: Row; entry: HistoryEntry } {
   const newer = rowOf(packed[0])

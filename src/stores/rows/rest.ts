@@ -1,14 +1,14 @@
 import type { Rest } from './pack.ts'
 import type { Row } from './row.ts'
 
-/** Tags as they count: each once. */
+/** The distinct tags. */
 export function tagsOf(row: Row): string[] {
   if (row.tagged === 0) return []
   const tags = restOf(row)?.tags
   return Array.isArray(tags) ? [...new Set(tags)] : []
 }
 
-/** The fields without a column, undefined when they cannot be read. */
+/** The fields without a column. Undefined: unreadable. */
 export function restOf(row: Row): Rest | undefined {
   try {
     return JSON.parse(row.rest) as Rest
@@ -17,16 +17,18 @@ export function restOf(row: Row): Rest | undefined {
   }
 }
 
-/** How `rest` begins once the payload was edited, and `origin` when the first entry of the history is in it. */
+/**
+ * How `rest` starts once the payload was edited, and `origin` if it has the first history entry.
+ */
 const editedMark = '{"payload":'
 const enteredMark = '{"entry":'
 
-/** Whether the payload was edited, so that its bytes are kept apart from the captured ones. */
+/** Whether the payload was edited: its bytes are then stored apart from the captured ones. */
 export function isEdited(row: Row): boolean {
   return row.rest.startsWith(editedMark)
 }
 
-/** Whether the history goes on beyond what is in the origin. */
+/** Whether the history has entries that are not in the origin. */
 export function hasLaterEntries(row: Row, origin: string): boolean {
   return row.entries - row.omitted > (origin.startsWith(enteredMark) ? 1 : 0)
 }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 
 export type SqlValue = null | number | string | Uint8Array
 
-/** A row of `letters` as the store's own side knows it: all that changes, but not where it waits. */
+/** A row of `letters`: all that changes, except what it waits for. */
 export interface Row {
   id: string
   state: number
@@ -24,16 +24,16 @@ export interface Row {
   leasedUntil: string | null
   lane: string | null
   tenant: string | null
-  /** 1: it has something in `dependsOn`. */
+  /** 1: `dependsOn` is not empty. */
   dependent: number
   /** 1: it has tags. */
   tagged: number
-  /** How many entries the history ever had, and how many of them are kept no more. */
+  /** Number of history entries ever written, and of those no longer stored. */
   entries: number
   omitted: number
-  /** The fields that no index and no statement looks at, as JSON. */
+  /** Fields that no index and no statement uses, as JSON. */
   rest: string
-  /** Over all of the above that can change. See `seal`. */
+  /** Checksum over all of the above that can change. See `seal`. */
   crc: number
 }
 

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import type { DeadLetter, Payload } from '../../letter/letter.ts'
-import type { KeptLetter, PackedLetter } from './form.ts'
+import type { LoadedLetter, PackedLetter } from './form.ts'
 import { factsOf, pack } from './pack.ts'
 import { restOf } from './rest.ts'
 import { rowOf, seal, valuesOf } from './row.ts'
@@ -13,8 +13,8 @@ interface Stored {
 }
 
 /**
- * A letter from another store in the form in which it is kept: the body is the captured one, the row tells of the edit if
- * there was one, and what it depends on is what it still waits for.
+ * Encodes a letter of another store: the body is the captured one, the row has the edit if there
+ * was one, and `dependsOn` is what the letter still waits for.
  */
 export function packStored({ letter, original, waitsFor = [] }: Stored): PackedLetter {
   const packed = pack(original ? { ...letter, payload: original } : letter)
@@ -29,18 +29,18 @@ export function packStored({ letter, original, waitsFor = [] }: Stored): PackedL
   return packed
 }
 
-/** The other way round. `captured` is the letter as it was before an edit; null when there was none. */
+/** Decodes what `packStored` encodes. `captured` is the letter before an edit. Null: no edit. */
 export function unpackStored(
-  kept: KeptLetter,
-  captured: KeptLetter | null,
+  loaded: LoadedLetter,
+  captured: LoadedLetter | null,
   waitsFor: string[],
 ): Stored {
-  const letter = unpack(kept)
+  const letter = unpack(loaded)
   const waits = waitsFor.length > 0 ? { waitsFor } : {}
   if (!captured) return { letter, ...waits }
   const original = unpackOriginal(captured)
   if (original && crc32(original.bytes) === captured[5]) return { letter, original, ...waits }
   const { corrupt, ...rest } = letter
-  const why = 'the payload as it was captured cannot be read'
+  const why = 'the captured payload cannot be read'
   return { letter: { ...rest, corrupt: corrupt ? `${corrupt}; ${why}` : why }, ...waits }
 }

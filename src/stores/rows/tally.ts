@@ -14,10 +14,10 @@ import {
   type Cell,
 } from './codes.ts'
 
-/** The fields that the counts tell apart. */
+/** The fields that the counts distinguish. */
 const cellFields = new Set<string>(['queue', 'state', 'category', 'priority', 'policy'])
 
-/** Whether the counts alone can answer: no other field is named. */
+/** Whether the counts suffice for the filter. */
 export function isCountable(filter: LetterFilter): boolean {
   return Object.entries(filter).every(
     ([field, wanted]) => wanted === undefined || cellFields.has(field),
@@ -28,7 +28,7 @@ export function listed<T>(value: T | readonly T[]): readonly T[] {
   return Array.isArray(value) ? (value as readonly T[]) : [value as T]
 }
 
-/** What a filter asks of a cell, its queue aside, with the words as numbers. Undefined: it may be anything. */
+/** The codes that a filter allows for a cell, except its queue. Undefined: any. */
 export interface CellCodes {
   states: number[] | undefined
   categories: number[] | undefined
@@ -45,7 +45,7 @@ export function cellCodes(filter: LetterFilter): CellCodes {
   }
 }
 
-/** Archived letters are out of sight unless they are asked for, by state or by id. */
+/** Archived letters match only if requested by state or id. */
 function wantedStates({ state, ids }: LetterFilter): number[] | undefined {
   if (state !== undefined || ids !== undefined) return codes(state, stateCode)
   return [...states.keys()].filter((code) => code !== archived)
@@ -58,7 +58,7 @@ function codes<T>(
   return wanted === undefined ? undefined : [...new Set(listed(wanted).map(code))]
 }
 
-/** Whether a cell can hold letters that match, its queue aside. */
+/** Whether a cell can have matching letters, except for its queue. */
 export function passes(wanted: CellCodes, cell: Omit<Cell, 'queue'>): boolean {
   return (
     among(wanted.states, cell.state) &&
@@ -72,7 +72,7 @@ export function among<T>(wanted: readonly T[] | undefined, value: T): boolean {
   return wanted === undefined || wanted.includes(value)
 }
 
-/** Keys that no counts are kept for. */
+/** Keys without maintained counts. */
 export type UncountedKey = 'severity' | 'source'
 
 export type CodedKey = Exclude<TallyKey, 'queue' | 'group' | 'tag' | UncountedKey>
@@ -81,7 +81,7 @@ export function isUncounted(by: TallyKey): by is UncountedKey {
   return by === 'severity' || by === 'source'
 }
 
-/** Whether the counts alone can answer a tally. */
+/** Whether the counts suffice for a tally. */
 export function hasCounts(
   by: TallyKey,
   filter: LetterFilter,
@@ -96,12 +96,12 @@ const words: Record<CodedKey, readonly string[]> = {
   policy: policies,
 }
 
-/** What the letters of a cell are counted under. */
+/** The value that the letters of a cell are counted by. */
 export function wordOf(by: CodedKey, code: number): string {
   return words[by][code] ?? 'unknown'
 }
 
-/** What one letter is counted under. */
+/** The values that a letter is counted by. */
 export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
   if (by === 'group') return [letter.fingerprint]
   if (by === 'tag') return [...new Set(letter.tags)]

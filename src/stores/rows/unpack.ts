@@ -8,13 +8,15 @@ import type {
 } from '../../letter/letter.ts'
 import { categories, policies, priorities, states } from './codes.ts'
 import type { Origin, Rest } from './pack.ts'
-import type { KeptLetter } from './form.ts'
+import type { LoadedLetter } from './form.ts'
 import { rowOf, seal, type Row } from './row.ts'
 
-/** The whole letter. One that cannot be read comes back with `corrupt` and with what could be read. */
-export function unpack(kept: KeptLetter): DeadLetter {
-  const { row, origin, rest, faults } = parts(kept)
-  const [, queue, , , bytes, bytesCrc, history] = kept
+/**
+ * The whole letter. One that cannot be read comes back with `corrupt` and with what could be read.
+ */
+export function unpack(loaded: LoadedLetter): DeadLetter {
+  const { row, origin, rest, faults } = parts(loaded)
+  const [, queue, , , bytes, bytesCrc, history] = loaded
   if (bytes === null) faults.push('the payload cannot be read')
   else if (crc32(bytes) !== bytesCrc) faults.push('the payload does not match its checksum')
   const facts = rest.payload ?? origin.payload
@@ -24,16 +26,16 @@ export function unpack(kept: KeptLetter): DeadLetter {
 }
 
 /** The letter as lists show it. */
-export function unpackSummary(kept: KeptLetter): LetterSummary {
-  const { row, origin, rest, faults } = parts(kept)
+export function unpackSummary(loaded: LoadedLetter): LetterSummary {
+  const { row, origin, rest, faults } = parts(loaded)
   const payload = rest.payload ?? origin.payload
-  return { ...fieldsOf(row, kept[1], origin, rest), payload, ...corruption(faults) }
+  return { ...fieldsOf(row, loaded[1], origin, rest), payload, ...corruption(faults) }
 }
 
 /** The payload as it was captured, undefined when it can no longer be read. */
-export function unpackOriginal(kept: KeptLetter): Payload | undefined {
-  const bytes = kept[4]
-  return bytes ? { bytes, ...parts(kept).origin.payload } : undefined
+export function unpackOriginal(loaded: LoadedLetter): Payload | undefined {
+  const bytes = loaded[4]
+  return bytes ? { bytes, ...parts(loaded).origin.payload } : undefined
 }
 
 function corruption(faults: string[]): { corrupt?: string } {
@@ -47,10 +49,13 @@ interface Parts {
   faults: string[]
 }
 
-/** Reads and verifies what lists need too. Faults are gathered, and stand-ins take the place of what is broken. */
-function parts([values, , origin, originCrc, , , , trouble]: KeptLetter): Parts {
+/**
+ * Decodes and verifies the parts that summaries need. Collects faults, and substitutes defaults for
+ * broken parts.
+ */
+function parts([values, , origin, originCrc, , , , problem]: LoadedLetter): Parts {
   const row = rowOf(values)
-  const faults: string[] = trouble === null ? [] : [trouble]
+  const faults: string[] = problem === null ? [] : [problem]
   if (seal(row) !== row.crc) faults.push('the row does not match its checksum')
   if (origin !== null && crc32(origin) !== originCrc)
     faults.push('the origin does not match its checksum')

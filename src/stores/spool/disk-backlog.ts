@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { workerBeside } from '../../backends/sqlite/channel.ts'
-import { openThread, type Thread } from '../../backends/sqlite/thread.ts'
+import { SqliteThread } from '../../backends/sqlite/thread.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
@@ -9,7 +9,7 @@ import { letterFromJson, letterToJson } from '../../letter/schema.ts'
 import type { Timestamp } from '../../letter/time.ts'
 import { fullError, type Backlog, type Emit, type Entry } from './backlog.ts'
 import type { Refusal, SetAside } from './backlog.ts'
-import type { FolderReport, FolderStatus, Verbs } from './folder-keeper.ts'
+import type { FolderEvent, FolderStatus, SpoolMethods } from './folder-keeper.ts'
 import { inspectFolder, makeFolder } from './folder.ts'
 import type { NewRow } from './letter-file.ts'
 
@@ -20,7 +20,7 @@ export class DiskBacklog implements Backlog {
   readonly place: string
   readonly #maxBytes: number
   readonly #clock: Clock
-  readonly #thread: Thread<Verbs>
+  readonly #thread: SqliteThread<SpoolMethods>
   #status: FolderStatus = { letters: 0, bytes: 0, oldestAt: undefined, files: 0, unreadable: 0 }
   /** Appends in flight. */
   #appends = 0
@@ -32,16 +32,16 @@ export class DiskBacklog implements Backlog {
     this.place = resolve(path)
     this.#maxBytes = maxBytes
     this.#clock = clock
-    this.#thread = openThread<Verbs, FolderReport>({
+    this.#thread = new SqliteThread({
       program,
       file: this.place,
       now: () => clock.now(),
-      callerMs: 0.03,
-      hear: ({ status, events }) => {
-        this.#status = status
-        for (const event of events) emit(event)
+      onEvent: (reported) => {
+        const event = reported as FolderEvent
+        if (event.type === 'status') this.#status = event.status
+        else emit(event)
       },
-      lost: (cause) => {
+      toLossError: (cause) => {
         const message = `the thread of the spool ${this.place} ended; letters in flight may or may not be stored`
         return new RedriveError('STORE_UNAVAILABLE', message, { cause })
       },
@@ -71,7 +71,7 @@ export class DiskBacklog implements Backlog {
       if (oldFiles.length > 0) throw oldFormatError(this.place, oldFiles)
       if (files.length > 0) await this.#thread.call('open', null)
     } catch (cause) {
-      await this.#thread.end()
+      await this.#thread.close()
       if (hasCode(cause, 'STORE_UNSAFE')) throw cause
       throw new RedriveError(
         'INVALID_CONFIG',
@@ -82,7 +82,7 @@ export class DiskBacklog implements Backlog {
   }
 
   async close(): Promise<void> {
-    await this.#thread.end()
+    await this.#thread.close()
     if (this.#made) await rmdir(this.place).catch(() => {})
   }
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { AnyCall, Report } from '../../backends/sqlite/protocol.ts'
-import type { Keeper } from '../../backends/sqlite/serve.ts'
+import type { FileHandler } from '../../backends/sqlite/serve.ts'
 import { RedriveError } from '../../errors.ts'
 import { letterFromJson } from '../../letter/schema.ts'
 import type { Timestamp } from '../../letter/time.ts'
@@ -11,14 +11,14 @@ import { checkDiskSpace, isSpoolFile, makeFolder, syncFolder, writeDurably } fro
 import { isDamaged, LetterFile, renameDamaged, type NewRow, type StoredRow } from './letter-file.ts'
 
 /** Calls to the thread of a spool folder. */
-export interface Verbs {
+export interface SpoolMethods {
   /** Takes over the files of processes that ended. The first call of any kind does this, too. */
-  open: { ask: null; answer: null }
+  open: { request: null; response: null }
   /** `id` names the new file, if one is needed. */
-  append: { ask: { id: string; rows: NewRow[] }; answer: null }
-  head: { ask: number; answer: { file: string; seq: number; json: string }[] }
+  append: { request: { id: string; rows: NewRow[] }; response: null }
+  head: { request: number; response: { file: string; seq: number; json: string }[] }
   /** Removes the rows of a file up to a row. `refused` rows are set aside first. */
-  settle: { ask: { file: string; upTo: number; refused: RefusedRow[] }; answer: null }
+  settle: { request: { file: string; upTo: number; refused: RefusedRow[] }; response: null }
 }
 
 interface RefusedRow {
@@ -37,10 +37,8 @@ export interface FolderStatus {
   unreadable: number
 }
 
-export interface FolderReport extends Report {
-  status: FolderStatus
-  events: SpoolEvent[]
-}
+/** What the thread reports beyond the results of calls. Every report begins with the status. */
+export type FolderEvent = { type: 'status'; status: FolderStatus } | SpoolEvent
 
 /** Approximate limit for the letters that one call reads. */
 const maxReadBytes = 4 * 2 ** 20
@@ -55,9 +53,9 @@ const maxCreates = 8
  * The files of a spool folder, in their own thread. Each process writes to a file of its own. A file
  * that nobody has locked is from a process that ended: it is taken over and drained first.
  */
-export class FolderKeeper implements Keeper {
+export class FolderKeeper implements FileHandler {
   readonly #folder: string
-  readonly #report: (report: FolderReport) => void
+  readonly #report: (report: Report) => void
   /** In the order of draining. */
   #files: LetterFile[] = []
   /** The file that new letters are written to: the last one. */
@@ -67,37 +65,38 @@ export class FolderKeeper implements Keeper {
   readonly #failures = new Map<string, number>()
   #events: SpoolEvent[] = []
 
-  constructor(folder: string, report: (report: FolderReport) => void) {
+  constructor(folder: string, report: (report: Report) => void) {
     this.#folder = folder
     this.#report = report
   }
 
   /** Runs a batch of calls. Its appends share one transaction. */
   run(_nowMs: number, calls: AnyCall[]): void {
-    const answers: unknown[] = []
-    const troubles: Report['troubles'] = []
-    const attempt = (numbers: readonly number[], act: () => unknown): void => {
+    const results: Report['results'] = []
+    const errors: Report['errors'] = []
+    const attempt = (ids: readonly number[], act: () => unknown): void => {
       try {
         if (!this.#isOpen) this.#takeOver()
-        const answer = act()
-        for (const number of numbers) answers.push(number, answer)
+        const result = act()
+        for (const id of ids) results.push([id, result])
       } catch (error) {
         const known = error instanceof RedriveError
         const code = known ? error.code : 'STORE_UNAVAILABLE'
         const context = known ? '' : `the spool ${this.#folder} cannot be used: `
         const message = context + (error as Error).message
-        for (const number of numbers) troubles.push([number, { code, message }])
+        for (const id of ids) errors.push([id, { code, message }])
       }
     }
-    const appends = calls.filter(([, verb]) => verb === 'append')
-    const asks = appends.map(([, , ask]) => ask as Verbs['append']['ask'])
-    const numbers = appends.map(([number]) => number)
-    if (asks.length > 0) attempt(numbers, () => this.#append(asks))
-    for (const [number, verb, ask] of calls)
-      if (verb === 'head') attempt([number], () => this.#head(ask as number))
-      else if (verb === 'settle') attempt([number], () => this.#settle(ask as never))
-      else if (verb === 'open') attempt([number], () => null)
-    this.#report({ answers, troubles, status: this.#status(), events: this.#events.splice(0) })
+    const appends = calls.filter(([, method]) => method === 'append')
+    const requests = appends.map(([, , request]) => request as SpoolMethods['append']['request'])
+    const ids = appends.map(([id]) => id)
+    if (requests.length > 0) attempt(ids, () => this.#append(requests))
+    for (const [id, method, request] of calls)
+      if (method === 'head') attempt([id], () => this.#head(request as number))
+      else if (method === 'settle') attempt([id], () => this.#settle(request as never))
+      else if (method === 'open') attempt([id], () => null)
+    const status: FolderEvent = { type: 'status', status: this.#status() }
+    this.#report({ results, errors, events: [status, ...this.#events.splice(0)], isDone: true })
   }
 
   close(): void {
@@ -146,13 +145,13 @@ export class FolderKeeper implements Keeper {
     if (this.#own === file) this.#own = undefined
   }
 
-  #append(asks: readonly Verbs['append']['ask'][]): null {
-    const rows = asks.flatMap((ask) => ask.rows)
+  #append(requests: readonly SpoolMethods['append']['request'][]): null {
+    const rows = requests.flatMap((request) => request.rows)
     const bytes = rows.reduce((sum, [, json]) => sum + json.length, 0)
     // Another process may have removed the empty folder.
     makeFolder(this.#folder)
     checkDiskSpace(this.#folder, bytes)
-    const file = (this.#own ??= this.#create(asks[0]!.id))
+    const file = (this.#own ??= this.#create(requests[0]!.id))
     try {
       file.append(rows)
       return null
@@ -177,7 +176,7 @@ export class FolderKeeper implements Keeper {
     throw new Error(`no file can be created in ${this.#folder}`)
   }
 
-  #head(limit: number): Verbs['head']['answer'] {
+  #head(limit: number): SpoolMethods['head']['response'] {
     for (const path of this.#retryable()) this.#openFile(path)
     const [unopened] = this.#retryable()
     if (unopened) throw new Error(`${unopened} cannot be opened and is tried again`)
@@ -198,7 +197,7 @@ export class FolderKeeper implements Keeper {
     return []
   }
 
-  #settle({ file: path, upTo, refused }: Verbs['settle']['ask']): null {
+  #settle({ file: path, upTo, refused }: SpoolMethods['settle']['request']): null {
     for (const { seq, letter, why } of refused) this.#setAside(path, seq, refusal(letter, why))
     const file = this.#files.find((one) => one.path === path)
     file?.removeUpTo(upTo)

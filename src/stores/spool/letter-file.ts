@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'n
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { isBusy } from '../../backends/sqlite/errors.ts'
-import { placeOf, type FilePlace } from '../../backends/sqlite/place.ts'
+import { FilePlace } from '../../backends/sqlite/place.ts'
 import { RedriveError } from '../../errors.ts'
 
 /** Format of the file. A file with a higher number is from a newer version. */
@@ -37,7 +37,7 @@ export class LetterFile {
   private constructor(path: string, db: DatabaseSync) {
     this.path = path
     this.#db = db
-    this.#place = placeOf(path)
+    this.#place = new FilePlace(path)
   }
 
   /** Undefined: the name is taken, or another process removed the empty file before the lock. */
@@ -131,7 +131,7 @@ export class LetterFile {
 function lockFile(path: string, use: (db: DatabaseSync) => LetterFile): LetterFile | undefined {
   let db: DatabaseSync | undefined
   try {
-    const place = placeOf(path)
+    const place = new FilePlace(path)
     db = new DatabaseSync(path, { timeout: busyTimeoutMs })
     db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;
       PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; ROLLBACK`)

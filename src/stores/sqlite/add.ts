@@ -1,12 +1,12 @@
 import { RedriveError } from '../../errors.ts'
 import type { AddResult, Capacity } from '../../store.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { actionCode, archived, parked, partsOf, resolved } from '../rows/codes.ts'
-import { searchStride } from './find.ts'
+import { scanStep } from './find.ts'
 import { keyHash } from '../rows/key-hash.ts'
 import { occurred } from '../rows/patch.ts'
 import type { PackedLetter } from '../rows/form.ts'
-import type { Verbs } from './protocol.ts'
+import type { Methods } from './protocol.ts'
 import { restOf } from '../rows/rest.ts'
 import { entryById, entryBySeq, holderOf, type Entry } from './reading.ts'
 import { rowColumns, rowOf, rowWidth, type Row } from '../rows/row.ts'
@@ -22,35 +22,44 @@ const insertLetter = `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, d
   VALUES (${'?, '.repeat(rowWidth)}?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
 
-export function add(books: Books, { letters, capacity }: Verbs['add']['ask']): AddResult[] {
-  refuseWhenLow(books)
-  return letters.map((letter) => addOne(books, letter, capacity))
+export function add(
+  context: StoreContext,
+  { letters, capacity }: Methods['add']['request'],
+): AddResult[] {
+  refuseWhenLow(context)
+  return letters.map((letter) => addOne(context, letter, capacity))
 }
 
-export function refuseWhenLow({ disk }: Books): void {
+export function refuseWhenLow({ disk }: StoreContext): void {
   const problems = disk.isLow() ? disk.problems() : []
   if (problems.length > 0) throw new RedriveError('STORE_UNAVAILABLE', problems.join('; '))
 }
 
-/** By id first, then by key, then whether there is room. Most letters need only the insertion to know. */
-function addOne(books: Books, packed: PackedLetter, capacity: Capacity | undefined): AddResult {
+/**
+ * Checks the id, then the dedupe key, then the capacity. For most letters the insert alone decides.
+ */
+function addOne(
+  context: StoreContext,
+  packed: PackedLetter,
+  capacity: Capacity | undefined,
+): AddResult {
   const row = rowOf(packed[0])
-  const queue = books.queues.number(packed[1])
+  const queue = context.queues.number(packed[1])
   const dedupe = dedupeOf(packed)
   let evicted = 0
   if (dedupe || capacity) {
-    const same = entryById(books, row.id)
+    const same = entryById(context, row.id)
     if (same) return duplicate(same, 'id')
-    const holder = dedupe && holderOf(books, queue, dedupe)
-    if (holder) return occur(books, holder, packed)
-    const room = capacity && row.state !== archived ? makeRoom(books, capacity) : 0
+    const holder = dedupe && holderOf(context, queue, dedupe)
+    if (holder) return occur(context, holder, packed)
+    const room = capacity && row.state !== archived ? makeRoom(context, capacity) : 0
     if (room === undefined) return { kind: 'full' }
     evicted = room
   }
-  if (insert(books, packed, row, queue, dedupe) === undefined)
-    return duplicate(entryById(books, row.id)!, 'id')
-  books.counters.total(queue, capture, row)
-  if (row.state === parked) books.counters.total(queue, parkAtCapture, row)
+  if (insert(context, packed, row, queue, dedupe) === undefined)
+    return duplicate(entryById(context, row.id)!, 'id')
+  context.counters.total(queue, capture, row)
+  if (row.state === parked) context.counters.total(queue, parkAtCapture, row)
   return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
 }
 
@@ -63,63 +72,63 @@ function duplicate({ row }: Entry, by: 'id' | 'dedupeKey'): AddResult {
   return { kind: 'duplicate', of: row.id, by, occurrences: restOf(row)?.occurrences ?? 1 }
 }
 
-/** Where the letter now stands, undefined when the id is kept already. */
+/** Returns the row number of the letter. Undefined: the id is already stored. */
 export function insert(
-  books: Books,
+  context: StoreContext,
   packed: PackedLetter,
   row: Row,
   queue: number,
   dedupe: Uint8Array | null,
 ): number | undefined {
-  const { db, counters } = books
+  const { db, counters } = context
   const [values, , origin, originCrc, bytes, bytesCrc, extras] = packed
-  // A letter that depends on others gets its place once they are noted, below.
-  const place = row.dependent === 1 ? { wait: null, dueAt: null } : waitOf(books, 0, queue, row)
+  // A letter with dependencies is scheduled below, once they are stored.
+  const place = row.dependent === 1 ? { wait: null, dueAt: null } : waitOf(context, 0, queue, row)
   const source = extras?.source ?? null
   const seq = db.insert(insertLetter, ...values, queue, dedupe, place.wait, place.dueAt, source)
   if (seq === 0) return undefined
   db.run(insertBody, seq, origin, originCrc, bytesCrc, bytes)
   const tags = extras?.tags ?? []
-  for (const tag of tags) addTag(books, tag, row.id, seq)
+  for (const tag of tags) addTag(context, tag, row.id, seq)
   for (const [at, entry] of (extras?.history ?? []).entries())
     db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.omitted + at + 1, JSON.stringify(entry))
   counters.count(queue, row, tags, 1)
-  if (row.dependent === 1) addDependencies(books, seq, extras?.dependsOn ?? [])
-  if (row.lane !== null && row.state < resolved) settleLane(books, queue, row.lane, row.id)
+  if (row.dependent === 1) addDependencies(context, seq, extras?.dependsOn ?? [])
+  if (row.lane !== null && row.state < resolved) settleLane(context, queue, row.lane, row.id)
   if (
     row.state === resolved ||
     (row.state === archived && restOf(row)?.archivedFrom === 'resolved')
   )
-    freeDependents(books, row.id)
+    freeDependents(context, row.id)
   return seq
 }
 
-/** How many had to go for one more to fit. Undefined: there is no room, and nothing went. */
-function makeRoom(books: Books, { maxItems, overflow }: Capacity): number | undefined {
-  const excess = books.counters.standing() + 1 - maxItems
+/** Evicts resolved letters so that one more fits. Returns how many. Undefined: no room. */
+function makeRoom(context: StoreContext, { maxItems, overflow }: Capacity): number | undefined {
+  const excess = context.counters.occupied() + 1 - maxItems
   if (excess <= 0) return 0
-  if (overflow === 'reject' || resolvedOnes(books) < excess) return undefined
-  const going = searchStride(books, {
+  if (overflow === 'reject' || resolvedOnes(context) < excess) return undefined
+  const going = scanStep(context, {
     filter: { state: 'resolved' },
     order: 'settled',
     limit: excess,
     whole: false,
   })
-  for (const { seq } of going.spots) erase(books, entryBySeq(books, seq)!, evict)
-  return going.spots.length
+  for (const { seq } of going.entries) erase(context, entryBySeq(context, seq)!, evict)
+  return going.entries.length
 }
 
-function resolvedOnes(books: Books): number {
+function resolvedOnes(context: StoreContext): number {
   let sum = 0
-  for (const [cell, n] of books.counters.cells()) if (partsOf(cell).state === resolved) sum += n
+  for (const [cell, n] of context.counters.cells()) if (partsOf(cell).state === resolved) sum += n
   return sum
 }
 
-/** The same thing was captured once more. */
-function occur(books: Books, holder: Entry, packed: PackedLetter): AddResult {
+/** Counts another capture of an open letter. */
+function occur(context: StoreContext, holder: Entry, packed: PackedLetter): AddResult {
   const { row, entry } = occurred(holder.row, packed)
-  remember(books, holder.seq, row, entry)
-  rewrite(books, holder, row)
-  books.counters.total(holder.queue, occurrence, row)
+  remember(context, holder.seq, row, entry)
+  rewrite(context, holder, row)
+  context.counters.total(holder.queue, occurrence, row)
   return duplicate({ ...holder, row }, 'dedupeKey')
 }

@@ -16,33 +16,11 @@ import type { Database } from '../../backends/sqlite/database.ts'
 import type { QueueNames } from './queue-names.ts'
 import type { Row, SqlValue } from '../rows/row.ts'
 
-/**
- * The counts, kept and not scanned. Within a transaction changes gather here; `flush` writes each row that is touched
- * once. The cells are also held in memory, for as long as no other connection has written.
- */
-export interface Counters {
-  /** Takes note of a letter that came (+1) or went (-1). */
-  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void
-  /** Takes note of what happened to a letter, which now stands like this. */
-  total(queue: number, action: number, row: Row): void
-  /** Letters kept, archived ones aside, as the transaction stands. */
-  standing(): number
-  /** The cells that hold letters, as the transaction stands. */
-  cells(): Map<number, number>
-  flush(): void
-  /** Forgets what gathered and what is held. */
-  forget(): void
-}
-
-export function counters(db: Database): Counters {
-  return new MaintainedCounters(db)
-}
-
-/** Rows that one statement writes at the most. */
-const maxGrown = 8
+/** Maximum number of rows that one statement writes. */
+const maxRowsPerStatement = 8
 
 /** The statement for each number of rows. */
-const growCounters = Array.from({ length: maxGrown + 1 }, (_, rows) => {
+const upsertCounters = Array.from({ length: maxRowsPerStatement + 1 }, (_, rows) => {
   const values = Array<string>(rows).fill('(?, ?, ?, ?, ?, ?, ?, ?)').join(', ')
   return `INSERT INTO counters VALUES ${values} ON CONFLICT DO UPDATE SET
     n = n + excluded.n, retries = retries + excluded.retries,
@@ -52,13 +30,17 @@ const growCounters = Array.from({ length: maxGrown + 1 }, (_, rows) => {
 const dropCounter =
   'DELETE FROM counters WHERE queue = ? AND kind = ? AND name = ? AND code = ? AND n = 0'
 
-/** All rows of one kind. Queue by queue, since that is how they stand. */
+/** All rows of one kind, queue by queue: the order of the primary key. */
 const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AND counters.kind = ?'
 
-class MaintainedCounters implements Counters {
+/**
+ * Maintained counts. Changes of a transaction collect in memory, and `flush` writes each changed
+ * row once. The cells are cached for as long as no other connection writes.
+ */
+export class Counters {
   readonly #db: Database
-  #held: Map<number, number> | undefined
-  #standing = 0
+  #cached: Map<number, number> | undefined
+  #occupied = 0
   #seenVersion: unknown
   readonly #deltas = new Deltas()
 
@@ -66,57 +48,64 @@ class MaintainedCounters implements Counters {
     this.#db = db
   }
 
+  /** Counts a letter that was added (1) or removed (-1). */
   count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
     this.#deltas.count(queue, row, tags, n)
-    if (this.#held) this.#hold(this.#held, cellOf(queue, row), n)
+    if (this.#cached) this.#addTo(this.#cached, cellOf(queue, row), n)
   }
 
+  /** Adds an action on a letter to the totals. `row` is the letter after it. */
   total(queue: number, action: number, row: Row): void {
     this.#deltas.total(queue, action, row)
   }
 
-  standing(): number {
+  /** Number of letters that are not archived, within the transaction. */
+  occupied(): number {
     this.cells()
-    return this.#standing
+    return this.#occupied
   }
 
-  /** Asks SQLite whether another connection has written since the last look; only then are the rows read again. */
+  /**
+   * Number of letters by cell, within the transaction. Reads the rows again only if another
+   * connection has written since the last read.
+   */
   cells(): Map<number, number> {
     const version = this.#db.get('PRAGMA data_version')![0]
-    if (this.#held && version === this.#seenVersion) return this.#held
+    if (this.#cached && version === this.#seenVersion) return this.#cached
     this.#seenVersion = version
-    this.#standing = 0
-    const held = new Map<number, number>()
+    this.#occupied = 0
+    const cells = new Map<number, number>()
     const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell)
     for (const [queue, code, n] of rows as number[][])
-      this.#hold(held, queue! * codesPerQueue + code!, n!)
+      this.#addTo(cells, queue! * codesPerQueue + code!, n!)
     for (const { queue, kind, code, n } of this.#deltas.changed())
-      if (kind === counter.cell) this.#hold(held, queue * codesPerQueue + code, n)
-    this.#held = held
-    return held
+      if (kind === counter.cell) this.#addTo(cells, queue * codesPerQueue + code, n)
+    this.#cached = cells
+    return cells
   }
 
-  #hold(held: Map<number, number>, cell: number, n: number): void {
-    const sum = (held.get(cell) ?? 0) + n
-    if (sum === 0) held.delete(cell)
-    else held.set(cell, sum)
-    if (partsOf(cell).state !== archived) this.#standing += n
+  #addTo(cells: Map<number, number>, cell: number, n: number): void {
+    const sum = (cells.get(cell) ?? 0) + n
+    if (sum === 0) cells.delete(cell)
+    else cells.set(cell, sum)
+    if (partsOf(cell).state !== archived) this.#occupied += n
   }
 
   flush(): void {
     const changed = this.#deltas.changed()
-    for (let start = 0; start < changed.length; start += maxGrown) {
-      const some = changed.slice(start, start + maxGrown)
-      this.#db.run(growCounters[some.length]!, ...some.flatMap(valuesOf))
+    for (let start = 0; start < changed.length; start += maxRowsPerStatement) {
+      const some = changed.slice(start, start + maxRowsPerStatement)
+      this.#db.run(upsertCounters[some.length]!, ...some.flatMap(valuesOf))
     }
     for (const { queue, kind, name, code, n } of changed)
       if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
     this.#deltas.clear()
   }
 
+  /** Drops uncommitted changes and the cache. */
   forget(): void {
     this.#deltas.clear()
-    this.#held = undefined
+    this.#cached = undefined
   }
 }
 
@@ -125,7 +114,7 @@ function valuesOf(delta: Delta): SqlValue[] {
   return [queue, kind, name, code, n, retries, maxRetries, backoffMs]
 }
 
-/** The cells with letters that pass, told by their parts. */
+/** The non-empty cells that pass, decoded, with their counts. */
 export function* cellsWhere(
   counters: Counters,
   passes: (cell: Cell) => boolean,

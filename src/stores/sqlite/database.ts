@@ -7,7 +7,10 @@ export interface DatabaseOptions {
   busyTimeoutMs: number
 }
 
-/** Two or three letters with their payload and stack fit on a page; on one of 4 KiB, a third of it would be wasted. */
+/**
+ * Two or three letters with their payload and stack fit on a page; on one of 4 KiB, a third of it
+ * would be wasted.
+ */
 const pageBytes = 8192
 const cacheKib = 64 * 1024
 

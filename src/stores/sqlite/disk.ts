@@ -3,58 +3,53 @@ import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { FilePlace } from '../../backends/sqlite/place.ts'
 
-/** What is kept free for settling and removing: so much, or on a small disk this share of it. */
+/** Space reserved for settling and removing: bytes, or a share of a small disk. */
 const reserveBytes = 64 * 2 ** 20
 const reserveShare = 0.1
 
-/** While there is plenty the disk is looked at after so many writes, or at the next write after so long. */
-const writesBetweenLooks = 16
-const betweenLooksMs = 5
+/**
+ * While there is plenty the disk is looked at after so many writes, or at the next write after so
+ * long.
+ */
+const writesBetweenChecks = 16
+const betweenChecksMs = 5
 
-/** The file on its disk: whether it is still in its place, and whether there is room. */
-export interface Disk {
-  /** To be called before each write. Throws when the file is not in its place. */
-  check(): void
-  /** True: no letter may be added, so that those kept can still be settled and removed. */
-  isLow(): boolean
-  /** What is wrong right now, in words. */
-  problems(): string[]
-}
-
-export function diskOf(path: string, place: FilePlace): Disk {
-  return new FileDisk(path, place)
-}
-
-class FileDisk implements Disk {
+/** The disk of the file: whether the file is still in place, and whether there is room. */
+export class Disk {
   readonly #path: string
   readonly #place: FilePlace
   #low = false
-  #writesToLook = 0
-  #lookAtMs = 0
+  #writesToCheck = 0
+  #checkAtMs = 0
 
   constructor(path: string, place: FilePlace) {
     this.#path = path
     this.#place = place
   }
 
+  /** Called before each write. Throws if the file is not in place. */
   check(): void {
-    if (--this.#writesToLook > 0 && systemClock.mono() < this.#lookAtMs) return
+    if (--this.#writesToCheck > 0 && systemClock.mono() < this.#checkAtMs) return
     const [problem] = this.problems()
     if (problem && !this.#low) throw new RedriveError('STORE_UNAVAILABLE', problem)
   }
 
+  /** True: no letter may be added, so that stored letters can still be settled and removed. */
   isLow(): boolean {
     return this.#low
   }
 
+  /** Problems right now. */
   problems(): string[] {
-    this.#lookAtMs = 0
+    this.#checkAtMs = 0
     this.#low = false
     const misplaced = this.#place.problem()
     return misplaced === undefined ? this.#roomProblems() : [misplaced]
   }
 
-  /** What stands in the WAL must fit into the file, so the reserve is at least as large as the WAL. */
+  /**
+   * What stands in the WAL must fit into the file, so the reserve is at least as large as the WAL.
+   */
   #roomProblems(): string[] {
     const { bavail, blocks, bsize } = statfsSync(this.#path)
     const left = bavail * bsize
@@ -62,12 +57,12 @@ class FileDisk implements Disk {
     const reserve = Math.max(blocks * bsize * reserveShare, walBytes)
     this.#low = left <= Math.min(reserveBytes, reserve)
     if (left > 2 * reserveBytes) {
-      this.#writesToLook = writesBetweenLooks
-      this.#lookAtMs = systemClock.mono() + betweenLooksMs
+      this.#writesToCheck = writesBetweenChecks
+      this.#checkAtMs = systemClock.mono() + betweenChecksMs
     }
     if (!this.#low) return []
     return [
-      `sqlite ${this.#path}: the disk is nearly full (${Math.floor(left / 1024)} KiB left): new letters are refused, so that those kept can still be settled and removed; free some space`,
+      `sqlite ${this.#path}: the disk is nearly full (${Math.floor(left / 1024)} KiB left): new letters are rejected so that stored letters can still be settled and removed; free some space`,
     ]
   }
 }

@@ -1,5 +1,5 @@
 import { matches, type LetterFilter } from '../../letter/query.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import type { Cell } from '../rows/codes.ts'
 import { among, cellCodes, listed, passes } from '../rows/tally.ts'
 import type { Origin } from '../rows/pack.ts'
@@ -9,32 +9,34 @@ import { unpackSummary } from '../rows/unpack.ts'
 import { entryBySeq, findLetter } from './reading.ts'
 import type { SqlValue } from '../rows/row.ts'
 
-/** A condition of SQL with its values. */
+/** An SQL condition with its parameters. */
 export interface Condition {
   sql: string
   params: SqlValue[]
 }
 
-/** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
-export function cellTest(books: Books, filter: LetterFilter): (cell: Cell) => boolean {
-  const queues = queuesOf(books, filter)
+/**
+ * Tests whether a cell of the counts can contain matching letters.
+ */
+export function cellTest(context: StoreContext, filter: LetterFilter): (cell: Cell) => boolean {
+  const queues = queuesOf(context, filter)
   const wanted = cellCodes(filter)
   return (cell) => among(queues, cell.queue) && passes(wanted, cell)
 }
 
-function queuesOf(books: Books, { queue }: LetterFilter): number[] | undefined {
+function queuesOf(context: StoreContext, { queue }: LetterFilter): number[] | undefined {
   return queue === undefined
     ? undefined
-    : listed(queue).map((name) => books.queues.find(name) ?? -1)
+    : listed(queue).map((name) => context.queues.find(name) ?? -1)
 }
 
 /**
- * What a filter means for a row, in SQL: it must agree with `matches` in `letter/query.ts`. Where `needsReading` is true, it only
- * narrows the search, and `agrees` decides. `covered` fields are left out, since the index range that is read has only letters
- * that match them.
+ * The filter as SQL. Must agree with `matches` in `letter/query.ts`. If `needsReading` is true, the
+ * SQL only narrows the search, and `agrees` decides. Fields in `covered` are left out: the index
+ * range already implies them.
  */
 export function conditionOf(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   covered: readonly (keyof LetterFilter)[] = [],
 ): Condition {
@@ -54,7 +56,7 @@ export function conditionOf(
     say(`${column} IN (${values.map(() => '?').join(', ')})`, ...values)
   }
   const codes = cellCodes(filter)
-  if (!covered.includes('queue')) oneOf('queue', queuesOf(books, filter))
+  if (!covered.includes('queue')) oneOf('queue', queuesOf(context, filter))
   if (!covered.includes('state')) oneOf('state', codes.states)
   oneOf('category', codes.categories)
   oneOf('priority', codes.priorities)
@@ -77,14 +79,14 @@ export function conditionOf(
   return { sql: parts.length > 0 ? parts.join(' AND ') : '1', params }
 }
 
-/** Whether a letter that the columns let through matches in what they do not hold. */
-export function agrees(books: Books, seq: number, filter: LetterFilter): boolean {
+/** Whether a letter matches in fields that have no column. */
+export function agrees(context: StoreContext, seq: number, filter: LetterFilter): boolean {
   const { text, metadata, sourceId } = filter
-  if (text !== undefined && !mentions(books, seq, text)) return false
+  if (text !== undefined && !mentions(context, seq, text)) return false
   if (metadata === undefined && sourceId === undefined) return true
-  const found = findLetter(books, 'seq', seq, 'summary')
+  const found = findLetter(context, 'seq', seq, 'summary')
   if (!found) return false
-  const letter = unpackSummary(found.kept)
+  const letter = unpackSummary(found.letter)
   return matches(letter, {
     ids: [letter.id],
     ...(metadata === undefined ? {} : { metadata }),
@@ -92,19 +94,22 @@ export function agrees(books: Books, seq: number, filter: LetterFilter): boolean
   })
 }
 
-/** Whether the queue or the last failure of a letter mentions the text. SQLite folds only ASCII, so this is not SQL. */
-function mentions(books: Books, seq: number, text: string): boolean {
-  const entry = entryBySeq(books, seq)
+/**
+ * Whether the queue or the last failure contains the string, ignoring case. SQLite ignores case
+ * only in ASCII.
+ */
+function mentions(context: StoreContext, seq: number, text: string): boolean {
+  const entry = entryBySeq(context, seq)
   if (!entry) return false
   const needle = text.toLowerCase()
-  if (books.queues.name(entry.queue).toLowerCase().includes(needle)) return true
-  const failure = restOf(entry.row)?.failure ?? firstFailure(books, seq)
+  if (context.queues.name(entry.queue).toLowerCase().includes(needle)) return true
+  const failure = restOf(entry.row)?.failure ?? firstFailure(context, seq)
   return [failure?.name, failure?.message, failure?.code].some((field) =>
     field?.toLowerCase().includes(needle),
   )
 }
 
-function firstFailure({ db }: Books, seq: number): Origin['firstFailure'] | undefined {
+function firstFailure({ db }: StoreContext, seq: number): Origin['firstFailure'] | undefined {
   const body = db.get('SELECT origin FROM bodies WHERE seq = ?', seq)
   try {
     return body && (JSON.parse(body[0] as string) as Origin).firstFailure

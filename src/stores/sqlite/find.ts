@@ -1,88 +1,97 @@
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { needsReading } from '../rows/source-key.ts'
 import { agrees } from './filter.ts'
 import type { Place, Search } from '../search.ts'
-import type { Verbs } from './protocol.ts'
+import type { Methods } from './protocol.ts'
 import { findLetter } from './reading.ts'
-import { stagesOf, type Spot, type Stage } from './streams.ts'
+import { stagesOf, type IndexEntry, type Stage } from './streams.ts'
 
-/** Letters that one step looks at before other calls get their turn. Reading letters costs more than reading columns. */
-const strideSpots = 1000
-const readStrideSpots = 200
+/**
+ * Number of index entries that one step reads before other calls run. Steps that read whole letters
+ * read fewer.
+ */
+const lettersPerStep = 1000
+const lettersPerReadingStep = 200
 
-/** Past this many payload bytes a page ends early: a page may always be shorter than its limit. */
+/** A page ends early after this many payload bytes. */
 const maxPageBytes = 32 * 2 ** 20
 
-export interface Stride {
-  /** What matched, in order. */
-  spots: Spot[]
-  /** Where the next stride goes on. Absent at the end. */
+export interface ScanStep {
+  /** Matching entries, in order. */
+  entries: IndexEntry[]
+  /** Where the next step continues. Absent: there are no more entries. */
   next?: Place
 }
 
 /**
- * One bounded step of a search. Each step starts afresh from a place in the order, so that a letter is seen once, at
- * its place, however long the whole takes and whatever moves meanwhile.
+ * One bounded step of a search. Each step starts at a position in the order, so that a letter is
+ * seen once, even if letters change between steps.
  */
-export function searchStride(books: Books, search: Search): Stride {
+export function scanStep(context: StoreContext, search: Search): ScanStep {
   const { filter, limit, order, after } = search
   const reads = needsReading(filter)
-  const most = Math.max(limit, reads ? readStrideSpots : strideSpots)
-  const spots: Spot[] = []
+  const most = Math.max(limit, reads ? lettersPerReadingStep : lettersPerStep)
+  const entries: IndexEntry[] = []
   let seen = 0
-  let last: Spot | undefined
-  for (const stage of stagesOf(books, filter, order, after))
-    for (const spot of spotsOf(stage, Math.min(limit, most))) {
-      if (spots.length === limit || seen === most)
-        return last ? { spots, next: placeOf(last) } : { spots }
+  let last: IndexEntry | undefined
+  for (const stage of stagesOf(context, filter, order, after))
+    for (const entry of mergeStreams(stage, Math.min(limit, most))) {
+      if (entries.length === limit || seen === most)
+        return last ? { entries, next: placeOf(last) } : { entries }
       seen += 1
-      last = spot
-      if (spot.fits && (!reads || agrees(books, spot.seq, filter))) spots.push(spot)
+      last = entry
+      if (entry.fits && (!reads || agrees(context, entry.seq, filter))) entries.push(entry)
     }
-  return { spots }
+  return { entries }
 }
 
-const placeOf = ({ key, id }: Spot): Place => ({ key, id })
+const placeOf = ({ key, id }: IndexEntry): Place => ({ key, id })
 
-/** The streams of a stage as one, each read a little at a time. */
-function* spotsOf({ streams, before }: Stage, wanted: number): Generator<Spot> {
+/** Merges the streams of a stage, reading each in chunks. */
+function* mergeStreams({ streams, before }: Stage, wanted: number): Generator<IndexEntry> {
   const chunk = Math.ceil(wanted / Math.max(1, streams.length)) + 8
-  const heads = streams.map((read) => ({ read, spots: read(undefined, chunk), at: 0 }))
+  const heads = streams.map((read) => ({ read, entries: read(undefined, chunk), at: 0 }))
   for (;;) {
     let first: (typeof heads)[number] | undefined
     for (const head of heads) {
-      if (head.at === head.spots.length && head.at >= chunk) {
-        head.spots = head.read(head.spots.at(-1), chunk)
+      if (head.at === head.entries.length && head.at >= chunk) {
+        head.entries = head.read(head.entries.at(-1), chunk)
         head.at = 0
       }
-      const spot = head.spots[head.at]
-      if (spot && (!first || before(spot, first.spots[first.at]!))) first = head
+      const entry = head.entries[head.at]
+      if (entry && (!first || before(entry, first.entries[first.at]!))) first = head
     }
     if (!first) return
-    yield first.spots[first.at++]!
+    yield first.entries[first.at++]!
   }
 }
 
-/** A page, in as many steps as it takes. One letter more than asked is looked for, to know whether there is a next page. */
-export function* find(books: Books, search: Search): Generator<undefined, Verbs['find']['answer']> {
-  const letters: Verbs['find']['answer']['letters'] = []
+/**
+ * Reads a page in steps. Searches for one letter more than requested to know whether there is a
+ * next page.
+ */
+export function* find(
+  context: StoreContext,
+  search: Search,
+): Generator<undefined, Methods['find']['response']> {
+  const letters: Methods['find']['response']['letters'] = []
   let after = search.after
-  let last: Spot | undefined
+  let last: IndexEntry | undefined
   let bytes = 0
   for (;;) {
     const left = search.limit + 1 - letters.length
-    const stride = searchStride(books, { ...search, limit: left, ...(after ? { after } : {}) })
-    for (const spot of stride.spots) {
+    const step = scanStep(context, { ...search, limit: left, ...(after ? { after } : {}) })
+    for (const entry of step.entries) {
       if (letters.length === search.limit || bytes > maxPageBytes)
         return last ? { letters, next: placeOf(last) } : { letters }
-      const found = findLetter(books, 'seq', spot.seq, search.whole ? 'whole' : 'summary')
+      const found = findLetter(context, 'seq', entry.seq, search.whole ? 'whole' : 'summary')
       if (!found) continue
-      bytes += found.kept[4]?.byteLength ?? 0
-      letters.push(found.kept)
-      last = spot
+      bytes += found.letter[4]?.byteLength ?? 0
+      letters.push(found.letter)
+      last = entry
     }
-    if (!stride.next) return { letters }
-    after = stride.next
+    if (!step.next) return { letters }
+    after = step.next
     yield
   }
 }

@@ -1,9 +1,11 @@
 import type { StoreHealth } from '../../store.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { schemaVersion } from './schema.ts'
 
-/** Looks at the open file: whether what was asked of SQLite is still so, and how things stand on the disk. */
-export function health({ db, disk, options }: Books): StoreHealth {
+/**
+ * Checks the settings of SQLite and the disk.
+ */
+export function health({ db, disk, options }: StoreContext): StoreHealth {
   const checks: Record<string, string> = {
     path: options.path,
     sqlite: String(db.get('SELECT sqlite_version()')![0]),
@@ -14,7 +16,7 @@ export function health({ db, disk, options }: Books): StoreHealth {
   const problems = disk.problems()
   if (checks['journal_mode'] !== 'wal')
     problems.push(
-      `journal_mode is ${checks['journal_mode']}, not wal: processes hold each other up; close all of them and open the file again`,
+      `journal_mode is ${checks['journal_mode']}, not wal: processes block each other; close all of them and open the file again`,
     )
   return { ok: problems.length === 0, checks, problems }
 }

@@ -1,48 +1,46 @@
 import type { Database } from '../../backends/sqlite/database.ts'
 
-/** Queues have numbers in the file. Both ways are remembered; neither ever changes. */
-export interface QueueNames {
-  /** The number of a queue, undefined when no letter ever had this queue. */
-  find(name: string): number | undefined
-  /** The number of a queue, which gets one if it has none. */
-  number(name: string): number
-  name(queue: number): string
-  forget(): void
-}
+/** The numbers that queues have in the file. They never change, so they are cached. */
+export class QueueNames {
+  readonly #db: Database
+  readonly #numbers = new Map<string, number>()
+  readonly #names = new Map<number, string>()
 
-export function queueNames(db: Database): QueueNames {
-  const numbers = new Map<string, number>()
-  const names = new Map<number, string>()
-  const remember = (queue: number, name: string): void => {
-    numbers.set(name, queue)
-    names.set(queue, name)
+  constructor(db: Database) {
+    this.#db = db
   }
-  const find = (name: string): number | undefined => {
-    const known = numbers.get(name)
+
+  /** The number of a queue. Undefined: no letter ever had this queue. */
+  find(name: string): number | undefined {
+    const known = this.#numbers.get(name)
     if (known !== undefined) return known
-    const row = db.get('SELECT id FROM queues WHERE name = ?', name)
-    if (row) remember(row[0] as number, name)
-    return row?.[0] as number | undefined
+    const row = this.#db.get('SELECT id FROM queues WHERE name = ?', name)
+    return row && this.#cache(row[0] as number, name)
   }
-  return {
-    find,
-    number(name) {
-      const known = find(name)
-      if (known !== undefined) return known
-      const queue = db.insert('INSERT INTO queues (name) VALUES (?)', name)
-      remember(queue, name)
-      return queue
-    },
-    name(queue) {
-      const known = names.get(queue)
-      if (known !== undefined) return known
-      const row = db.get('SELECT name FROM queues WHERE id = ?', queue)
-      if (row) remember(queue, row[0] as string)
-      return row ? (row[0] as string) : `queue ${queue}`
-    },
-    forget() {
-      numbers.clear()
-      names.clear()
-    },
+
+  /** The number of a queue. A new queue gets one. */
+  number(name: string): number {
+    const insert = (): number => this.#db.insert('INSERT INTO queues (name) VALUES (?)', name)
+    return this.find(name) ?? this.#cache(insert(), name)
+  }
+
+  name(queue: number): string {
+    const known = this.#names.get(queue)
+    if (known !== undefined) return known
+    const row = this.#db.get('SELECT name FROM queues WHERE id = ?', queue)
+    if (!row) return `queue ${queue}`
+    this.#cache(queue, row[0] as string)
+    return row[0] as string
+  }
+
+  forget(): void {
+    this.#numbers.clear()
+    this.#names.clear()
+  }
+
+  #cache(queue: number, name: string): number {
+    this.#numbers.set(name, queue)
+    this.#names.set(queue, name)
+    return queue
   }
 }

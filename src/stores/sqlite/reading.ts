@@ -1,11 +1,11 @@
 import type { Database } from '../../backends/sqlite/database.ts'
 import { isCorrupt } from '../../backends/sqlite/errors.ts'
-import type { Books } from './books.ts'
-import type { KeptLetter } from '../rows/form.ts'
+import type { StoreContext } from './context.ts'
+import type { LoadedLetter } from '../rows/form.ts'
 import { rowColumns, rowOf, rowWidth, type Row, type SqlValue } from '../rows/row.ts'
 import { hasLaterEntries, isEdited } from '../rows/rest.ts'
 
-/** A letter in the file: where it is, and what stands there. */
+/** A letter in the file: its row number, queue and row. */
 export interface Entry {
   seq: number
   queue: number
@@ -14,12 +14,12 @@ export interface Entry {
 
 const fields = `${rowColumns}, seq, queue`
 
-export function entryById(books: Books, id: string): Entry | undefined {
-  return entryOf(books.db.get(`SELECT ${fields} FROM letters WHERE id = ?`, id))
+export function entryById(context: StoreContext, id: string): Entry | undefined {
+  return entryOf(context.db.get(`SELECT ${fields} FROM letters WHERE id = ?`, id))
 }
 
-export function entryBySeq(books: Books, seq: number): Entry | undefined {
-  return entryOf(books.db.get(`SELECT ${fields} FROM letters WHERE seq = ?`, seq))
+export function entryBySeq(context: StoreContext, seq: number): Entry | undefined {
+  return entryOf(context.db.get(`SELECT ${fields} FROM letters WHERE seq = ?`, seq))
 }
 
 function entryOf(values: SqlValue[] | undefined): Entry | undefined {
@@ -31,10 +31,14 @@ function entryOf(values: SqlValue[] | undefined): Entry | undefined {
   }
 }
 
-/** The open letter of a queue that holds this key; of several the oldest. */
-export function holderOf(books: Books, queue: number, dedupe: Uint8Array): Entry | undefined {
+/** The oldest open letter of a queue with this dedupe key. */
+export function holderOf(
+  context: StoreContext,
+  queue: number,
+  dedupe: Uint8Array,
+): Entry | undefined {
   return entryOf(
-    books.db.get(
+    context.db.get(
       `SELECT ${fields} FROM letters INDEXED BY letters_dedupe
        WHERE queue = ? AND dedupe = ? AND state NOT IN (2, 5) ORDER BY id LIMIT 1`,
       queue,
@@ -43,17 +47,17 @@ export function holderOf(books: Books, queue: number, dedupe: Uint8Array): Entry
   )
 }
 
-/** How much of a letter is read: what lists show, all of it, or all of it as it was captured. */
+/** How much of a letter is read: the summary, the whole letter, or the whole letter as captured. */
 export type Extent = 'summary' | 'whole' | 'captured'
 
-/** A letter in the file, together with the form in which it goes to the caller. */
+/** A letter in the file, and as it is sent to the caller. */
 export interface Found {
   entry: Entry
-  kept: KeptLetter
+  letter: LoadedLetter
 }
 
 export function findLetter(
-  books: Books,
+  context: StoreContext,
   by: 'id' | 'seq',
   key: string | number,
   extent: Extent,
@@ -61,15 +65,15 @@ export function findLetter(
   const body = extent === 'summary' ? 'origin, origin_crc' : 'origin, origin_crc, bytes, bytes_crc'
   const sql = `SELECT ${fields}, ${body} FROM letters LEFT JOIN bodies USING (seq) WHERE letters.${by} = ?`
   try {
-    const values = books.db.get(sql, key)
-    return values && foundIn(books, values, extent)
+    const values = context.db.get(sql, key)
+    return values && foundIn(context, values, extent)
   } catch (error) {
     if (!isCorrupt(error)) throw error
-    return damaged(books, by, key)
+    return damaged(context, by, key)
   }
 }
 
-function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
+function foundIn(context: StoreContext, values: SqlValue[], extent: Extent): Found {
   const entry = entryOf(values)!
   const [origin, originCrc, bytes, bytesCrc] = values.splice(rowWidth).slice(2) as [
     string | null,
@@ -77,9 +81,9 @@ function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
     (Uint8Array | null)?,
     number?,
   ]
-  const trouble = origin === null ? 'its body is gone' : null
-  const queue = books.queues.name(entry.queue)
-  const kept: KeptLetter = [
+  const problem = origin === null ? 'its body is missing' : null
+  const queue = context.queues.name(entry.queue)
+  const letter: LoadedLetter = [
     values,
     queue,
     origin,
@@ -87,37 +91,41 @@ function foundIn(books: Books, values: SqlValue[], extent: Extent): Found {
     bytes ?? null,
     bytesCrc ?? 0,
     [],
-    trouble,
+    problem,
   ]
-  if (extent === 'whole' && origin !== null) addLater(books, { entry, kept }, origin)
-  return { entry, kept }
+  if (extent === 'whole' && origin !== null) addLater(context, { entry, letter }, origin)
+  return { entry, letter }
 }
 
-/** Puts in what came after capture: the bytes of an edit, and the entries of the history beyond the first. */
-function addLater({ db }: Books, { entry, kept }: Found, origin: string): void {
+/**
+ * Adds what came after capture: edited bytes, and history entries beyond the first.
+ */
+function addLater({ db }: StoreContext, { entry, letter }: Found, origin: string): void {
   const { seq, row } = entry
   const edit = isEdited(row)
     ? db.get('SELECT bytes, bytes_crc FROM edits WHERE seq = ?', seq)
     : undefined
   if (edit) {
-    kept[4] = edit[0] as Uint8Array
-    kept[5] = edit[1] as number
+    letter[4] = edit[0] as Uint8Array
+    letter[5] = edit[1] as number
   }
-  if (hasLaterEntries(row, origin)) kept[6] = laterEntries(db, seq)
+  if (hasLaterEntries(row, origin)) letter[6] = laterEntries(db, seq)
 }
 
-/** The entries of the history that are not in the origin, as JSON. */
+/** History entries that are not in the origin, as JSON. */
 export function laterEntries(db: Database, seq: number): string[] {
   const rows = db.all('SELECT entry FROM history WHERE seq = ? ORDER BY n', seq)
   return rows.map(([entry]) => entry as string)
 }
 
-/** What can still be said of a letter when a page of it cannot be read: its row, if that is on another. */
-function damaged(books: Books, by: 'id' | 'seq', key: string | number): Found | undefined {
-  const values = books.db.get(`SELECT ${fields} FROM letters WHERE ${by} = ?`, key)
+/**
+ * What is left of a letter with an unreadable page: its row, if that is on another page.
+ */
+function damaged(context: StoreContext, by: 'id' | 'seq', key: string | number): Found | undefined {
+  const values = context.db.get(`SELECT ${fields} FROM letters WHERE ${by} = ?`, key)
   if (!values) return undefined
   const entry = entryOf(values)!
-  const queue = books.queues.name(entry.queue)
-  const trouble = 'a page that holds it is damaged'
-  return { entry, kept: [values.slice(0, rowWidth), queue, null, 0, null, 0, [], trouble] }
+  const queue = context.queues.name(entry.queue)
+  const problem = 'a page of the letter is damaged'
+  return { entry, letter: [values.slice(0, rowWidth), queue, null, 0, null, 0, [], problem] }
 }

@@ -1,21 +1,21 @@
 import { toTimestamp } from '../../letter/time.ts'
-import type { Books } from './books.ts'
-import type { Stored, Verbs } from './protocol.ts'
+import type { StoreContext } from './context.ts'
+import type { Stored, Methods } from './protocol.ts'
 import type { SqlValue } from '../rows/row.ts'
 
 const columns = 'id, version, value, updated_at'
 
 export function getRecord(
-  { db }: Books,
-  { kind, id }: Verbs['record']['ask'],
-): Verbs['record']['answer'] {
+  { db }: StoreContext,
+  { kind, id }: Methods['record']['request'],
+): Methods['record']['response'] {
   const row = db.get(`SELECT ${columns} FROM records WHERE kind = ? AND id = ?`, kind, id)
   return row ? storedOf(row) : null
 }
 
 export function putRecord(
-  { db, nowMs }: Books,
-  { kind, id, value, expected }: Verbs['put']['ask'],
+  { db, nowMs }: StoreContext,
+  { kind, id, value, expected }: Methods['put']['request'],
 ): 'written' | 'conflict' {
   const found = db.get('SELECT version FROM records WHERE kind = ? AND id = ?', kind, id)
   const version = found ? (found[0] as number) : 0
@@ -25,14 +25,17 @@ export function putRecord(
   return 'written'
 }
 
-export function dropRecord({ db }: Books, { kind, id }: Verbs['drop']['ask']): boolean {
+export function dropRecord(
+  { db }: StoreContext,
+  { kind, id }: Methods['drop']['request'],
+): boolean {
   return db.run('DELETE FROM records WHERE kind = ? AND id = ?', kind, id) > 0
 }
 
-/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+/** Ids with a common prefix are adjacent, so the list ends at the first id without it. */
 export function listRecords(
-  { db }: Books,
-  { kind, prefix, after, limit }: Verbs['records']['ask'],
+  { db }: StoreContext,
+  { kind, prefix, after, limit }: Methods['records']['request'],
 ): Stored<string>[] {
   const rows =
     after === null
@@ -54,8 +57,11 @@ export function listRecords(
   return end === -1 ? found : found.slice(0, end)
 }
 
-/** One step in the index for each kind, however many records it has. Kinds sort as JavaScript sorts them, not as SQLite does. */
-export function listKinds({ db }: Books): string[] {
+/**
+ * One index lookup per kind. Kinds are sorted as JavaScript sorts strings, which differs from
+ * SQLite.
+ */
+export function listKinds({ db }: StoreContext): string[] {
   const kinds: string[] = []
   let row = db.get('SELECT min(kind) FROM records')
   while (row && row[0] !== null) {

@@ -1,37 +1,40 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { actionCode, retrying } from '../rows/codes.ts'
-import { searchStride } from './find.ts'
+import { scanStep } from './find.ts'
 import type { Place } from '../search.ts'
 import { entryBySeq } from './reading.ts'
 import { erase } from './writing.ts'
 
 const removed = actionCode('remove')
 
-/** Letters that go in one transaction, so that a large removal does not keep others waiting. */
-const strideLetters = 250
+/**
+ * Number of letters that one transaction removes, so that a large removal does not block other
+ * calls.
+ */
+const lettersPerStep = 250
 
-/** Removes what matches, in bounded steps, each its own transaction. What is leased stays. */
-export function* remove(books: Books, filter: LetterFilter): Generator<undefined, number> {
+/** Removes matching letters in steps, each in its own transaction. Leased letters stay. */
+export function* remove(context: StoreContext, filter: LetterFilter): Generator<undefined, number> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let gone = 0
   let after: Place | undefined
   for (;;) {
-    const stride = searchStride(books, {
+    const step = scanStep(context, {
       filter,
       order,
-      limit: strideLetters,
+      limit: lettersPerStep,
       whole: false,
       ...(after ? { after } : {}),
     })
-    for (const { seq } of stride.spots) {
-      const entry = entryBySeq(books, seq)
+    for (const { seq } of step.entries) {
+      const entry = entryBySeq(context, seq)
       if (!entry || entry.row.state === retrying) continue
-      erase(books, entry, removed)
+      erase(context, entry, removed)
       gone += 1
     }
-    if (!stride.next) return gone
-    after = stride.next
+    if (!step.next) return gone
+    after = step.next
     yield
   }
 }

@@ -2,17 +2,20 @@ import type { Database, Migration } from '../../backends/sqlite/database.ts'
 import { isCorrupt } from '../../backends/sqlite/errors.ts'
 import { sourceKeyIn } from '../rows/source-key.ts'
 
-/** What stands in `meta` under "schema". A file with a higher number was written by a newer Redrive. */
+/**
+ * Version in `meta` under "schema". A file with a higher one was written by a newer Redrive.
+ */
 export const schemaVersion = 3
 
 /**
- * How a file gets from each version to the next, in one transaction. Files in the field went through these very
- * statements: append, and never edit.
+ * Migrations from each version to the next, in one transaction. Existing files went through these
+ * very statements: append, never edit.
  *
- * `letters` has what changes, one short row a letter. `bodies` has what never changes after capture, so that a settle
- * does not rewrite the payload. `wait` and `due_at` say where a letter waits and until when; they follow from the rest.
- * `counters` has how many letters there are of each kind, and what ever happened to letters; the rows of a queue stand
- * together, so that a capture touches one page of them.
+ * `letters` has what changes, one short row a letter. `bodies` has what never changes after
+ * capture, so that a settle does not rewrite the payload. `wait` and `due_at` say where a letter
+ * waits and until when; they follow from the rest. `counters` has how many letters there are of
+ * each kind, and what ever happened to letters; the rows of a queue stand together, so that a
+ * capture touches one page of them.
  */
 export const migrations: readonly Migration[] = [
   `
@@ -110,7 +113,7 @@ export const migrations: readonly Migration[] = [
 
 const fillLetters = 500
 
-/** Writes the source ids of letters that were kept before there was a column for them. */
+/** Writes the source ids of letters stored before the column existed. */
 function fillSourceIds(database: Database): void {
   const next = 'SELECT seq FROM letters WHERE seq > ? ORDER BY seq LIMIT ?'
   let seqs = database.all(next, 0, fillLetters)

@@ -2,10 +2,10 @@ import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Stored } from './protocol.ts'
-import type { Thread } from './thread.ts'
+import type { StoreThread } from './thread.ts'
 
 /** Records in the file. `use` gives the thread, or throws when the store is not open. */
-export function sqliteRecords(use: () => Thread): Records {
+export function sqliteRecords(use: () => StoreThread): Records {
   return {
     async get(kind, id) {
       const found = await use().call('record', { kind, id })

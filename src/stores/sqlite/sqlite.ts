@@ -22,24 +22,27 @@ import type {
   Total,
 } from '../../store.ts'
 import { checkLease } from '../lease.ts'
-import { lifetime, type Lifetime } from '../lifetime.ts'
+import { Lifetime } from '../lifetime.ts'
 import { pack, tight } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
 import { packStored, unpackStored } from '../rows/stored.ts'
 import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
-import { sqliteThread, type Thread } from './thread.ts'
+import { openStoreThread, type StoreThread } from './thread.ts'
 import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
 import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
-  /** The file. It is made when it is not there, readable by its owner only. */
+  /** Path of the file. A missing file is created, readable by its owner only. */
   path: string
   clock?: Clock
-  /** `full`: what is acknowledged survives a loss of power. `relaxed`: it survives the death of the process. */
+  /**
+   * `full`: acknowledged writes survive a power loss. `relaxed`: they survive a crash of the
+   * process. Default: `full`.
+   */
   synchronous?: 'full' | 'relaxed'
-  /** How long a write waits for another process that writes. 5 seconds unless said. */
+  /** How long a write waits for the write lock of another process. Default: 5000. */
   busyTimeoutMs?: number
 }
 
@@ -54,7 +57,10 @@ function checkOptions(options: SqliteStoreOptions): void {
   checkKeys('options of sqliteStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   const { path, synchronous = 'full', busyTimeoutMs = 0 } = options
   if (typeof path !== 'string' || path === '')
-    throw new RedriveError('INVALID_CONFIG', '"path" must be the path of a file, as in redrive.db')
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      '"path" must be the path of a file, for example redrive.db',
+    )
   checkOneOf('synchronous', synchronous, ['full', 'relaxed'], { code: 'INVALID_CONFIG' })
   if (!(busyTimeoutMs >= 0 && busyTimeoutMs < 2 ** 31))
     throw new RedriveError(
@@ -63,15 +69,15 @@ function checkOptions(options: SqliteStoreOptions): void {
     )
 }
 
-/** Letters, changes or ids that go to the thread in one call. */
+/** Maximum number of letters, changes or ids in one call to the thread. */
 const maxCallItems = 256
 
-/** Calls for one large batch that may be on their way before the oldest is awaited. */
+/** Maximum number of chunks of one large batch in flight. */
 const maxCallsAhead = 2
 
 /**
- * Letters in a SQLite file, for one machine and any number of its processes. The file is kept by a thread, so that waiting
- * for the disk never stops the caller's event loop.
+ * A store in a SQLite file, for one machine and any number of its processes. A worker thread has
+ * the file open, so that waiting for the disk never blocks the caller's event loop.
  */
 export function sqliteStore(options: SqliteStoreOptions): Store {
   return new SqliteStore(options)
@@ -86,15 +92,15 @@ class SqliteStore implements Store {
     wakeups: 'local',
   }
   readonly records: Records
-  readonly #thread: Thread
+  readonly #thread: StoreThread
   readonly #watchers: Watchers = watchers()
-  readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.end() })
+  readonly #life = new Lifetime('sqlite', { release: () => this.#thread.close() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
     const wake = (): void => this.#watchers.tell()
-    this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)
+    this.#thread = openStoreThread({ path, synchronous, busyTimeoutMs }, clock, wake)
     this.records = sqliteRecords(() => this.#use())
   }
 
@@ -104,7 +110,7 @@ class SqliteStore implements Store {
 
   close(): Promise<void> {
     this.#watchers.clear()
-    return this.#life.close(() => this.#thread.end())
+    return this.#life.close(() => this.#thread.close())
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -118,13 +124,13 @@ class SqliteStore implements Store {
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const kept = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
-    return kept.map(unpack)
+    const letter = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
+    return letter.map(unpack)
   }
 
   async original(id: string): Promise<Payload | undefined> {
-    const kept = await this.#use().call('original', id)
-    return kept ? unpackOriginal(kept) : undefined
+    const letter = await this.#use().call('original', id)
+    return letter ? unpackOriginal(letter) : undefined
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
@@ -150,8 +156,8 @@ class SqliteStore implements Store {
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
     const thread = this.#use()
-    const kept = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
-    return kept.map((letter) => unpackStored(...letter))
+    const letter = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
+    return letter.map((letter) => unpackStored(...letter))
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
@@ -211,8 +217,9 @@ class SqliteStore implements Store {
   }
 
   /**
-   * Small batches go in one call; large ones in several, so that others get their turn. Only these must be tracked: they may be
-   * between two calls when the store is closed, and the thread waits for its calls by itself.
+   * Sends a small batch in one call and a large one in several, so that other calls run in between.
+   * Large batches are tracked: they may be between two calls when the store closes. The thread
+   * itself waits for its calls.
    */
   #inChunks<T, R>(all: readonly T[], send: (some: readonly T[]) => Promise<R[]>): Promise<R[]> {
     if (all.length === 0) return Promise.resolve([])
@@ -220,22 +227,22 @@ class SqliteStore implements Store {
     return this.#life.track(inChunks(all, send))
   }
 
-  #use(): Thread {
+  #use(): StoreThread {
     this.#life.check()
     return this.#thread
   }
 }
 
 /**
- * Sends what fits into one call, again and again and a little ahead, and puts the answers together in order. It fails only
- * once everything sent has come to an end, so that nothing is written behind the caller's back.
+ * Sends chunks, a few ahead, and joins the results in order. Rejects only after all chunks that
+ * were sent have settled, so that nothing is written after the rejection.
  */
 async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[]>): Promise<R[]> {
   const calls: Promise<R[]>[] = []
   try {
     for (let start = 0; start < all.length; start += maxCallItems) {
       const call = send(all.slice(start, start + maxCallItems))
-      // Whoever fails first is the answer; until then no other failure may count as unhandled.
+      // The first rejection is reported; the others must not count as unhandled.
       call.catch(() => {})
       calls.push(call)
       await calls[calls.length - 1 - maxCallsAhead]
@@ -246,7 +253,7 @@ async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[
   }
 }
 
-/** An edited payload with bytes that own their buffer. */
+/** The change, with payload bytes that own their buffer. */
 function tightened(change: Change): Change {
   const { payload } = change.set
   if (!payload) return change

@@ -1,5 +1,5 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { pending, retrying, wait, type Cell } from '../rows/codes.ts'
 import { cellsWhere } from './counters.ts'
 import { cellTest, conditionOf, type Condition } from './filter.ts'
@@ -7,65 +7,75 @@ import type { Place } from '../search.ts'
 import { sourceKey } from '../rows/source-key.ts'
 import type { SqlValue } from '../rows/row.ts'
 
-/** A letter's place in the order asked, and whether the filter lets it through. */
-export interface Spot {
+/** A letter in an index: its position in the requested order, and whether it matches. */
+export interface IndexEntry {
   key: string
   id: string
   seq: number
   fits: boolean
 }
 
-/** Reads the next spots of one index range, after the given one or from where the search stands. */
-export type Stream = (after: Spot | undefined, count: number) => Spot[]
+/**
+ * Reads the next entries of an index range, after the given one or from the start of the search.
+ */
+export type Stream = (after: IndexEntry | undefined, count: number) => IndexEntry[]
 
-/** Ranges that are read side by side, in this order. */
+/** Index ranges that are merged in this order. */
 export interface Stage {
   streams: Stream[]
-  before: (a: Spot, b: Spot) => boolean
+  before: (a: IndexEntry, b: IndexEntry) => boolean
 }
 
-/** More ranges than this are not merged; the letters are walked by id instead. */
+/** With more ranges than this, all letters are scanned by id instead. */
 const maxStreams = 512
 
-/** As many letters as this are sorted on the spot where an index finds them but in another order. */
+/**
+ * Up to this many letters are sorted in memory when an index finds them in another order.
+ */
 const maxPoints = 1000
 
-/** As few candidates as this are walked through whatever the filter says; no index would be faster. */
+/**
+ * Up to this many candidates are scanned; no index would be faster.
+ */
 const maxCandidates = 2000
 
-/** What letters without a key sort by: after all that have one. */
+/** Sort key of letters without a timestamp: after all others. */
 const keyless = '~'
 
-/** What letters sort by in order of due time: digits, all of one length. */
+/** Sort key of a due time: digits of fixed length. */
 const dueKey = (ms: number): string => String(ms).padStart(16, '0')
 
-const byId = (a: Spot, b: Spot): boolean => a.id < b.id
-const byIdDown = (a: Spot, b: Spot): boolean => a.id > b.id
-const byKey = (a: Spot, b: Spot): boolean => a.key < b.key || (a.key === b.key && a.id < b.id)
+const byId = (a: IndexEntry, b: IndexEntry): boolean => a.id < b.id
+const byIdDown = (a: IndexEntry, b: IndexEntry): boolean => a.id > b.id
+const byKey = (a: IndexEntry, b: IndexEntry): boolean =>
+  a.key < b.key || (a.key === b.key && a.id < b.id)
 
-/** Which ranges hold all that can match, in the order asked. In orders by time, letters that have none come last. */
+/**
+ * The index ranges that contain all matches, in the requested order. When ordered by time, letters
+ * without a timestamp come last.
+ */
 export function stagesOf(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   order: Order,
   after: Place | undefined,
 ): Stage[] {
-  const points = pointsOf(books, filter)
-  if (points) return [pointStage(books, points, filter, order, after)]
+  const points = pointsOf(context, filter)
+  if (points) return [pointStage(context, points, filter, order, after)]
   if (order === 'newest' || order === 'oldest') {
     const down = order === 'newest'
-    return [{ streams: idStreams(books, filter, down, after), before: down ? byIdDown : byId }]
+    return [{ streams: idStreams(context, filter, down, after), before: down ? byIdDown : byId }]
   }
   const timed = order === 'due' ? dueStreams : settledStreams
-  const last: Stage = { streams: keylessStreams(books, filter, order, after), before: byId }
+  const last: Stage = { streams: keylessStreams(context, filter, order, after), before: byId }
   if (after?.key === keyless) return [last]
-  const first: Stage = { streams: timed(books, filter, after), before: byKey }
+  const first: Stage = { streams: timed(context, filter, after), before: byKey }
   return order === 'settled' && filter.settledBefore !== undefined ? [first] : [first, last]
 }
 
-/** The ids themselves, where they are given or an index says that they are few. */
+/** The ids, if they are given or an index shows that they are few. */
 function pointsOf(
-  { db }: Books,
+  { db }: StoreContext,
   { ids, sourceId, expiresBefore }: LetterFilter,
 ): string[] | undefined {
   if (ids) return [...new Set(ids)]
@@ -80,9 +90,11 @@ function pointsOf(
   )
 }
 
-/** By id they are looked up as they are needed; by time, all at once, since only then their order is known. */
+/**
+ * Ordered by id, letters are looked up as needed; ordered by time, all at once.
+ */
 function pointStage(
-  books: Books,
+  context: StoreContext,
   ids: string[],
   filter: LetterFilter,
   order: Order,
@@ -96,22 +108,29 @@ function pointStage(
       const from = last?.id ?? after?.id
       const start =
         from === undefined ? 0 : sorted.findIndex((id) => (down ? id < from : id > from))
-      return start === -1 ? [] : spotsAt(books, sorted.slice(start, start + count), filter, order)
+      return start === -1
+        ? []
+        : entriesAt(context, sorted.slice(start, start + count), filter, order)
     }
     return { streams: [stream], before: down ? byIdDown : byId }
   }
-  const spots = spotsAt(books, ids, filter, order)
-    .filter((spot) => !after || byKey({ ...after, seq: 0, fits: true }, spot))
+  const entries = entriesAt(context, ids, filter, order)
+    .filter((entry) => !after || byKey({ ...after, seq: 0, fits: true }, entry))
     .sort((a, b) => (byKey(a, b) ? -1 : 1))
-  return { streams: [(last) => (last ? [] : spots)], before: byKey }
+  return { streams: [(last) => (last ? [] : entries)], before: byKey }
 }
 
-/** The letters with these ids, and for those that are gone a spot that fits nobody. */
-function spotsAt(books: Books, ids: string[], filter: LetterFilter, order: Order): Spot[] {
-  const fits = conditionOf(books, filter, ['ids'])
+/** Entries for these ids. A missing letter gets an entry that does not match. */
+function entriesAt(
+  context: StoreContext,
+  ids: string[],
+  filter: LetterFilter,
+  order: Order,
+): IndexEntry[] {
+  const fits = conditionOf(context, filter, ['ids'])
   const sql = `SELECT seq, ${fits.sql}, CASE WHEN ${isDue} THEN due_at END, settled_at FROM letters WHERE id = ?`
   return ids.map((id) => {
-    const row = books.db.get(sql, ...fits.params, id)
+    const row = context.db.get(sql, ...fits.params, id)
     if (!row) return { key: keyless, id, seq: 0, fits: false }
     const [seq, fit, dueAt, settledAt] = row as [number, SqlValue, number | null, string | null]
     const due = dueAt === null ? null : dueKey(dueAt)
@@ -121,26 +140,26 @@ function spotsAt(books: Books, ids: string[], filter: LetterFilter, order: Order
 }
 
 /**
- * The lists of every queue and state that the counts say are not empty, while they are short or nothing narrower is
- * asked; otherwise one index that knows the narrower.
+ * One stream per queue and state with letters. If those have many letters and the filter is
+ * narrower, one stream of a narrower index.
  */
 function idStreams(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   down: boolean,
   after: Place | undefined,
 ): Stream[] {
-  const { shelves, letters } = shelvesOf(books, filter)
+  const { ranges, letters } = rangesOf(context, filter)
   const narrow = letters > maxCandidates ? narrowest(filter) : undefined
-  if (narrow === 'tag') return [tagStream(books, filter, filter.tag!, down, after)]
-  if (narrow || shelves.length > maxStreams) {
+  if (narrow === 'tag') return [tagStream(context, filter, filter.tag!, down, after)]
+  if (narrow || ranges.length > maxStreams) {
     const from = narrow ? `letters INDEXED BY ${narrow.index} WHERE ${narrow.where}` : everything
-    const fits = conditionOf(books, filter, narrow ? [narrow.field] : [])
-    return [idStream(books, from, narrow?.params ?? [], fits, down, after)]
+    const fits = conditionOf(context, filter, narrow ? [narrow.field] : [])
+    return [idStream(context, from, narrow?.params ?? [], fits, down, after)]
   }
-  const fits = conditionOf(books, filter, ['queue', 'state'])
-  return shelves.map(({ queue, state }) =>
-    idStream(books, shelf, [queue, state], fits, down, after),
+  const fits = conditionOf(context, filter, ['queue', 'state'])
+  return ranges.map(({ queue, state }) =>
+    idStream(context, queueAndState, [queue, state], fits, down, after),
   )
 }
 
@@ -151,7 +170,9 @@ interface Narrow {
   params: SqlValue[]
 }
 
-/** SQLite uses an index of some rows only where it can see from the text that no others are asked for. */
+/**
+ * SQLite uses a partial index only if the SQL itself implies the condition of the index.
+ */
 const narrowIndexes: Omit<Narrow, 'params'>[] = [
   { field: 'sourceId', where: 'source_id = ?', index: 'letters_source' },
   { field: 'lane', where: 'lane = ?', index: 'letters_lane' },
@@ -174,10 +195,10 @@ function narrowest(filter: LetterFilter): Narrow | 'tag' | undefined {
 }
 
 const everything = 'letters INDEXED BY letters_id WHERE 1'
-const shelf = 'letters INDEXED BY letters_list WHERE queue = ? AND state = ?'
+const queueAndState = 'letters INDEXED BY letters_list WHERE queue = ? AND state = ?'
 
 function idStream(
-  { db }: Books,
+  { db }: StoreContext,
   from: string,
   params: SqlValue[],
   fits: Condition,
@@ -193,64 +214,76 @@ function idStream(
       id === undefined
         ? db.all(`${start} ${end}`, ...fits.params, ...params, count)
         : db.all(further, ...fits.params, ...params, id, count)
-    return rows.map(([id, seq, fit]) => spotOf(id, id, seq, fit))
+    return rows.map(([id, seq, fit]) => toIndexEntry(id, id, seq, fit))
   }
 }
 
 function tagStream(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   tag: string,
   down: boolean,
   after: Place | undefined,
 ): Stream {
-  const fits = conditionOf(books, filter, ['tag'])
+  const fits = conditionOf(context, filter, ['tag'])
   const sql = `SELECT letters.id, letters.seq, ${fits.sql} FROM tags CROSS JOIN letters ON letters.seq = tags.seq
     WHERE tags.tag = ? AND tags.id ${down ? '<' : '>'} ? ORDER BY tags.id ${down ? 'DESC' : ''} LIMIT ?`
   const edge = down ? '\u{10ffff}' : ''
   return (last, count) =>
-    books.db
+    context.db
       .all(sql, ...fits.params, tag, last?.id ?? after?.id ?? edge, count)
-      .map(([id, seq, fit]) => spotOf(id, id, seq, fit))
+      .map(([id, seq, fit]) => toIndexEntry(id, id, seq, fit))
 }
 
-function spotOf(
+function toIndexEntry(
   key: SqlValue | undefined,
   id: SqlValue | undefined,
   seq: SqlValue | undefined,
   fit: SqlValue | undefined,
-): Spot {
+): IndexEntry {
   return { key: key as string, id: id as string, seq: seq as number, fits: fit === 1 }
 }
 
-interface Shelves {
-  shelves: Pick<Cell, 'queue' | 'state'>[]
+interface IndexRanges {
+  ranges: Pick<Cell, 'queue' | 'state'>[]
   letters: number
 }
 
-/** The queues and states that have letters which may match, and how many these are. */
-function shelvesOf(books: Books, filter: LetterFilter): Shelves {
-  const shelves = new Map<number, Pick<Cell, 'queue' | 'state'>>()
+/** Queues and states with letters that may match, and the number of these letters. */
+function rangesOf(context: StoreContext, filter: LetterFilter): IndexRanges {
+  const ranges = new Map<number, Pick<Cell, 'queue' | 'state'>>()
   let letters = 0
-  for (const [{ queue, state }, n] of cellsWhere(books.counters, cellTest(books, filter))) {
-    shelves.set(queue * 8 + state, { queue, state })
+  for (const [{ queue, state }, n] of cellsWhere(context.counters, cellTest(context, filter))) {
+    ranges.set(queue * 8 + state, { queue, state })
     letters += n
   }
-  return { shelves: [...shelves.values()], letters }
+  return { ranges: [...ranges.values()], letters }
 }
 
-/** Whether a letter is ordered by its due time: a lease and a capture have one too, but no `retryAt`. */
+/**
+ * Whether a letter is ordered by its due time. Leased and new letters have a due time but no
+ * `retryAt`.
+ */
 const isDue = 'retry_at IS NOT NULL AND state <> 1'
 
-/** By retryAt: the due index has the letters of a queue and a priority in this order, apart by where they wait. */
-function dueStreams(books: Books, filter: LetterFilter, after: Place | undefined): Stream[] {
+/**
+ * Ordered by retryAt. The due index has this order per queue, wait code and priority.
+ */
+function dueStreams(
+  context: StoreContext,
+  filter: LetterFilter,
+  after: Place | undefined,
+): Stream[] {
   const places = new Set<string>()
-  for (const [{ queue, state, priority }] of cellsWhere(books.counters, cellTest(books, filter))) {
+  for (const [{ queue, state, priority }] of cellsWhere(
+    context.counters,
+    cellTest(context, filter),
+  )) {
     if (state === pending)
       places.add(`${queue} ${wait.ready} ${priority}`).add(`${queue} ${wait.held} ${priority}`)
     else if (state !== retrying) places.add(`${queue} ${wait.resting} ${priority}`)
   }
-  const fits = conditionOf(books, filter)
+  const fits = conditionOf(context, filter)
   const sql = `SELECT due_at, id, seq, ${fits.sql} AND ${isDue}
     FROM letters INDEXED BY letters_due
     WHERE queue = ? AND wait = ? AND priority = ? AND due_at IS NOT NULL AND (due_at, id) > (?, ?)
@@ -259,41 +292,45 @@ function dueStreams(books: Books, filter: LetterFilter, after: Place | undefined
     const params = place.split(' ').map(Number)
     return (last, count) => {
       const from = last ?? after
-      return books.db
+      return context.db
         .all(sql, ...fits.params, ...params, from ? Number(from.key) : -1, from?.id ?? '', count)
-        .map(([dueAt, id, seq, fit]) => spotOf(dueKey(dueAt as number), id, seq, fit))
+        .map(([dueAt, id, seq, fit]) => toIndexEntry(dueKey(dueAt as number), id, seq, fit))
     }
   })
 }
 
-function settledStreams(books: Books, filter: LetterFilter, after: Place | undefined): Stream[] {
-  const fits = conditionOf(books, filter, ['queue', 'state'])
+function settledStreams(
+  context: StoreContext,
+  filter: LetterFilter,
+  after: Place | undefined,
+): Stream[] {
+  const fits = conditionOf(context, filter, ['queue', 'state'])
   const until = filter.settledBefore === undefined ? '' : 'AND settled_at < ?'
   const sql = `SELECT settled_at, id, seq, ${fits.sql} FROM letters INDEXED BY letters_settled
     WHERE queue = ? AND state = ? AND settled_at IS NOT NULL AND (settled_at, id) > (?, ?) ${until}
     ORDER BY settled_at, id LIMIT ?`
-  return shelvesOf(books, filter).shelves.map(({ queue, state }) => (last, count) => {
+  return rangesOf(context, filter).ranges.map(({ queue, state }) => (last, count) => {
     const from = last ?? after
     const bound = filter.settledBefore === undefined ? [] : [filter.settledBefore]
-    return books.db
+    return context.db
       .all(sql, ...fits.params, queue, state, from?.key ?? '', from?.id ?? '', ...bound, count)
-      .map(([key, id, seq, fit]) => spotOf(key, id, seq, fit))
+      .map(([key, id, seq, fit]) => toIndexEntry(key, id, seq, fit))
   })
 }
 
-/** Letters that have no time to be ordered by, by id. */
+/** Letters without a timestamp, ordered by id. */
 function keylessStreams(
-  books: Books,
+  context: StoreContext,
   filter: LetterFilter,
   order: 'due' | 'settled',
   after: Place | undefined,
 ): Stream[] {
-  const fits = conditionOf(books, filter, ['queue', 'state'])
+  const fits = conditionOf(context, filter, ['queue', 'state'])
   const without = order === 'due' ? `NOT (${isDue})` : 'settled_at IS NULL'
   const own: Condition = { sql: `${fits.sql} AND ${without}`, params: fits.params }
   const from = after?.key === keyless ? after : undefined
-  return shelvesOf(books, filter).shelves.map(({ queue, state }) => {
-    const stream = idStream(books, shelf, [queue, state], own, false, from)
-    return (last, count) => stream(last, count).map((spot) => ({ ...spot, key: keyless }))
+  return rangesOf(context, filter).ranges.map(({ queue, state }) => {
+    const stream = idStream(context, queueAndState, [queue, state], own, false, from)
+    return (last, count) => stream(last, count).map((entry) => ({ ...entry, key: keyless }))
   })
 }

@@ -1,24 +1,26 @@
+import { workerBeside } from '../../backends/sqlite/channel.ts'
+import { SqliteThread } from '../../backends/sqlite/thread.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { workerBeside } from '../../backends/sqlite/channel.ts'
-import { openThread, type Thread as AnyThread } from '../../backends/sqlite/thread.ts'
 import type { DatabaseOptions } from './database.ts'
-import type { Report, Verbs } from './protocol.ts'
+import type { Methods } from './protocol.ts'
 
-export type Thread = AnyThread<Verbs>
+export type StoreThread = SqliteThread<Methods>
 
 const program = workerBeside(import.meta.url, 'redrive-sqlite')
 
-/** The thread that keeps the file of a store. `wake` is called when a letter may have become free to be claimed. */
-export function sqliteThread(options: DatabaseOptions, clock: Clock, wake: () => void): Thread {
-  const message = `sqlite ${options.path}: the thread that keeps the file died; what was on its way may or may not be kept`
-  return openThread<Verbs, Report>({
+/** The thread of a store. `wake` is called when a letter may have become claimable. */
+export function openStoreThread(
+  options: DatabaseOptions,
+  clock: Clock,
+  wake: () => void,
+): StoreThread {
+  const message = `sqlite ${options.path}: the thread of the store died; calls in flight may or may not be stored`
+  return new SqliteThread<Methods>({
     program,
     file: options,
     now: () => clock.now(),
-    // Most of it goes into making the letter.
-    callerMs: 0.03,
-    hear: ({ woke }) => woke && wake(),
-    lost: (cause) => new RedriveError('STORE_UNAVAILABLE', message, { cause }),
+    onEvent: wake,
+    toLossError: (cause) => new RedriveError('STORE_UNAVAILABLE', message, { cause }),
   })
 }

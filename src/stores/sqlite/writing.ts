@@ -1,6 +1,6 @@
 import type { HistoryEntry } from '../../letter/letter.ts'
 import { maxHistory } from '../../letter/history.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { isActiveCode, resolved } from '../rows/codes.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Entry } from './reading.ts'
@@ -13,14 +13,14 @@ const moved = `UPDATE letters SET state = ?, reason = ?, version = ?, epoch = ?,
 const rewritten = `${moved}, priority = ?, category = ?, policy = ?, fingerprint = ?, expires_at = ?, tagged = ?`
 
 /**
- * Writes a letter as it now stands, and what follows from it: the counts, the next in its lane, and whoever depends on
- * it. Columns that few changes touch are left out where they can be, since each has an index to keep.
+ * Writes a changed row and updates counts, lane and dependents. Columns that rarely change are left
+ * out if unchanged, since each has an index.
  */
-export function rewrite(books: Books, { seq, queue, row }: Entry, next: Row): void {
-  const { db, counters } = books
-  // A row that was not sound is never made good by writing over it.
+export function rewrite(context: StoreContext, { seq, queue, row }: Entry, next: Row): void {
+  const { db, counters } = context
+  // A row with a wrong checksum keeps a wrong checksum.
   next.crc = seal(row) === row.crc ? seal(next) : ~seal(next) >>> 0
-  const place = waitOf(books, seq, queue, next)
+  const place = waitOf(context, seq, queue, next)
   const values = [
     next.state,
     next.reason,
@@ -64,28 +64,30 @@ export function rewrite(books: Books, { seq, queue, row }: Entry, next: Row): vo
       seq,
     )
   const newTags = next.rest === row.rest ? tags : tagsOf(next)
-  if (newTags !== tags) retag(books, seq, row.id, tags, newTags)
+  if (newTags !== tags) retag(context, seq, row.id, tags, newTags)
   counters.count(queue, row, tags, -1)
   counters.count(queue, next, newTags, 1)
   const inLane = isActiveCode(row.state) || isActiveCode(next.state)
   if (row.lane !== null && inLane && row.state !== next.state)
-    settleLane(books, queue, row.lane, row.id)
-  if (next.state === resolved && row.state !== resolved) freeDependents(books, row.id)
+    settleLane(context, queue, row.lane, row.id)
+  if (next.state === resolved && row.state !== resolved) freeDependents(context, row.id)
 }
 
-function retag(books: Books, seq: number, id: string, from: string[], to: string[]): void {
+function retag(context: StoreContext, seq: number, id: string, from: string[], to: string[]): void {
   for (const tag of from)
-    if (!to.includes(tag)) books.db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, id)
-  for (const tag of to) if (!from.includes(tag)) addTag(books, tag, id, seq)
+    if (!to.includes(tag)) context.db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, id)
+  for (const tag of to) if (!from.includes(tag)) addTag(context, tag, id, seq)
 }
 
-export function addTag(books: Books, tag: string, id: string, seq: number): void {
-  books.db.run('INSERT OR REPLACE INTO tags VALUES (?, ?, ?)', tag, id, seq)
+export function addTag(context: StoreContext, tag: string, id: string, seq: number): void {
+  context.db.run('INSERT OR REPLACE INTO tags VALUES (?, ?, ?)', tag, id, seq)
 }
 
-/** Takes a letter out of the file, with all that belongs to it. Without an action nothing is counted in the totals. */
-export function erase(books: Books, { seq, queue, row }: Entry, action?: number): void {
-  const { db, counters } = books
+/**
+ * Deletes a letter and everything that belongs to it. Without an action, the totals do not change.
+ */
+export function erase(context: StoreContext, { seq, queue, row }: Entry, action?: number): void {
+  const { db, counters } = context
   const tags = tagsOf(row)
   db.run('DELETE FROM letters WHERE seq = ?', seq)
   db.run('DELETE FROM bodies WHERE seq = ?', seq)
@@ -95,16 +97,19 @@ export function erase(books: Books, { seq, queue, row }: Entry, action?: number)
   for (const tag of tags) db.run('DELETE FROM tags WHERE tag = ? AND id = ?', tag, row.id)
   counters.count(queue, row, tags, -1)
   if (action !== undefined) counters.total(queue, action, row)
-  if (row.lane !== null && isActiveCode(row.state)) settleLane(books, queue, row.lane, row.id)
+  if (row.lane !== null && isActiveCode(row.state)) settleLane(context, queue, row.lane, row.id)
 }
 
-/** Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes. */
-export function remember(books: Books, seq: number, row: Row, entry: HistoryEntry): void {
-  books.db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.entries, JSON.stringify(entry))
+/**
+ * Appends to the history of a row that is about to be written. A full history drops its second
+ * oldest entry.
+ */
+export function remember(context: StoreContext, seq: number, row: Row, entry: HistoryEntry): void {
+  context.db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.entries, JSON.stringify(entry))
   row.entries += 1
   const excess = row.entries - row.omitted - maxHistory
   if (excess <= 0) return
   const last = row.omitted + excess
-  books.db.run('DELETE FROM history WHERE seq = ? AND n BETWEEN 1 AND ?', seq, last)
+  context.db.run('DELETE FROM history WHERE seq = ? AND n BETWEEN 1 AND ?', seq, last)
   row.omitted = last
 }

@@ -1,41 +1,38 @@
-// A thread without a file. Calls answer with the size of their batch; `flushed` is answered when what is unflushed was flushed, and `left` says
-// whether the keeper before was closed with something that was not.
+// A thread without a file. `size` returns the size of its batch, `flushed` returns after the next
+// flush, and `left` tells whether the last file was closed with something unflushed.
 import type { AnyCall, Report } from '../../../src/backends/sqlite/protocol.ts'
-import { serve, type Keeper } from '../../../src/backends/sqlite/serve.ts'
+import { serve, type FileHandler } from '../../../src/backends/sqlite/serve.ts'
 
 let left = false
 
-class Counting implements Keeper {
-  unflushed = false
-  readonly #commitMs: number
-  readonly #report: (said: Report) => void
+class Counting implements FileHandler {
+  isUnflushed = false
+  readonly #report: (report: Report) => void
   #waiting: number[] = []
 
-  constructor(commitMs: number, report: (said: Report) => void) {
-    this.#commitMs = commitMs
+  constructor(report: (report: Report) => void) {
     this.#report = report
   }
 
   run(_nowMs: number, calls: AnyCall[]): void {
-    const waiting = calls.filter(([, verb]) => verb === 'flushed').map(([number]) => number)
-    this.#waiting.push(...waiting)
-    this.unflushed ||= calls.some(([, verb]) => verb === 'flushed' || verb === 'write')
-    const answers = calls.filter(([, verb]) => verb !== 'flushed')
-    this.#report({
-      answers: answers.flatMap(([number, verb]) => [number, verb === 'left' ? left : calls.length]),
-      commitMs: this.#commitMs,
-    })
+    const results: Report['results'] = []
+    for (const [id, method] of calls) {
+      this.isUnflushed ||= method === 'flushed' || method === 'write'
+      if (method === 'flushed') this.#waiting.push(id)
+      else results.push([id, method === 'left' ? left : calls.length])
+    }
+    this.#report({ results, errors: [], events: [], isDone: true })
   }
 
   flush(): void {
-    this.unflushed = false
-    const answers = this.#waiting.splice(0).flatMap((number) => [number, 'flushed'])
-    this.#report({ answers, aside: true })
+    this.isUnflushed = false
+    const results = this.#waiting.splice(0).map((id): [number, unknown] => [id, 'flushed'])
+    this.#report({ results, errors: [], events: [], isDone: false })
   }
 
   close(): void {
-    left = this.unflushed
+    left = this.isUnflushed
   }
 }
 
-serve((options, report) => new Counting(options as number, report))
+serve((_options, report) => new Counting(report))

@@ -29,7 +29,7 @@ const form = {
   schema: { meta: 'meta', version: 1, migrations: ['CREATE TABLE numbers (n)'] },
 } as const
 
-describe('a SQLite that is too old', () => {
+describe('an unsupported version of SQLite', () => {
   afterEach(() => {
     reported.version = ''
   })
@@ -48,7 +48,7 @@ describe('a SQLite that is too old', () => {
   )
 })
 
-describe('a database that is flushed when it is told to', () => {
+describe('Database with explicit flushes', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let path: string
   let database: Database
@@ -63,20 +63,20 @@ describe('a database that is flushed when it is told to', () => {
     await directory.clear()
   })
 
-  it('says so when its log cannot be put on disk', async () => {
+  it('throws FlushFailed when the WAL cannot be flushed', async () => {
     await rename(`${path}-wal`, `${path}-gone`)
     expect(() => database.flush()).toThrow(FlushFailed)
     await rename(`${path}-gone`, `${path}-wal`)
   })
 
-  it('opens its log once', async () => {
+  it('opens the WAL once', async () => {
     database.flush()
     await rename(`${path}-wal`, `${path}-gone`)
     database.flush()
     await rename(`${path}-gone`, `${path}-wal`)
   })
 
-  it('can have all that is in its log written to the file itself, unless somebody reads', () => {
+  it('writes the whole WAL to the file in flushAgain, unless a reader blocks it', () => {
     const put = (n: number): void => {
       database.begin('write')
       database.run('INSERT INTO numbers VALUES (?)', n)
@@ -86,9 +86,9 @@ describe('a database that is flushed when it is told to', () => {
     const reader = new DatabaseSync(path)
     reader.exec('BEGIN; SELECT n FROM numbers')
     put(2)
-    expect(() => database.flushAnew()).toThrow(FlushFailed)
+    expect(() => database.flushAgain()).toThrow(FlushFailed)
     reader.exec('COMMIT')
-    database.flushAnew()
+    database.flushAgain()
     copyFileSync(path, `${path}-copy`)
     const copy = new DatabaseSync(`${path}-copy`)
     expect(copy.prepare('SELECT n FROM numbers').all()).toEqual([{ n: 1 }, { n: 2 }])

@@ -19,7 +19,7 @@ describe('toRedriveError', () => {
     [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
     [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
     [13, 'MAILBOX_UNAVAILABLE', /the disk is full/],
-    [18, 'TOO_LARGE', /at most a gigabyte/],
+    [18, 'TOO_LARGE', /larger than 1 GB/],
     [26, 'STORE_UNSAFE', /not a SQLite database/],
     [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
   ])('says of %i what it means for the tenant', (errcode, code, message) => {
@@ -30,9 +30,9 @@ describe('toRedriveError', () => {
   })
 
   it.each([
-    ['ENOENT', /the folder of the file is not there: make it, or correct the path/],
-    ['ENOTDIR', /a part of the path is no folder: correct it/],
-    ['EISDIR', /a folder is in place of the file: name a file in it/],
+    ['ENOENT', /the folder of the file does not exist: create it, or correct the path/],
+    ['ENOTDIR', /a part of the path is not a folder: correct the path/],
+    ['EISDIR', /the path is a folder: give the path of a file/],
     ['EACCES', /may not use the file/],
     ['EPERM', /may not use the file/],
     ['EROFS', /read-only/],
@@ -46,20 +46,20 @@ describe('toRedriveError', () => {
     expect(trouble.message).toMatch(/ \(said\)$/)
   })
 
-  it('says that what the disk did not take may be kept or not', () => {
+  it('reports that an unflushed write may or may not be stored', () => {
     const { code, message } = toRedriveError(new FlushFailed(new Error('EIO')), '/f', tenant)
     expect(code).toBe('MAILBOX_UNAVAILABLE')
-    expect(message).toMatch(/may or may not be kept: look at the system log \(EIO\)$/)
+    expect(message).toMatch(/may or may not be stored: see the system log \(EIO\)$/)
   })
 
-  it('leaves errors of ours as they are', () => {
+  it('returns a RedriveError unchanged', () => {
     const error = new RedriveError('CLOSED', 'closed')
     expect(toRedriveError(error, '/f', tenant)).toEqual({ code: 'CLOSED', message: 'closed' })
   })
 })
 
 describe('breaksConnection', () => {
-  it('holds for what the disk failed at, of whatever kind', () => {
+  it('is true for every kind of disk error', () => {
     expect([10, 1034, 14].map(withCode).every(breaksConnection)).toBe(true)
     expect(breaksConnection(new FlushFailed('EIO'))).toBe(true)
     expect([5, 13].map(withCode).some(breaksConnection)).toBe(false)

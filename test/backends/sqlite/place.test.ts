@@ -2,9 +2,9 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { placeOf } from '../../../src/backends/sqlite/place.ts'
+import { FilePlace } from '../../../src/backends/sqlite/place.ts'
 
-describe('placeOf', () => {
+describe('FilePlace', () => {
   let directory: string
   let path: string
 
@@ -16,8 +16,8 @@ describe('placeOf', () => {
 
   afterEach(() => rm(directory, { recursive: true }))
 
-  it('has no problem while the file stays, nor once it is back', async () => {
-    const place = placeOf(path)
+  it('reports a problem only while the file is away', async () => {
+    const place = new FilePlace(path)
     expect(place.problem()).toBeUndefined()
     await rename(path, `${path}-away`)
     expect(place.problem()).toMatch(/moved, removed or replaced/)
@@ -25,15 +25,15 @@ describe('placeOf', () => {
     expect(place.problem()).toBeUndefined()
   })
 
-  it('is not deceived by another file of that name', async () => {
-    const place = placeOf(path)
+  it('detects another file at the same path', async () => {
+    const place = new FilePlace(path)
     await writeFile(`${path}-other`, '')
     await rename(`${path}-other`, path)
     expect(place.problem()).toMatch(/moved, removed or replaced/)
   })
 
-  it('is that of a file that is there', async () => {
+  it('requires a file that exists', async () => {
     await rm(path)
-    expect(() => placeOf(path)).toThrow(/ENOENT/)
+    expect(() => new FilePlace(path)).toThrow(/ENOENT/)
   })
 })

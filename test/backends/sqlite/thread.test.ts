@@ -1,88 +1,65 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { RedriveError } from '../../../src/errors.ts'
-import { openThread, type Thread } from '../../../src/backends/sqlite/thread.ts'
+import { SqliteThread } from '../../../src/backends/sqlite/thread.ts'
 import { nodeAdvice } from '../../../src/backends/sqlite/node-version.ts'
 
-interface Verbs {
-  size: { ask: null; answer: number }
-  write: { ask: null; answer: number }
-  flushed: { ask: null; answer: string }
-  left: { ask: null; answer: boolean }
+interface Methods {
+  size: { request: null; response: number }
+  write: { request: null; response: number }
+  flushed: { request: null; response: string }
+  left: { request: null; response: boolean }
 }
 
 const program = { file: new URL('./counting-worker.ts', import.meta.url), name: 'counting' }
-const callerMs = 1
 
-describe('openThread', () => {
-  let thread: Thread<Verbs>
-  afterEach(() => thread.end())
+describe('SqliteThread', () => {
+  let thread: SqliteThread<Methods>
+  afterEach(() => thread.close())
 
-  /** A thread whose commits take so long, as it says. */
-  const opened = (commitMs: number, runs = program): Thread<Verbs> =>
-    openThread({
+  const open = (runs = program): SqliteThread<Methods> =>
+    new SqliteThread({
       program: runs,
-      file: commitMs,
+      file: null,
       now: () => 0,
-      callerMs,
-      hear: () => {},
-      lost: (cause) => new RedriveError('STORE_UNAVAILABLE', 'lost', { cause }),
+      onEvent: () => {},
+      toLossError: (cause) => new RedriveError('STORE_UNAVAILABLE', 'lost', { cause }),
     })
 
-  /** The sizes of the batches that so many calls of this weight went in, when all came at once. */
-  const sizes = async (calls: number, weight?: number): Promise<number[]> => {
-    const all = Array.from({ length: calls }, () => thread.call('size', null, weight))
-    const found = await Promise.all(all)
-    return found.filter((size, at) => at === 0 || size !== found[at - 1])
-  }
-
-  it('has callers come in two halves while a commit takes less time than they do', async () => {
-    thread = opened(63)
-    await sizes(1)
-    await sizes(1)
-    expect(await sizes(64)).toEqual([32])
+  it('sends calls of the same tick as one batch', async () => {
+    thread = open()
+    const sizes = await Promise.all(Array.from({ length: 64 }, () => thread.call('size', null)))
+    expect(new Set(sizes)).toEqual(new Set([64]))
   })
 
-  it('has them come together when a commit takes longer', async () => {
-    thread = opened(65)
-    await sizes(1)
-    await sizes(1)
-    expect(await sizes(64)).toEqual([64])
-  })
-
-  it('goes by the quicker of the last two commits', async () => {
-    thread = opened(65)
-    await sizes(1)
-    expect(await sizes(64)).toEqual([32])
-  })
-
-  it('counts a heavy call for as many as it weighs, and one that weighs nothing for none', async () => {
-    thread = opened(0)
-    const [heavy, ...light] = await Promise.all([
-      thread.call('size', null, 30),
-      ...Array.from({ length: 30 }, () => thread.call('size', null)),
+  it('bounds a batch by the cost of its calls', async () => {
+    thread = open()
+    const sizes = await Promise.all([
+      thread.call('size', null, 256),
+      thread.call('size', null, 0),
+      thread.call('size', null, 256),
+      thread.call('size', null, 1),
     ])
-    expect([heavy, ...new Set(light)]).toEqual([1, 30])
-    expect(await sizes(64, 0)).toEqual([64])
+    expect(sizes).toEqual([3, 3, 3, 1])
   })
 
-  it('flushes what is not on disk yet once nobody asks for anything', async () => {
-    thread = opened(0)
+  it('flushes once the thread is idle', async () => {
+    thread = open()
     expect(await thread.call('flushed', null)).toBe('flushed')
   })
 
-  it('flushes it before the file is closed', async () => {
-    thread = opened(0)
+  it('flushes before the file is closed', async () => {
+    thread = open()
     await thread.call('write', null)
-    await thread.end()
-    thread = opened(0)
+    await thread.close()
+    thread = open()
     expect(await thread.call('left', null)).toBe(false)
   })
 
   it.each([
     ['old-node-worker.ts', `has no SQLite: ${nodeAdvice}`],
     ['no-worker.ts', 'a file of Redrive is missing'],
-  ])('says what is needed when it cannot start: %s', async (file, why) => {
-    thread = opened(0, { file: new URL(file, import.meta.url), name: file })
+  ])('explains why it cannot start: %s', async (file, why) => {
+    thread = open({ file: new URL(file, import.meta.url), name: file })
     const error: unknown = await thread.call('size', null).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
     expect((error as Error).message).toContain(why)

@@ -10,7 +10,7 @@ const rules = { maxMessages: Infinity, retentionMs: 0, report: () => {} }
 const parcel = { id: 'm', bytes: new Uint8Array(), contentType: 'text/plain', headers: {} }
 
 describe('useQueue', () => {
-  it('gives the same queue for a clock, a broker and a name', () => {
+  it('returns the same queue for the same clock, broker and name', () => {
     const clock = fakeClock()
     const { queue } = useQueue(clock, 'one', 'a')
     expect(useQueue(clock, 'one', 'a').queue).toBe(queue)
@@ -19,7 +19,7 @@ describe('useQueue', () => {
     expect(useQueue(fakeClock(), 'one', 'a').queue).not.toBe(queue)
   })
 
-  it('keeps messages while any mailbox of the broker is open, and forgets them with the last', () => {
+  it('keeps messages until the last mailbox of the broker closes', () => {
     const clock = fakeClock()
     const [a, b] = [useQueue(clock, 'one', 'a'), useQueue(clock, 'one', 'b')]
     a.queue.send(parcel, 0, rules)
@@ -32,7 +32,7 @@ describe('useQueue', () => {
     expect(useQueue(clock, 'one', 'a').queue.size).toBe(0)
   })
 
-  it('forgets a queue without messages when its last handle is left', () => {
+  it('removes an empty queue when its last handle leaves', () => {
     const clock = fakeClock()
     useQueue(clock, 'one', 'stays')
     const [first, second] = [useQueue(clock, 'one', 'a'), useQueue(clock, 'one', 'a')]
@@ -43,7 +43,7 @@ describe('useQueue', () => {
     expect(useQueue(clock, 'one', 'b').queue).not.toBe(other.queue)
   })
 
-  it('lets a broker go whose handles were dropped without close', async () => {
+  it('releases a broker whose handles were dropped without close', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const clock = fakeClock()
@@ -61,7 +61,7 @@ describe('useQueue', () => {
 })
 
 describe('memoryMailbox with a broker', () => {
-  it('must be open before it is used, and shares its messages then', async () => {
+  it('must be opened before use, and then shares its messages', async () => {
     const clock = fakeClock()
     const [one, other] = ['a', 'a'].map((name) => memoryMailbox({ name, clock, broker: 'x' }))
     await expect(one!.send(1)).rejects.toMatchObject({ code: 'CLOSED' })
@@ -75,7 +75,7 @@ describe('memoryMailbox with a broker', () => {
     await one!.close()
   })
 
-  it('refuses unknown options by name', () => {
+  it('rejects unknown options by name', () => {
     expect(() => memoryMailbox({ name: 'a', maxMessage: 5 } as never)).toThrow(
       'unknown key "maxMessage" in memory mailbox options: did you mean "maxMessages"?',
     )
@@ -83,7 +83,7 @@ describe('memoryMailbox with a broker', () => {
 })
 
 describe('memoryMailbox with a retention', () => {
-  it('has room, and takes an id again, once messages have expired', async () => {
+  it('has room and accepts an id again once messages have expired', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock, maxMessages: 2, retentionSeconds: 60 })
     const counts: number[] = []
@@ -96,7 +96,7 @@ describe('memoryMailbox with a retention', () => {
     expect((await mailbox.receive({ max: 10 })).map((one) => one.value())).toEqual(['new'])
   })
 
-  it('does not give a waiting receiver what expired while it was hidden', async () => {
+  it('does not deliver a message that expired while it was hidden', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock, retentionSeconds: 60 })
     const counts: number[] = []

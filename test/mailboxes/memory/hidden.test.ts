@@ -5,7 +5,7 @@ import { Hidden, type Hiding } from '../../../src/mailboxes/memory/hidden.ts'
 const inOrder = (a: Hiding, b: Hiding): number => a.hiddenUntilMs - b.hiddenUntilMs || a.seq - b.seq
 
 describe('Hidden', () => {
-  it('has the one that shows first at the top, whatever was added, removed and moved', () => {
+  it('has the earliest item at the top after any additions, removals and updates', () => {
     const step = fc.record({
       act: fc.constantFrom('add', 'add', 'remove', 'move', 'pop'),
       ms: fc.nat(20),
@@ -23,7 +23,7 @@ describe('Hidden', () => {
             hidden.add(item)
           } else if (act === 'move' && one) {
             one.hiddenUntilMs = ms
-            hidden.moved(one)
+            hidden.update(one)
           } else {
             const gone = act === 'pop' ? hidden.first() : one
             if (!gone) continue
@@ -38,7 +38,7 @@ describe('Hidden', () => {
     )
   })
 
-  it('gives all in order, the older first of those with one hour', () => {
+  it('returns items in order of time, then of sequence', () => {
     const hidden = new Hidden<Hiding>()
     const items = Array.from({ length: 1000 }, (_, seq) => ({
       hiddenUntilMs: (seq * 7919) % 101,
@@ -54,7 +54,7 @@ describe('Hidden', () => {
     expect(given).toEqual(items.toSorted(inOrder))
   })
 
-  it('forgets all at once', () => {
+  it('removes all items', () => {
     const hidden = new Hidden<Hiding>()
     const item = { hiddenUntilMs: 1, seq: 1, place: -1 }
     hidden.add(item)

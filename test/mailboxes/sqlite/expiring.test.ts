@@ -1,61 +1,58 @@
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Books } from '../../../src/mailboxes/sqlite/books.ts'
+import { openContext, type MailContext } from '../../../src/mailboxes/sqlite/context.ts'
 import { expireId, hasOverdue, sweep } from '../../../src/mailboxes/sqlite/expiring.ts'
-import type { CallFor } from '../../../src/mailboxes/sqlite/protocol.ts'
 import type { Retention } from '../../../src/mailboxes/sqlite/protocol.ts'
 import { send } from '../../../src/mailboxes/sqlite/sending.ts'
-import { contentsOf, twoFiles } from './two-files.ts'
+import { temporaryDirectory } from './sqlite-bench.ts'
 
 const mailbox = 1
 const retention: Retention = [1000, 7]
-const take: CallFor<'take'> = [0, 'take', [mailbox, [1], retention]]
-const takeForEver: CallFor<'take'> = [0, 'take', [mailbox, [1], [0, 8]]]
+const noRetention: Retention = [0, 8]
 
 describe('expiring', () => {
-  let two: Awaited<ReturnType<typeof twoFiles>>
-  let books: Books
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>
+  let context: MailContext
   let sent: number
   beforeEach(async () => {
-    two = await twoFiles()
-    books = two.files[0]
-    books.nowMs = 0
+    directory = await temporaryDirectory()
+    context = openContext(join(directory.path, 'mail.db'))
     sent = 0
   })
-  afterEach(() => two.close())
+  afterEach(async () => {
+    context.db.close()
+    await directory.clear()
+  })
 
   const add = (count: number): void => {
-    const calls = Array.from({ length: count }, (): CallFor<'send'> => [
-      0,
-      'send',
-      [mailbox, `m${sent++}`, '{}', 0, retention],
-      new Uint8Array(1),
-    ])
-    send(books, calls)
+    for (let n = 0; n < count; n++)
+      send(context, [mailbox, `m${sent++}`, '{}', new Uint8Array(1), 0, retention])
   }
+  const seqs = (table: string): unknown[] =>
+    context.db.all(`SELECT seq FROM ${table} ORDER BY seq`).flat()
   const left = (): number => {
-    const { messages, bodies } = contentsOf(books)
-    expect(bodies).toHaveLength(messages.length)
-    return messages.length
+    expect(seqs('bodies')).toEqual(seqs('messages'))
+    return seqs('messages').length
   }
-  const sweepAt = (ms: number, call = take): void => {
-    books.nowMs = ms
-    sweep(books, [call])
+  const sweepAt = (ms: number, by = retention): void => {
+    context.nowMs = ms
+    sweep(context, mailbox, by)
   }
 
-  it('removes a bounded number at once, and goes on with the next call', () => {
+  it('removes at most 200 messages per call', () => {
     add(450)
-    books.nowMs = 500
+    context.nowMs = 500
     add(5)
-    expect(hasOverdue(books, mailbox, retention)).toBe(false)
+    expect(hasOverdue(context, mailbox, retention)).toBe(false)
     const lefts = [1, 2, 3, 4].map(() => {
       sweepAt(1000)
       return left()
     })
     expect(lefts).toEqual([255, 55, 5, 5])
-    expect(books.expired).toEqual(new Map([[7, 450]]))
+    expect(context.expired).toEqual(new Map([[7, 450]]))
   })
 
-  it('looks again only once time has gone on', () => {
+  it('scans again only after 50 ms', () => {
     sweepAt(1030)
     add(1)
     sweepAt(2029)
@@ -65,24 +62,22 @@ describe('expiring', () => {
     expect(left()).toBe(0)
   })
 
-  it('removes nothing for those who receive without a retention, nor for those who send', () => {
+  it('removes nothing for receivers without a retention', () => {
     add(3)
-    sweepAt(1e9, takeForEver)
-    books.nowMs = 1e9
-    sweep(books, [[0, 'send', [mailbox, 'new', '{}', 0, retention], new Uint8Array(1)]])
+    sweepAt(1e9, noRetention)
     expect(left()).toBe(3)
-    expect(expireId(books, mailbox, 'm1', [0, 8])).toBe(false)
+    expect(expireId(context, mailbox, 'm1', noRetention)).toBe(false)
   })
 
-  it('leaves a message that a receiver holds', () => {
+  it('keeps an expired message while a receiver holds it', () => {
     add(3)
-    books.db.run('UPDATE messages SET held = 1, hidden_until = ? WHERE seq = 2', 5000)
+    context.db.run('UPDATE messages SET held = 1, hidden_until = ? WHERE seq = 2', 5000)
     sweepAt(1000)
-    expect(contentsOf(books).messages.map(([, seq]) => seq)).toEqual([2])
-    expect(expireId(books, mailbox, 'm1', retention)).toBe(false)
-    books.nowMs = 5000
-    expect(hasOverdue(books, mailbox, retention)).toBe(true)
-    expect(expireId(books, mailbox, 'm1', retention)).toBe(true)
+    expect(seqs('messages')).toEqual([2])
+    expect(expireId(context, mailbox, 'm1', retention)).toBe(false)
+    context.nowMs = 5000
+    expect(hasOverdue(context, mailbox, retention)).toBe(true)
+    expect(expireId(context, mailbox, 'm1', retention)).toBe(true)
     expect(left()).toBe(0)
   })
 })

@@ -40,20 +40,20 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
     return { child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() }
   }
 
-  it('is opened by four at once when the file is not there yet', async () => {
+  it('can be created by four processes at once', async () => {
     await Promise.all(names.map(() => run('open')))
     await mailbox.open()
     expect((await mailbox.health()).problems).toEqual([])
   })
 
-  it('keeps what four send at once', async () => {
+  it('stores what four processes send at once', async () => {
     const sent = (await Promise.all(names.map((name) => run('send', name)))).flat()
     expect(new Set(sent).size).toBe(800)
     await mailbox.open()
     expect(await mailbox.approximateCount()).toBe(800)
   })
 
-  it('gives each message to one of four that drain it', async () => {
+  it('gives each message to one of four processes', async () => {
     await mailbox.open()
     const sent = await Promise.all(Array.from({ length: 400 }, (_, n) => mailbox.send(n)))
     const taken = (await Promise.all(names.map(() => run('drain')))).flat()
@@ -61,7 +61,7 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('wakes a process that waits', async () => {
+  it('wakes a waiting receiver of another process', async () => {
     await mailbox.open()
     const { child, lines } = start('wait')
     expect((await lines.next()).value).toBe('waiting')
@@ -71,7 +71,7 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('gives a message again when the process that had it was killed', async () => {
+  it('delivers a message again when its receiver was killed', async () => {
     await mailbox.open()
     const id = await mailbox.send('survives')
     const { child, lines } = start('hold')
@@ -84,7 +84,7 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
     await again!.acknowledge()
   })
 
-  it('lets the process end by itself, closed or not', async () => {
+  it('does not keep the process alive, closed or not', async () => {
     await run('open')
     await run('leave')
     await mailbox.open()

@@ -44,7 +44,7 @@ describe('sqliteMailbox', () => {
     return counts
   }
 
-  it('takes along what is in a file of the first version', async () => {
+  it('migrates the messages of a file of version 1', async () => {
     const db = new DatabaseSync(path)
     db.exec(migrations[0]!)
     db.exec(`CREATE TABLE mail_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -67,7 +67,7 @@ describe('sqliteMailbox', () => {
     expect(await mailbox.receive()).toMatchObject([{ id: 'held', deliveries: 5 }])
   })
 
-  it('hides each message for as long as its receiver asked', async () => {
+  it('hides each message for the visibility time of its receiver', async () => {
     const mailbox = await open()
     for (const body of ['a', 'b', 'c']) await mailbox.send(body)
     const [short, long] = await Promise.all([
@@ -82,7 +82,7 @@ describe('sqliteMailbox', () => {
   })
 
   describe('retention', () => {
-    it('removes messages at that age, and reports how many', async () => {
+    it('removes messages of that age, and reports how many', async () => {
       const mailbox = await open({ retentionSeconds: 259_200 })
       const counts = expiredOf(mailbox)
       await Promise.all([mailbox.send('a'), mailbox.send('b')])
@@ -125,7 +125,7 @@ describe('sqliteMailbox', () => {
       expect(found.map((message) => message.value())).toEqual(['second'])
     })
 
-    it('leaves a message to the one who works on it', async () => {
+    it('keeps an expired message while its receiver holds it', async () => {
       const mailbox = await open({ retentionSeconds: 10 })
       const counts = expiredOf(mailbox)
       await mailbox.send('slow')
@@ -149,7 +149,7 @@ describe('sqliteMailbox', () => {
       expect(counts).toEqual([1])
     })
 
-    it('lets an id be sent again when its message has ended', async () => {
+    it('accepts an id again once its message has expired', async () => {
       const mailbox = await open({ retentionSeconds: 10 })
       await mailbox.send('old', { id: 'one' })
       await mailbox.send('ignored', { id: 'one' })
@@ -181,12 +181,12 @@ describe('sqliteMailbox', () => {
     })
   })
 
-  it('makes a file that only its owner can read', async () => {
+  it('creates a file that only its owner can read', async () => {
     await open()
     expect((await stat(path)).mode & 0o777).toBe(0o600)
   })
 
-  it('keeps mailboxes of one file apart', async () => {
+  it('separates the mailboxes of one file', async () => {
     const [one, two] = [await open({ name: 'one' }), await open({ name: 'two' })]
     await one.send('for one', { id: 'same' })
     await two.send('for two', { id: 'same' })
@@ -195,7 +195,7 @@ describe('sqliteMailbox', () => {
     expect(await two.approximateCount()).toBe(1)
   })
 
-  it('puts what was given back, and what lapsed, behind what waits', async () => {
+  it('puts returned and lapsed messages behind visible ones', async () => {
     const mailbox = await open()
     for (const body of ['a', 'b', 'c']) await mailbox.send(body)
     const [first] = await mailbox.receive()
@@ -206,7 +206,7 @@ describe('sqliteMailbox', () => {
     expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
   })
 
-  it('gives a message that came for nobody back to its place', async () => {
+  it('returns a message without a receiver to its place', async () => {
     const mailbox = await open()
     for (const body of ['a', 'b']) await mailbox.send(body)
     const stop = new AbortController()
@@ -231,7 +231,7 @@ describe('sqliteMailbox', () => {
     expect((await Promise.all(patient)).flat()).toEqual([])
   })
 
-  it('refuses a file of something else, and leaves it as it is', async () => {
+  it('rejects a file of another program, without changing it', async () => {
     const other = new DatabaseSync(path)
     other.exec('CREATE TABLE meta (key TEXT)')
     other.close()
@@ -241,7 +241,7 @@ describe('sqliteMailbox', () => {
     await expect(open({ path: text })).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
-  it('refuses a file that a newer version wrote', async () => {
+  it('rejects a file of a newer version', async () => {
     const mailbox = await open()
     await mailbox.close()
     const file = new DatabaseSync(path)
@@ -250,7 +250,7 @@ describe('sqliteMailbox', () => {
     await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
-  it('says that a path cannot be opened, and opens it once it can', async () => {
+  it('reports a path that cannot be opened, and opens it once it can', async () => {
     const sub = join(directory.path, 'sub')
     const mailbox = sqliteMailbox({ path: join(sub, 'mail.db'), name: 'work' })
     opened.push(mailbox)
@@ -261,7 +261,7 @@ describe('sqliteMailbox', () => {
     expect(await mailbox.health()).toMatchObject({ ok: true })
   })
 
-  it('takes nothing more when its file was moved away', async () => {
+  it('rejects writes when its file was moved', async () => {
     const mailbox = await open()
     await mailbox.send('kept')
     await rename(path, `${path}.moved`)
@@ -271,7 +271,7 @@ describe('sqliteMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(2)
   })
 
-  it('gives each message bytes of its own', async () => {
+  it('gives each message its own bytes', async () => {
     const mailbox = await open()
     await mailbox.send(Buffer.from('one'))
     await mailbox.send(Buffer.from('three'))
@@ -279,7 +279,7 @@ describe('sqliteMailbox', () => {
     expect(found.map(({ body }) => body.bytes.buffer.byteLength)).toEqual([3, 5])
   })
 
-  it('answers every call when the thread dies, and goes on with a new one', async () => {
+  it('settles every call when the thread dies, and starts a new thread', async () => {
     const mailbox = await open()
     await mailbox.send('before')
     const other = new DatabaseSync(path)
@@ -299,7 +299,7 @@ describe('sqliteMailbox', () => {
     await carriesSomeAtATime(await open())
   })
 
-  it('refuses a cursor that is none of its own', async () => {
+  it('rejects a cursor that browse did not return', async () => {
     const mailbox = await open()
     await expect(mailbox.browse!({ after: 'x' })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })

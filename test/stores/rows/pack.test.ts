@@ -17,7 +17,9 @@ describe('pack', () => {
       expect(() => pack(aLetter({ [name]: value }))).toThrow(
         expect.objectContaining({
           code: 'INVALID_INPUT',
-          message: expect.stringContaining(`${name} must be a number, not ${value}`) as string,
+          message: expect.stringContaining(
+            `${name} must be a finite number, got ${value}`,
+          ) as string,
         }),
       )
   })

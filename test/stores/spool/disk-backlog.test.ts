@@ -1,3 +1,4 @@
+import type { Report } from '../../../src/backends/sqlite/protocol.ts'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -7,7 +8,7 @@ import { systemClock } from '../../../src/clock/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import type { Entry, SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { DiskBacklog } from '../../../src/stores/spool/disk-backlog.ts'
-import { FolderKeeper, type FolderReport } from '../../../src/stores/spool/folder-keeper.ts'
+import { FolderKeeper } from '../../../src/stores/spool/folder-keeper.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { markOf, toldOf } from '../../faults/marks.ts'
 import { lacksStrace, traced } from '../../faults/strace.ts'
@@ -78,7 +79,7 @@ describe('a disk backlog', () => {
 
   it('writes concurrent appends in one transaction', async () => {
     await using folder = await aFolder()
-    const reports: FolderReport[] = []
+    const reports: Report[] = []
     const keeper = new FolderKeeper(folder.path, (report) => reports.push(report))
     const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
     onTestFinished(() => exec.mockRestore())
@@ -88,7 +89,7 @@ describe('a disk backlog', () => {
       Array.from({ length: 100 }, (_, n) => [n, 'append', { id: systemClock.id(), rows }]),
     )
     keeper.close()
-    expect(reports).toMatchObject([{ troubles: [], status: { letters: 100 } }])
+    expect(reports).toMatchObject([{ errors: [], events: [{ status: { letters: 100 } }] }])
     expect(exec.mock.calls.filter(([sql]) => sql === 'COMMIT')).toHaveLength(1)
   })
 
@@ -299,7 +300,7 @@ describe('a disk that fails', () => {
 
   it('rejects the append, keeps the letters before, and writes the next to a new file', async () => {
     await using folder = await aFolder()
-    const reports: FolderReport[] = []
+    const reports: Report[] = []
     const keeper = new FolderKeeper(folder.path, (report) => reports.push(report))
     const append = (n: number): void => {
       const rows = [[letters[n]!.deadLetteredAt, JSON.stringify({ n })]]
@@ -316,9 +317,9 @@ describe('a disk that fails', () => {
     keeper.close()
     const message = `the spool ${folder.path} cannot be used: disk I/O error`
     expect(reports).toMatchObject([
-      { answers: [0, null] },
-      { answers: [], troubles: [[1, { code: 'STORE_UNAVAILABLE', message }]] },
-      { answers: [2, null], status: { letters: 2 } },
+      { results: [[0, null]] },
+      { results: [], errors: [[1, { code: 'STORE_UNAVAILABLE', message }]] },
+      { results: [[2, null]], events: [{ status: { letters: 2 } }] },
     ])
     expect(readdirSync(folder.path)).toHaveLength(2)
   })

@@ -50,7 +50,7 @@ describe('sqliteStore with a damaged letter', () => {
     expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, seenInLists, false])
   })
 
-  it('notices a byte that flipped on the disk', async () => {
+  it('detects a flipped byte on the disk', async () => {
     const marked = aLetter({ payload: payloadOf('a text that is nowhere else in the file') })
     await bench.store.add([marked])
     const store = await bench.reopen!()
@@ -65,19 +65,19 @@ describe('sqliteStore with a damaged letter', () => {
     expect(bad).toMatchObject({ id: marked.id, corrupt: expect.stringContaining('payload') })
   })
 
-  it('says that the original is gone when it is', async () => {
+  it('reports that the original is missing', async () => {
     damage(`DELETE FROM bodies WHERE seq = ${seq}`)
     expect(await bench.store.original(letters[1]!.id)).toBeUndefined()
     expect(await bench.store.original(letters[0]!.id)).toEqual(letters[0]!.payload)
   })
 
-  it('lets a damaged letter be claimed, so that it can be put aside', async () => {
+  it('lets a damaged letter be claimed, so that it can be parked', async () => {
     damage("UPDATE letters SET rest = '{' WHERE id = ?")
     const claim = await bench.store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
     expect(claim.letters.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
   })
 
-  it('never makes damage good by writing over it', async () => {
+  it('never hides damage by writing a row again', async () => {
     damage('UPDATE letters SET retries = 99 WHERE id = ?')
     const [seen] = await bench.store.get([letters[1]!.id])
     const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const

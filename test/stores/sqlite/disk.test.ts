@@ -10,7 +10,7 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 describe('sqliteStore on a disk that fills up', () => {
-  it('refuses new letters, keeps the others usable, and goes on once there is room', async ({
+  it('rejects new letters, keeps stored ones usable, and recovers once there is space', async ({
     skip,
   }) => {
     const directory = await temporaryDirectory()

@@ -48,15 +48,15 @@ describe('sqliteStore at open', () => {
     await relaxed.close()
   })
 
-  it('says what to do when there can be no file', async () => {
+  it('explains why the file cannot be created', async () => {
     const { path: folder } = directory
     path = join(folder, 'nowhere', 'letters.db')
-    expect((await refusal()).message).toMatch(/the folder of the file is not there: make it/)
+    expect((await refusal()).message).toMatch(/the folder of the file does not exist: create it/)
     path = folder
-    expect((await refusal()).message).toMatch(/a folder is in place of the file/)
+    expect((await refusal()).message).toMatch(/the path is a folder/)
   })
 
-  it('takes an empty file for a new one', async () => {
+  it('accepts an empty file as a new one', async () => {
     await writeFile(path, '')
     const store = sqliteStore({ path })
     await store.open()
@@ -64,14 +64,14 @@ describe('sqliteStore at open', () => {
     await store.close()
   })
 
-  it('refuses a file that is not a database, and leaves it as it is', async () => {
+  it('rejects a file that is not a database, without changing it', async () => {
     const text = 'These are my notes, and nobody is to write over them. '.repeat(100)
     await writeFile(path, text)
     expect(await refusal()).toMatchObject({ code: 'STORE_UNSAFE' })
     expect(await readFile(path, 'utf8')).toBe(text)
   })
 
-  it('refuses the database of something else, and leaves it as it is', async () => {
+  it('rejects a database of another program, without changing it', async () => {
     const other = new DatabaseSync(path)
     other.exec('CREATE TABLE bills (n INTEGER); INSERT INTO bills VALUES (1)')
     other.close()
@@ -80,7 +80,7 @@ describe('sqliteStore at open', () => {
     expect((await readFile(path)).equals(before)).toBe(true)
   })
 
-  it('refuses a file that a newer version wrote, and leaves it as it is', async () => {
+  it('rejects a file of a newer version, without changing it', async () => {
     const store = sqliteStore({ path })
     await store.open()
     await store.add([aLetter()])
@@ -95,7 +95,7 @@ describe('sqliteStore at open', () => {
     expect((await readFile(path)).equals(before)).toBe(true)
   })
 
-  it('finishes a migration that was broken off', async () => {
+  it('completes an interrupted migration', async () => {
     const broken = new DatabaseSync(path)
     broken.exec(
       'PRAGMA journal_mode = WAL; CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT',
@@ -108,7 +108,7 @@ describe('sqliteStore at open', () => {
     await store.close()
   })
 
-  it('says what is wrong with the path, and opens once that is mended', async () => {
+  it('explains what is wrong with the path, and opens once it is corrected', async () => {
     path = join(directory.path, 'not', 'there', 'letters.db')
     const store = sqliteStore({ path })
     await expect(store.open()).rejects.toMatchObject({ code: 'INVALID_CONFIG' })
@@ -118,7 +118,7 @@ describe('sqliteStore at open', () => {
     await store.close()
   })
 
-  it('refuses every verb before it was opened', async () => {
+  it('rejects every method before open', async () => {
     const store = sqliteStore({ path })
     await expect(store.add([aLetter()])).rejects.toMatchObject({ code: 'CLOSED' })
     expect(await store.health()).toMatchObject({ ok: false })

@@ -16,7 +16,7 @@ describe('sqliteStore shared by processes', () => {
   })
   afterEach(() => directory.clear())
 
-  it('is opened by four at once when the file is not there yet', async () => {
+  it('can be created by four processes at once', async () => {
     await Promise.all(names.map(() => runChild('sqlite', 'open', path)))
     const store = sqliteStore({ path })
     await store.open()
@@ -24,7 +24,7 @@ describe('sqliteStore shared by processes', () => {
     await store.close()
   })
 
-  it('keeps what four add at once, and counts it', async () => {
+  it('stores and counts what four processes add at once', async () => {
     const added = (
       await Promise.all(names.map((name) => runChild('sqlite', 'add', path, name)))
     ).flat()
@@ -40,7 +40,7 @@ describe('sqliteStore shared by processes', () => {
     await store.close()
   })
 
-  it('gives each letter to one of four that drain it', async () => {
+  it('gives each letter to one of four processes', async () => {
     const store = sqliteStore({ path })
     await store.open()
     const letters = Array.from({ length: 600 }, () => aLetter())
@@ -55,7 +55,7 @@ describe('sqliteStore shared by processes', () => {
     await store.close()
   })
 
-  it('lets the process end by itself, closed or not', async () => {
+  it('does not keep the process alive, closed or not', async () => {
     await runChild('sqlite', 'open', path)
     await runChild('sqlite', 'leave', path)
     const store = sqliteStore({ path })

@@ -40,7 +40,7 @@ describe('sqliteThread', () => {
     }
   }
 
-  it('rejects what is on its way when the thread dies, and goes on with a new one', async () => {
+  it('rejects calls in flight when the thread dies, and starts a new thread', async () => {
     const kept = aLetter()
     await store.add([kept])
     await locked(async () => {
@@ -54,7 +54,7 @@ describe('sqliteThread', () => {
     expect((await store.health()).ok).toBe(true)
   })
 
-  it('gives up on a lock that another process holds for too long, and says so', async () => {
+  it('reports a write lock that another process holds for too long', async () => {
     await locked(async () => {
       const busy = store.add([aLetter()])
       await expect(busy).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -64,7 +64,7 @@ describe('sqliteThread', () => {
     expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
   })
 
-  it('keeps a call that fails from spoiling its neighbours', async () => {
+  it('isolates a failing call from the other calls of its batch', async () => {
     const good = [aLetter(), aLetter()]
     const bad = aLetter({ retries: 0.5 })
     const results = await Promise.allSettled([
@@ -83,14 +83,14 @@ describe('sqliteThread', () => {
     expect((await store.totals())[0]!.count).toBe(2)
   })
 
-  it('refuses a letter that cannot be written as JSON, as the mistake that it is', async () => {
+  it('rejects a letter that cannot be written as JSON with INVALID_INPUT', async () => {
     const circular: Record<string, never> = {}
     Object.assign(circular, { self: circular })
     const letter = aLetter({ metadata: circular })
     await expect(store.add([letter])).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('refuses what cannot cross to the thread, and only that', async () => {
+  it('rejects a call that cannot be sent to the thread, and only that call', async () => {
     const letter = aLetter()
     const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
     const odd = { ...change, set: { ...change.set, metadata: { call: () => {} } as never } }
@@ -110,7 +110,7 @@ describe('sqliteThread', () => {
     expect(await store.apply([change])).toEqual(['written'])
   })
 
-  it('fails once when a large batch fails in several places', async () => {
+  it('rejects once when several chunks of a large batch fail', async () => {
     await locked(async () => {
       const many = Array.from({ length: 1000 }, () => aLetter())
       await expect(store.add(many)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -129,7 +129,7 @@ describe('sqliteThread', () => {
     expect(await store.remove({ ids: letters.map(({ id }) => id) })).toBe(600)
   })
 
-  it('waits for everything on its way before it closes', async () => {
+  it('waits for calls in flight before it closes', async () => {
     const letters = Array.from({ length: 300 }, () => aLetter())
     const adds = letters.map((letter) => store.add([letter]))
     const bulk = store.add(Array.from({ length: 2000 }, () => aLetter()))
@@ -142,7 +142,7 @@ describe('sqliteThread', () => {
     await again.close()
   })
 
-  it('refuses to write to a file that is no longer in its place', async () => {
+  it('rejects writes to a file that was moved or removed', async () => {
     const letter = aLetter()
     await store.add([letter])
     await directory.clear()

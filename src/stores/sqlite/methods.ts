@@ -1,0 +1,53 @@
+import type { Method } from '../../backends/sqlite/dispatcher.ts'
+import { add } from './add.ts'
+import { apply, renew } from './apply.ts'
+import type { StoreContext } from './context.ts'
+import { claim } from './claim.ts'
+import { readTotals, writeTotals } from './counters.ts'
+import { find } from './find.ts'
+import { health } from './health.ts'
+import { keep, stored } from './keep.ts'
+import type { Methods } from './protocol.ts'
+import { findLetter } from './reading.ts'
+import { dropRecord, getRecord, listKinds, listRecords, putRecord } from './records.ts'
+import { remove } from './remove.ts'
+import { tally } from './tally.ts'
+
+type MethodOf<M extends keyof Methods> = Method<
+  StoreContext,
+  Methods[M]['request'],
+  Methods[M]['response']
+>
+
+export const methods: { [M in keyof Methods]: MethodOf<M> } = {
+  open: { kind: 'read', run: () => null },
+  add: { kind: 'write', run: add },
+  keep: { kind: 'write', run: keep },
+  keepTotals: { kind: 'write', run: writeTotals },
+  claim: { kind: 'write', run: claim },
+  renew: { kind: 'write', run: renew },
+  apply: { kind: 'write', run: apply },
+  remove: { kind: 'write', run: remove },
+  put: { kind: 'write', run: putRecord },
+  drop: { kind: 'write', run: dropRecord },
+  get: {
+    kind: 'read',
+    run: (context, ids) =>
+      ids.flatMap((id) => {
+        const found = findLetter(context, 'id', id, 'whole')
+        return found ? [found.letter] : []
+      }),
+  },
+  original: {
+    kind: 'read',
+    run: (context, id) => findLetter(context, 'id', id, 'captured')?.letter ?? null,
+  },
+  stored: { kind: 'read', run: stored },
+  find: { kind: 'read', run: find },
+  tally: { kind: 'read', run: tally },
+  totals: { kind: 'read', run: ({ db, queues }) => readTotals(db, queues) },
+  record: { kind: 'read', run: getRecord },
+  records: { kind: 'read', run: listRecords },
+  kinds: { kind: 'read', run: listKinds },
+  health: { kind: 'read', run: health },
+}
