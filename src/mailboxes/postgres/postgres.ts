@@ -12,13 +12,13 @@ import type {
   OutgoingMessage,
 } from '../../mailbox.ts'
 import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
+import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
+import { Notifications } from '../../backends/postgres/notifications.ts'
+import type { Tenant } from '../../backends/postgres/tenant.ts'
 import { mailbox } from '../mailbox.ts'
 import { receiving, type Receiving } from '../receiving.ts'
-import { retentionIn } from '../../backends/retention.ts'
-import { retentionMsOf } from '../../backends/retention.ts'
-import { openLink, readerOf, type Link } from './link.ts'
-import { notices, type Notices } from './notices.ts'
+import { retentionIn, retentionMsOf } from '../../backends/retention.ts'
 import { prepare } from './opening.ts'
 import { sending, type Sending } from './sending.ts'
 import { settling, type Settling } from './settling.ts'
@@ -85,8 +85,18 @@ const pollMs = { listening: 1000, deaf: 200 } as const
 /** Messages that one statement purges. */
 const maxPurged = 10_000
 
+const tenant: Tenant = { noun: 'mailbox', unavailable: 'MAILBOX_UNAVAILABLE' }
+
+/**
+ * A table of messages is empty one second and full the next, so the planner's statistics are often stale. Plans that are fast
+ * only on an empty table are disabled: every statement finds its rows by an index.
+ */
+const plannerSettings = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'].map(
+  (plan) => `enable_${plan} = off`,
+)
+
 interface Opened {
-  link: Link
+  connection: PostgresConnection
   /** The number of the mailbox. */
   number: number
   sending: Sending
@@ -95,7 +105,7 @@ interface Opened {
   nacking: Settling<{ delayMs: number; failed: boolean; tail: boolean }>
   extending: Settling<number>
   sweeping: Sweeping
-  notices: Notices
+  notifications: Notifications
 }
 
 class PostgresMailbox implements MailboxDriver {
@@ -134,22 +144,29 @@ class PostgresMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
-    const link = openLink(this.#address, this.#clock)
+    const [address, clock] = [this.#address, this.#clock]
+    const connection = new PostgresConnection({ address, clock, tenant, plannerSettings })
     try {
-      this.#opened = this.#begin(link, await prepare(link, this.#address, this.name))
+      this.#opened = this.#begin(connection, await prepare(connection, this.#address, this.name))
     } catch (error) {
-      await link.close()
+      await connection.close()
       throw error
     }
   }
 
-  #begin(link: Link, number: number): Opened {
+  #begin(connection: PostgresConnection, number: number): Opened {
     const clock = this.#clock
     const retentionMs = this.#retentionMs
     const report = (count: number): void => this.#report(count)
-    const sweep = sweeping({ link, mailbox: number, clock, retentionMs, report })
-    const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
-    const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
+    const sweep = sweeping({ connection, mailbox: number, clock, retentionMs, report })
+    const notifications = new Notifications({
+      connection,
+      clock,
+      channel: `redrive_mail_${connection.schema}`,
+      topic: `${number} `,
+      onNotification: () => line.news(),
+    })
+    const nacking: Opened['nacking'] = settling(connection, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
       ({ failed }) => failed,
       ({ tail }) => tail,
@@ -157,25 +174,29 @@ class PostgresMailbox implements MailboxDriver {
     const back = { delayMs: 0, failed: false, tail: false }
     const line = receiving({
       clock,
-      take: taker(link, number, clock, retentionMs),
+      take: taker(connection, number, clock, retentionMs),
       giveBack: (receipts) =>
-        Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() => news.tell()),
+        Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() =>
+          notifications.notify(),
+        ),
       pollMs: () => {
         // Expired messages are also removed while a receiver waits.
         sweep.nudge()
-        return pollMs[news.listening ? 'listening' : 'deaf'] * (0.75 + clock.random() / 2)
+        return (
+          pollMs[notifications.isListening ? 'listening' : 'deaf'] * (0.75 + clock.random() / 2)
+        )
       },
     })
     return {
-      link,
+      connection,
       number,
-      sending: sending({ link, mailbox: number, retentionMs, report }),
+      sending: sending({ connection, mailbox: number, retentionMs, report }),
       receiving: line,
-      acknowledging: settling(link, number, statements.acknowledge, []),
+      acknowledging: settling(connection, number, statements.acknowledge, []),
       nacking,
-      extending: settling(link, number, statements.extend, [(ms) => Math.ceil(ms)]),
+      extending: settling(connection, number, statements.extend, [(ms) => Math.ceil(ms)]),
       sweeping: sweep,
-      notices: news,
+      notifications,
     }
   }
 
@@ -183,14 +204,14 @@ class PostgresMailbox implements MailboxDriver {
     const opened = this.#opened
     if (!opened) return
     this.#opened = undefined
-    const { link, sending: sends, receiving: line, sweeping: sweep } = opened
+    const { connection, sending: sends, receiving: line, sweeping: sweep } = opened
     await line.idle()
     await Promise.all(
       [sends, sweep, opened.acknowledging, opened.extending].map((one) => one.idle()),
     )
     await opened.nacking.idle()
-    await opened.notices.stop()
-    await link.close()
+    await opened.notifications.stop()
+    await connection.close()
   }
 
   async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
@@ -201,7 +222,7 @@ class PostgresMailbox implements MailboxDriver {
 
   async receive(ask: Ask): Promise<Delivery[]> {
     const opened = this.#use()
-    if (ask.waitMs > 0) opened.notices.listen()
+    if (ask.waitMs > 0) opened.notifications.listen()
     opened.sweeping.nudge()
     return opened.receiving.receive(ask)
   }
@@ -225,45 +246,45 @@ class PostgresMailbox implements MailboxDriver {
     after: string | undefined,
     limit: number,
   ): Promise<{ found: Delivery[]; after?: string }> {
-    const { link, number } = this.#use()
+    const { connection, number } = this.#use()
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
       throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const [rows] = await link.do([[statements.browse, [number, from, limit]]])
-    const found = rows!.map((row) => ({ ...deliveryOf(row), receipt: '' }))
-    const last = rows!.at(-1)
+    const rows = await connection.execute(statements.browse, [number, from, limit])
+    const found = rows.map((row) => ({ ...deliveryOf(row), receipt: '' }))
+    const last = rows.at(-1)
     const isLast = Number(last?.at(-1) ?? 0) === found.length
     return last && !isLast ? { found, after: String(last[0]) } : { found }
   }
 
   async purge(): Promise<number> {
-    const { link, number } = this.#use()
-    const [[newest]] = (await link.do([[statements.newest, [number]]])) as [[[number | null]]]
+    const { connection, number } = this.#use()
+    const [newest] = await connection.execute(statements.newest, [number])
     let purged = 0
     for (let count = maxPurged; count === maxPurged;) {
-      const values = [number, newest[0] ?? 0, maxPurged]
-      const [[some]] = (await link.do([[statements.purge, values]])) as [[[number]]]
-      count = some[0]
+      const values = [number, newest![0] ?? 0, maxPurged]
+      const [row] = await connection.execute(statements.purge, values)
+      count = row![0] as number
       purged += count
     }
     return purged
   }
 
   async count(): Promise<number> {
-    const { link, number } = this.#use()
-    const [[row]] = (await link.do([[statements.count, [number]]])) as [[[number]]]
-    return row[0]
+    const { connection, number } = this.#use()
+    const [row] = await connection.execute(statements.count, [number])
+    return row![0] as number
   }
 
   async health(): Promise<MailboxHealth> {
     const place = { place: this.#address.place, schema: this.#address.schema }
     try {
-      const { link, notices: news } = this.#use()
-      const { checks, problems } = await inspect(readerOf(link))
+      const { connection, notifications } = this.#use()
+      const { checks, problems } = await inspect((sql) => connection.read(sql))
       const all = {
         ...place,
         ...checks,
-        wakeups: news.state,
+        wakeups: notifications.state,
         messages: String(await this.count()),
       }
       return { ok: problems.length === 0, checks: all, problems }
@@ -274,9 +295,9 @@ class PostgresMailbox implements MailboxDriver {
   }
 
   /** Whoever waits, here and elsewhere. */
-  #tell({ receiving: line, notices: news }: Opened): void {
+  #tell({ receiving: line, notifications }: Opened): void {
     line.news()
-    news.tell()
+    notifications.notify()
   }
 
   #use(): Opened {

@@ -1,6 +1,3 @@
-/** What stands in `meta` under "mail". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 2
-
 /**
  * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
  * through these very statements: append, and never edit.

@@ -1,7 +1,7 @@
 import { Batcher } from '../../backends/batcher.ts'
 import type { OutgoingMessage } from '../../mailbox.ts'
 import { aboutOf } from '../stored-message.ts'
-import type { Link } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { expireIds, send } from './statements.ts'
 
 interface Sent {
@@ -21,14 +21,14 @@ export interface Sending {
 }
 
 export function sending(options: {
-  link: Link
+  connection: PostgresConnection
   mailbox: number
   /** 0: nothing expires. */
   retentionMs: number
   /** Receives how many expired messages were replaced. */
   report: (count: number) => void
 }): Sending {
-  const { link, mailbox, retentionMs, report } = options
+  const { connection, mailbox, retentionMs, report } = options
   const add = async (some: Sent[]): Promise<number> => {
     let start = 1
     const values = [
@@ -41,15 +41,15 @@ export function sending(options: {
       some.map(({ parcel }) => parcel.bytes.byteLength),
       some.map(({ delayMs }) => Math.ceil(delayMs)),
     ]
-    const [added] = await link.do([[send, values]], { repeatable: true })
-    return added!.length
+    const added = await connection.execute(send, values, { repeatable: true })
+    return added.length
   }
   /** Some ids are taken. A message that has expired must not be in the way. */
   const addInPlaceOfOld = async (some: Sent[]): Promise<void> => {
     const ids = some.map(({ parcel }) => parcel.id)
-    const [rows] = await link.do([[expireIds, [mailbox, ids, retentionMs]]])
-    report(rows!.length)
-    const gone = new Set(rows!.map(([id]) => id))
+    const rows = await connection.execute(expireIds, [mailbox, ids, retentionMs])
+    report(rows.length)
+    const gone = new Set(rows.map(([id]) => id))
     const rest = some.filter(({ parcel }) => gone.has(parcel.id))
     if (rest.length > 0) await add(rest)
   }

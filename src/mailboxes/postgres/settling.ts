@@ -1,5 +1,5 @@
 import { Batcher } from '../../backends/batcher.ts'
-import { isUnknown, type Link } from './link.ts'
+import { isUnknownOutcome, type PostgresConnection } from '../../backends/postgres/connection.ts'
 
 /** A delivery, named by the message, how often it was delivered by then, and until when it is hidden if nobody extends it. */
 export interface Receipt {
@@ -36,13 +36,13 @@ const maxDoubts = 10_000
  * its time is not up, nobody else can have had the message, so that only the first try can have settled it.
  */
 export function settling<How>(
-  link: Link,
+  connection: PostgresConnection,
   mailbox: number,
   sql: string,
   /** The values of each call, one column for each that the statement takes beside the receipts. */
   columns: ((how: How) => unknown)[],
 ): Settling<How> {
-  return new GatheredSettling(link, mailbox, sql, columns)
+  return new GatheredSettling(connection, mailbox, sql, columns)
 }
 
 interface Asked<How> {
@@ -52,15 +52,20 @@ interface Asked<How> {
 }
 
 class GatheredSettling<How> implements Settling<How> {
-  readonly #link: Link
+  readonly #connection: PostgresConnection
   readonly #mailbox: number
   readonly #sql: string
   readonly #columns: ((how: How) => unknown)[]
   readonly #calls: Batcher<Asked<How>, boolean>
   readonly #doubts = new Set<string>()
 
-  constructor(link: Link, mailbox: number, sql: string, columns: ((how: How) => unknown)[]) {
-    this.#link = link
+  constructor(
+    connection: PostgresConnection,
+    mailbox: number,
+    sql: string,
+    columns: ((how: How) => unknown)[],
+  ) {
+    this.#connection = connection
     this.#mailbox = mailbox
     this.#sql = sql
     this.#columns = columns
@@ -84,7 +89,7 @@ class GatheredSettling<How> implements Settling<How> {
       ...this.#columns.map((column) => asked.map(({ how }) => column(how))),
     ]
     try {
-      const [[row]] = (await this.#link.do([[this.#sql, values]])) as [[unknown]]
+      const [row] = await this.#connection.execute(this.#sql, values)
       const [done, nowMs] = row as [number[], number]
       const left = new Set(done.map(Number))
       // Of two calls with one receipt in the batch, one has done it.
@@ -92,7 +97,7 @@ class GatheredSettling<How> implements Settling<How> {
         value: left.delete(receipt.seq) || (this.#doubts.delete(text) && nowMs < receipt.untilMs),
       }))
     } catch (error) {
-      if (isUnknown(error)) for (const { text } of asked) this.#doubt(text)
+      if (isUnknownOutcome(error)) for (const { text } of asked) this.#doubt(text)
       throw error
     }
   }

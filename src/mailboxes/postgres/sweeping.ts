@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
-import type { Link } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { expire, maxSwept } from './statements.ts'
 
 /** Removes messages that have expired. */
@@ -10,7 +10,7 @@ export interface Sweeping {
 }
 
 export interface SweepingOptions {
-  link: Link
+  connection: PostgresConnection
   mailbox: number
   clock: Clock
   /** 0: nothing expires. */
@@ -22,14 +22,14 @@ export interface SweepingOptions {
 const everyMs = 1000
 
 export function sweeping(options: SweepingOptions): Sweeping {
-  const { link, mailbox, clock, retentionMs, report } = options
+  const { connection, mailbox, clock, retentionMs, report } = options
   let lastMs = -Infinity
   let running: Promise<void> | undefined
   const sweep = async (): Promise<void> => {
     try {
       for (let count = maxSwept; count === maxSwept;) {
-        const [gone] = await link.do([[expire, [mailbox, retentionMs]]])
-        count = gone!.length
+        const removed = await connection.execute(expire, [mailbox, retentionMs])
+        count = removed.length
         report(count)
       }
     } catch {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
 import { toOutgoingMessage } from '../stored-message.ts'
-import type { Cells, Link } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
 import type { Taken } from '../receiving.ts'
 import { writeReceipt } from './settling.ts'
 import { putBack, take } from './statements.ts'
@@ -11,7 +12,7 @@ const putBackEveryMs = 250
 
 /** Takes messages for the slots of those who wait. */
 export function taker(
-  link: Link,
+  connection: PostgresConnection,
   mailbox: number,
   clock: Clock,
   retentionMs: number,
@@ -19,13 +20,13 @@ export function taker(
   let lastMs = -Infinity
   const back = async (): Promise<{ moved: number; next: Pick<Taken, 'nextMs'> }> => {
     lastMs = clock.mono()
-    const [[row]] = (await link.do([[putBack, [mailbox]]])) as [[unknown]]
+    const [row] = await connection.execute(putBack, [mailbox])
     const [moved, nextMs] = row as [number, number | null]
     return { moved, next: nextMs === null ? {} : { nextMs } }
   }
   const some = async (slots: number[]): Promise<Delivery[]> => {
-    const [rows] = await link.do([[take, [mailbox, slots.map(Math.ceil), retentionMs]]])
-    return rows!.map(deliveryOf)
+    const rows = await connection.execute(take, [mailbox, slots.map(Math.ceil), retentionMs])
+    return rows.map(deliveryOf)
   }
   return async (slots) => {
     if (clock.mono() - lastMs >= putBackEveryMs) await back()

@@ -11,11 +11,11 @@ import type { Books } from './books.ts'
 import { isNear, makeRoom, roomFor, type Room } from './capacity.ts'
 import { erase } from './erase.ts'
 import { follow, insertLetters, isResolvedRow, type Fresh } from './insert.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { capacityLock, keyLock, laneLock, lock, lockMissing } from './locks.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
 import { fromText, toText } from './text.ts'
-import { Again } from './trouble.ts'
+import { StateChanged } from '../../backends/postgres/errors.ts'
 import { dependents, lockForWaiting, resolvedAmong } from './waits.ts'
 import { Writing } from './writing.ts'
 
@@ -80,7 +80,7 @@ export interface Added {
 /** Adds letters in one transaction, and answers for each, in order: by id first, then by key, then whether there is room. */
 export async function addIn(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   wanted: readonly Candidate[],
   slot: number,
 ): Promise<Added> {
@@ -97,7 +97,7 @@ export async function addIn(
   const inserted = await insertLetters(tx, fresh)
   const known = fresh.filter(({ row }) => !inserted.has(row.id))
   if (known.length > 0 && (exacting || known.some(({ row }) => coming.has(row.id))))
-    throw new Again('a letter came in between')
+    throw new StateChanged('a letter came in between')
   const kept = fresh.filter(({ row }) => inserted.has(row.id))
   follow(tx, writing, kept)
   for (const { queue, row } of kept) {
@@ -112,21 +112,21 @@ export async function addIn(
 
 async function takeLocks(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   candidates: readonly Candidate[],
 ): Promise<Room | undefined> {
-  const { link } = books
+  const { connection } = books
   const unmet = candidates.flatMap((one) => one.unmet)
   const capacities = candidates.flatMap(({ capacity }) => (capacity ? [capacity] : []))
-  if (unmet.length > 0) await lockForWaiting(tx, link, unmet.map(toText))
-  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, link, 'resolve')
+  if (unmet.length > 0) await lockForWaiting(tx, connection, unmet.map(toText))
+  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, connection, 'resolve')
   const near = capacities.length > 0 && (await isNear(tx, capacities))
   const names = candidates.flatMap(({ key, queue, row }) => [
     ...(key === undefined ? [] : [key]),
     ...(row.lane !== null && isActiveCode(row.state) ? [laneLock(queue, toText(row.lane))] : []),
   ])
   if (near) names.push(capacityLock)
-  await lock(tx, link, names)
+  await lock(tx, connection, names)
   return near ? roomFor(tx, capacities) : undefined
 }
 
@@ -142,7 +142,7 @@ const holdersOf = `SELECT k.n::int, h.id FROM unnest($1::int[], $2::bytea[]) WIT
 const lockHolders = `SELECT ${entryColumns('l')} FROM @letters l
   WHERE l.id = ANY($1::text[]) AND l.state NOT IN (2, 5) ORDER BY l.id FOR UPDATE`
 
-async function look(tx: Tx, candidates: readonly Candidate[]): Promise<Seen> {
+async function look(tx: Transaction, candidates: readonly Candidate[]): Promise<Seen> {
   const found = tx.rows('SELECT id, rest FROM @letters WHERE id = ANY($1::text[])', [
     candidates.map(({ row }) => toText(row.id)),
   ])
@@ -163,7 +163,7 @@ async function look(tx: Tx, candidates: readonly Candidate[]): Promise<Seen> {
   const holders = new Map<string, Entry>()
   for (const [n, id] of holding as [number, string][]) {
     const entry = entries.get(id)
-    if (!entry) throw new Again('the holder of a key was settled in between')
+    if (!entry) throw new StateChanged('the holder of a key was settled in between')
     holders.set(keyed[n - 1]!.key!, entry)
   }
   const ids = new Map<string, number>()
@@ -240,7 +240,7 @@ function appendLater({ later }: Candidate, next: Row, line: HistoryEntry): void 
  * Leaves in `unmet` only what is not resolved, here or among the letters that come along. Whoever comes under the id of a letter that is
  * here will not be kept, so that it counts for nothing. Answers whom others count on to be kept.
  */
-export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<Set<string>> {
+export async function meetDependencies(tx: Transaction, fresh: Candidate[]): Promise<Set<string>> {
   const ids = fresh.flatMap(({ unmet }) => unmet.map(toText))
   if (ids.length === 0) return new Set()
   const there = new Map([...(await resolvedAmong(tx, ids))].map(([id, is]) => [fromText(id), is]))
@@ -256,7 +256,7 @@ export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<Set<
 
 /** Letters whose id was kept already, which only the insertion could tell. */
 async function tellDuplicates(
-  tx: Tx,
+  tx: Transaction,
   candidates: readonly Candidate[],
   results: AddResult[],
   inserted: ReadonlySet<string>,
@@ -267,7 +267,7 @@ async function tellDuplicates(
   for (const [at, { row }] of candidates.entries()) {
     if (inserted.has(row.id)) continue
     const rest = found.get(row.id)
-    if (rest === undefined) throw new Again('a letter was removed in between')
+    if (rest === undefined) throw new StateChanged('a letter was removed in between')
     const occurrences = restOf({ rest } as Row)?.occurrences ?? 1
     results[at] = { kind: 'duplicate', of: row.id, by: 'id', occurrences }
   }

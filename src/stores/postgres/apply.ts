@@ -4,7 +4,7 @@ import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { actionCode, retrying } from '../rows/codes.ts'
 import { patched } from '../rows/patch.ts'
 import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lockLanes, lockMissing } from './locks.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
 import { toText } from './text.ts'
@@ -21,14 +21,14 @@ export interface Applied {
 /** Writes changes whose guard holds, in one transaction, each on its own and in the order given. */
 export async function applyIn(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   changes: readonly Change[],
   slot: number,
 ): Promise<Applied> {
   const ids = [...new Set(changes.map(({ id }) => toText(id)))]
   const resolving = changes.flatMap(({ id, set }) => (set.state === 'resolved' ? [toText(id)] : []))
-  if (resolving.length > 0) void lockMissing(tx, books.link, 'resolve')
-  lockLanes(tx, books.link, ids)
+  if (resolving.length > 0) void lockMissing(tx, books.connection, 'resolve')
+  lockLanes(tx, books.connection, ids)
   const locked = tx.rows(lockLetters, [ids])
   const waiting = dependents(tx, resolving)
   const entries = new Map<string, Entry>()
@@ -84,7 +84,7 @@ const keepEdit = `INSERT INTO @edits VALUES ($1, $2, $3)
   ON CONFLICT (id) DO UPDATE SET bytes_crc = excluded.bytes_crc, bytes = excluded.bytes`
 
 /** One by one: edits are few, and a payload alone travels as it is. */
-export function keepEdits(tx: Tx, edits: ReadonlyMap<string, Uint8Array>): void {
+export function keepEdits(tx: Transaction, edits: ReadonlyMap<string, Uint8Array>): void {
   for (const [id, bytes] of edits) void tx.rows(keepEdit, [toText(id), crc32(bytes), bytes])
 }
 
@@ -107,7 +107,7 @@ const renew = `WITH t AS MATERIALIZED (SELECT ${nowMs('$5')} AS ms),
 /** Moves the end of leases that still hold, never nearer, in one statement. */
 export async function renewIn(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   renewals: readonly Renewal[],
 ): Promise<boolean[]> {
   const rows = await tx.rows(renew, [

@@ -1,10 +1,10 @@
 import type { Clock } from '../../clock/clock.ts'
-import type { Link } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { QueueNames } from './queue-names.ts'
 
 /** The open store as the verbs see it. */
 export interface Books {
-  readonly link: Link
+  readonly connection: PostgresConnection
   readonly queues: QueueNames
   readonly clock: Clock
   /** The time by which leases and due times are judged; null: the server's. */

@@ -1,9 +1,9 @@
 import type { Capacity } from '../../store.ts'
 import { resolved } from '../rows/codes.ts'
 import { readCells, standingOf } from './counters.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
-import { Again } from './trouble.ts'
+import { StateChanged } from '../../backends/postgres/errors.ts'
 
 /** How many letters are kept, and which could go to make room: the longest resolved first. */
 export interface Room {
@@ -21,7 +21,7 @@ export interface Room {
 const slack = 5000
 
 /** Whether letters must be counted one by one. */
-export async function isNear(tx: Tx, capacities: readonly Capacity[]): Promise<boolean> {
+export async function isNear(tx: Transaction, capacities: readonly Capacity[]): Promise<boolean> {
   const cells = await readCells((sql, values) => tx.rows(sql, values))
   return standingOf(cells) + capacities.length + slack > leastOf(capacities)
 }
@@ -30,7 +30,7 @@ const leastOf = (capacities: readonly Capacity[]): number =>
   Math.min(...capacities.map(({ maxItems }) => maxItems))
 
 /** Looks for what could go, and counts. The lock for it is held, but not by those who remove letters, or resolve them. */
-export async function roomFor(tx: Tx, capacities: readonly Capacity[]): Promise<Room> {
+export async function roomFor(tx: Transaction, capacities: readonly Capacity[]): Promise<Room> {
   const cells = await readCells((sql, values) => tx.rows(sql, values))
   const excess = standingOf(cells) + capacities.length - leastOf(capacities)
   const evicts = capacities.some(({ overflow }) => overflow === 'evict-resolved')
@@ -58,7 +58,7 @@ export function makeRoom(room: Room, { maxItems, overflow }: Capacity): number |
   if (excess > 0) {
     if (overflow === 'reject') return undefined
     if (room.evictable.length < excess) {
-      if (room.contested) throw new Again('a resolved letter was taken in between')
+      if (room.contested) throw new StateChanged('a resolved letter was taken in between')
       return undefined
     }
     room.going.push(...room.evictable.splice(0, excess))

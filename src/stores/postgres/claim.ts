@@ -6,7 +6,8 @@ import type { KeptLetter } from '../rows/form.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
 import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
-import type { Cells, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import {
   bodyColumns,
   bodyTables,
@@ -88,7 +89,7 @@ export async function queuesOf(books: Books, { queues, except }: ClaimRequest): 
 
 export async function claimIn(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   request: ClaimRequest,
   queues: Queues,
   slot: number,

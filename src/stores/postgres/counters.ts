@@ -12,7 +12,8 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
-import type { Link, Tx } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
 
@@ -24,12 +25,12 @@ const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot,
     max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
 
 /** Writes them in the order of the keys, right before the commit. */
-export function writeDeltas(tx: Tx, slot: number, deltas: Deltas): void {
+export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
   const changed = deltas.changed()
   if (changed.length > 0) void growth(tx, slot, changed)
 }
 
-function growth(tx: Tx, slot: number, deltas: Delta[]): Promise<unknown> {
+function growth(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
   const all = deltas.toSorted(byKey)
   return tx.rows(growCounters, [
     all.map(({ kind }) => kind),
@@ -65,13 +66,13 @@ export function standingOf(cells: readonly [Cell, number][]): number {
 
 /** How many letters each group or tag has, over the cells that pass. */
 export async function namedCounts(
-  link: Link,
+  connection: PostgresConnection,
   kind: 'group' | 'tag',
   passes: (cell: Cell) => boolean,
 ): Promise<Map<string, number>> {
   const sql = `SELECT queue, name, code, sum(n)::bigint FROM @counters WHERE kind = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`
   const counted = new Map<string, number>()
-  const rows = (await link.read(sql, [counter[kind]])) as [number, string, number, number][]
+  const rows = (await connection.read(sql, [counter[kind]])) as [number, string, number, number][]
   for (const [queue, kept, code, n] of rows) {
     const name = fromText(kept)
     if (passes(partsOf(queue * codesPerQueue + code)))
@@ -80,10 +81,13 @@ export async function namedCounts(
   return counted
 }
 
-export async function readTotals(link: Link, queues: QueueNames): Promise<Total[]> {
+export async function readTotals(
+  connection: PostgresConnection,
+  queues: QueueNames,
+): Promise<Total[]> {
   const sql = `SELECT queue, code, sum(n)::bigint, sum(retries)::bigint, max(max_retries), sum(backoff_ms)
     FROM @counters WHERE kind = $1 GROUP BY 1, 2 ORDER BY 1, 2`
-  const rows = (await link.read(sql, [counter.total])) as number[][]
+  const rows = (await connection.read(sql, [counter.total])) as number[][]
   const nameOf = await queues.names(rows.map(([queue]) => queue!))
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
     action: actions[code! >> 2]!,
@@ -101,7 +105,7 @@ const dropTotals = `DELETE FROM @counters c USING unnest($2::int[], $3::int[]) A
 
 /** Sets totals, each in place of what all slots have of it. */
 export async function writeTotals(
-  link: Link,
+  connection: PostgresConnection,
   queues: QueueNames,
   totals: readonly Total[],
   slot: number,
@@ -115,12 +119,12 @@ export async function writeTotals(
     deltas.set(`${number} ${code}`, { ...place, n: count, ...sums })
   }
   const all = [...deltas.values()]
-  const work = async (tx: Tx): Promise<void> => {
+  const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
     void growth(tx, slot, all)
   }
-  await link.transaction('cold', work, { repeatable: true })
+  await connection.transaction('cold', work, { repeatable: true })
 }
 
 /** Rows that one step of `tidyCounters` looks at. */
@@ -146,12 +150,12 @@ const takeRows = `WITH taken AS MATERIALIZED (
  * gone would add up for ever. Bounded: answers where the next step goes on, or undefined at the end.
  */
 export async function tidyCounters(
-  link: Link,
+  connection: PostgresConnection,
   slot: number,
   after?: Key,
 ): Promise<Key | undefined> {
   const from = after ?? [-1, 0, '', 0]
-  const rows = (await link.read(nextRows, [...from, tidyRows])) as [...Key, number, number][]
+  const rows = (await connection.read(nextRows, [...from, tidyRows])) as [...Key, number, number][]
   const many = new Map<string, { key: Key; count: number }>()
   for (const [kind, queue, name, code, , n] of rows) {
     const key: Key = [kind, queue, name, code]
@@ -160,11 +164,11 @@ export async function tidyCounters(
     many.set(key.join(' '), seen)
   }
   const split = [...many.values()].filter(({ count }) => count > 1).map(({ key }) => key)
-  if (split.length > 0) await link.transaction('cold', (tx) => merge(tx, slot, split))
+  if (split.length > 0) await connection.transaction('cold', (tx) => merge(tx, slot, split))
   return rows.length < tidyRows ? undefined : (rows.at(-1)!.slice(0, 4) as Key)
 }
 
-async function merge(tx: Tx, slot: number, keys: Key[]): Promise<void> {
+async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> {
   const columns = [0, 1, 2, 3].map((at) => keys.map((key) => key[at]))
   const sums = new Map<string, Delta>()
   for (const cells of await tx.rows(takeRows, columns)) {

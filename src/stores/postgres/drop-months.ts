@@ -3,7 +3,8 @@ import { RedriveError } from '../../errors.ts'
 import type { Books } from './books.ts'
 import { Deltas } from '../rows/deltas.ts'
 import { writeDeltas } from './counters.ts'
-import type { Link, Tx } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lock } from './locks.ts'
 import {
   boundsOf,
@@ -33,20 +34,20 @@ const removed = actionCode('remove')
 
 /** Drops months before the given one, and never the present one, since its letters are still to come. */
 export async function dropBefore(books: Books, before: string): Promise<DroppedMonths> {
-  const { link } = books
+  const { connection } = books
   if (!isMonth(before))
     throw new RedriveError('INVALID_INPUT', 'a month is told like 2026-01, by year and month')
-  if ((await partitionsOf((sql) => link.read(sql))) === undefined)
+  if ((await partitionsOf((sql) => connection.read(sql))) === undefined)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `${link.place}: the schema ${link.schema} is not kept by month: remove letters by a filter`,
+      `${connection.place}: the schema ${connection.schema} is not kept by month: remove letters by a filter`,
     )
   const present = monthOf(books.now() ?? books.clock.now())
-  const months = await monthsThere((sql, values) => link.read(sql, values), link)
+  const months = await monthsThere((sql, values) => connection.read(sql, values), connection)
   const answer: DroppedMonths = { dropped: [], kept: [] }
   for (const month of months.filter((one) => one < before && one < present)) {
     const { letters, open, gone } = await dropMonth(books, month).catch(async (error: unknown) => {
-      const there = await monthsThere((sql, values) => link.read(sql, values), link)
+      const there = await monthsThere((sql, values) => connection.read(sql, values), connection)
       if (there.includes(month)) throw error
       return { letters: 0, open: 0, gone: 'elsewhere' as const }
     })
@@ -68,44 +69,54 @@ interface Outcome {
  * transaction if none of them changed since.
  */
 async function dropMonth(books: Books, month: string): Promise<Outcome> {
-  const { link } = books
-  let outcome: Outcome = { letters: 0, open: await openIn(link, month) }
+  const { connection } = books
+  let outcome: Outcome = { letters: 0, open: await openIn(connection, month) }
   for (let tries = 0; outcome.open === 0 && tries < maxTries; tries++) {
-    const seen = await link.transaction('cold', (tx) => watchMonth(tx, link, month))
+    const seen = await connection.transaction('cold', (tx) => watchMonth(tx, connection, month))
     if (seen === undefined) return { ...outcome, gone: 'elsewhere' }
-    const { deltas, letters, open } = await countMonth(link, month)
+    const { deltas, letters, open } = await countMonth(connection, month)
     outcome = { letters, open }
     if (open > 0) break
-    const drop = (tx: Tx, slot: number): Promise<Outcome['gone']> =>
-      dropTables(tx, link, month, seen, deltas, slot)
-    const gone = await books.withSlot((slot) => link.transaction('cold', (tx) => drop(tx, slot)))
+    const drop = (tx: Transaction, slot: number): Promise<Outcome['gone']> =>
+      dropTables(tx, connection, month, seen, deltas, slot)
+    const gone = await books.withSlot((slot) =>
+      connection.transaction('cold', (tx) => drop(tx, slot)),
+    )
     if (gone) return { ...outcome, gone }
   }
   return outcome
 }
 
 /** By the index of every queue, so that a month that cannot go is not read through. */
-async function openIn(link: Link, month: string): Promise<number> {
+async function openIn(connection: PostgresConnection, month: string): Promise<number> {
   const sql = `SELECT count(*) FROM @queues q JOIN @${tableOf('letters', month)} l
     ON l.queue = q.id AND l.state = ANY('{0,1,3,4}'::smallint[])`
-  return (await link.read(sql, [], { timeoutMs: countTimeoutMs }))[0]![0] as number
+  return (await connection.read(sql, [], { timeoutMs: countTimeoutMs }))[0]![0] as number
 }
 
-const isThere = async (tx: Tx, link: Link, month: string): Promise<boolean> =>
-  (await monthsThere((sql, values) => tx.rows(sql, values), link)).includes(month)
+const isThere = async (
+  tx: Transaction,
+  connection: PostgresConnection,
+  month: string,
+): Promise<boolean> =>
+  (await monthsThere((sql, values) => tx.rows(sql, values), connection)).includes(month)
 
 /** A number that differs once a letter of a month that is watched was written. It does not wait for commits. */
 const changes = 'SELECT last_value * 2 + is_called::int FROM @changes'
 
 /** From now on, changes to letters of the month show. Answers where they stand, at a moment at which nobody has one under way. */
-async function watchMonth(tx: Tx, link: Link, month: string): Promise<unknown> {
-  await lock(tx, link, [partitionsLock])
-  if (!(await isThere(tx, link, month))) return undefined
+async function watchMonth(
+  tx: Transaction,
+  connection: PostgresConnection,
+  month: string,
+): Promise<unknown> {
+  await lock(tx, connection, [partitionsLock])
+  if (!(await isThere(tx, connection, month))) return undefined
   const table = tableOf('letters', month)
   void tx.rows('SET LOCAL lock_timeout = 2000')
   await tx.rows(`LOCK TABLE @${table} IN SHARE ROW EXCLUSIVE MODE`)
   const watched = `SELECT 1 FROM pg_trigger WHERE tgrelid = to_regclass($1) AND tgname = 'note_change'`
-  if ((await tx.rows(watched, [`"${link.schema}".${table}`])).length === 0)
+  if ((await tx.rows(watched, [`"${connection.schema}".${table}`])).length === 0)
     await tx.rows(`CREATE TRIGGER note_change AFTER INSERT OR UPDATE OR DELETE ON @${table}
       FOR EACH ROW EXECUTE FUNCTION @note_change()`)
   return (await tx.rows(changes))[0]![0]
@@ -121,14 +132,14 @@ type Parts = [queue: number, state: number, category: number, priority: number, 
 type LetterCells = [...Parts, string, n: number, retries: number, most: number, backoffMs: number]
 
 /** Counts what the letters of a month count for, as `erase` does one by one. */
-async function countMonth(link: Link, month: string): Promise<Counted> {
+async function countMonth(connection: PostgresConnection, month: string): Promise<Counted> {
   const [letters, tags] = [tableOf('letters', month), tableOf('tags', month)]
   const columns = 'l.queue, l.state, l.category, l.priority, l.policy'
   const options = { timeoutMs: countTimeoutMs }
   const counted: Counted = { deltas: new Deltas(), letters: 0, open: 0 }
   const sql = `SELECT ${columns}, l.fingerprint, count(*), sum(l.retries)::bigint, max(l.retries), sum(l.backoff_ms)
     FROM @${letters} l GROUP BY ${columns}, l.fingerprint`
-  for (const cells of (await link.read(sql, [], options)) as LetterCells[]) {
+  for (const cells of (await connection.read(sql, [], options)) as LetterCells[]) {
     const [queue, state, category, priority, policy, group, n, retries, maxRetries, backoffMs] =
       cells
     const row = { state, category, priority, policy, fingerprint: fromText(group) }
@@ -138,7 +149,11 @@ async function countMonth(link: Link, month: string): Promise<Counted> {
     if (state !== resolved && state !== archived) counted.open += n
   }
   const tagged = `SELECT ${columns}, t.tag, count(*) FROM @${tags} t JOIN @${letters} l ON l.id = t.id GROUP BY ${columns}, t.tag`
-  for (const cells of (await link.read(tagged, [], options)) as [...Parts, string, number][]) {
+  for (const cells of (await connection.read(tagged, [], options)) as [
+    ...Parts,
+    string,
+    number,
+  ][]) {
     const [queue, state, category, priority, policy, tag, n] = cells
     counted.deltas.tag(queue, { state, category, priority, policy }, fromText(tag), -n)
   }
@@ -146,15 +161,15 @@ async function countMonth(link: Link, month: string): Promise<Counted> {
 }
 
 async function dropTables(
-  tx: Tx,
-  link: Link,
+  tx: Transaction,
+  connection: PostgresConnection,
   month: string,
   seen: unknown,
   deltas: Deltas,
   slot: number,
 ): Promise<Outcome['gone']> {
-  await lock(tx, link, [partitionsLock])
-  if (!(await isThere(tx, link, month))) return 'elsewhere'
+  await lock(tx, connection, [partitionsLock])
+  if (!(await isThere(tx, connection, month))) return 'elsewhere'
   await keepOut(tx)
   if ((await tx.rows(changes))[0]![0] !== seen) return undefined
   const names = parted.map((table) => `@${tableOf(table, month)}`)

@@ -1,6 +1,6 @@
 import { isActiveCode } from '../rows/codes.ts'
 import { tagsOf } from '../rows/rest.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { Entry } from './rows.ts'
 import { toText } from './text.ts'
 import type { Writing } from './writing.ts'
@@ -12,7 +12,12 @@ const drop = `WITH a AS (DELETE FROM @bodies WHERE id = ANY($1::text[])),
   DELETE FROM @letters WHERE id = ANY($1::text[])`
 
 /** Takes letters that are locked out of the database, with all that belongs to them. Without an action nothing is counted as having happened. */
-export function erase(tx: Tx, writing: Writing, going: readonly Entry[], action?: number): void {
+export function erase(
+  tx: Transaction,
+  writing: Writing,
+  going: readonly Entry[],
+  action?: number,
+): void {
   if (going.length === 0) return
   void tx.rows(drop, [going.map(({ row }) => toText(row.id))])
   for (const { row, queue } of going) {

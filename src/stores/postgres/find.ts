@@ -7,7 +7,7 @@ import type { Books } from './books.ts'
 import { readCells } from './counters.ts'
 import { isCountable } from '../rows/tally.ts'
 import { codesOf, conditionOf, mentioning } from './filter.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lettersById } from './reading.ts'
 import { isDue, keyless, stagesOf, type Key, type Sought, type Stage } from './stages.ts'
 import { fromText, toText } from './text.ts'
@@ -53,7 +53,7 @@ export function searchStride(
   wanted: number,
   after: Place | undefined,
 ): Promise<Stride> {
-  const look = async (tx: Tx): Promise<Stride> => {
+  const look = async (tx: Transaction): Promise<Stride> => {
     const cells = sought.filter.ids ? [] : await readCells((sql, values) => tx.rows(sql, values))
     const moment = { ...sought, cells }
     const spots: Spot[] = []
@@ -64,7 +64,7 @@ export function searchStride(
     }
     return { spots }
   }
-  return books.link.transaction('cold', look, { snapshot: true })
+  return books.connection.transaction('cold', look, { snapshot: true })
 }
 
 const keys: Record<Key, { key: string; order: string; after: string }> = {
@@ -87,7 +87,7 @@ function mixedKey(order: Sought['order']): (typeof keys)[Key] {
 /** Reads every range a little way, and puts together what is certain: up to where the first range was not read to its end. */
 async function readStage(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   sought: Sought,
   stage: Stage,
   wanted: number,

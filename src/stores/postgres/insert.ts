@@ -3,7 +3,7 @@ import type { HistoryEntry } from '../../letter/letter.ts'
 import { archived, isActiveCode, resolved, wait } from '../rows/codes.ts'
 import type { PackedLetter } from '../rows/form.ts'
 import { rowColumns, type Row } from '../rows/row.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { cellsOf, sealed, waitOf } from './rows.ts'
 import { fromText, toText } from './text.ts'
 import { addDependencies, isResolved } from './waits.ts'
@@ -48,7 +48,7 @@ const insert = `WITH fresh AS (
 const isHeld = ({ row, unmet }: Fresh): boolean => row.lane !== null || unmet.length > 0
 
 /** Inserts letters with their bodies. Answers the ids that were not kept already. */
-export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
+export async function insertLetters(tx: Transaction, all: readonly Fresh[]): Promise<Set<string>> {
   if (all.length === 0) return new Set()
   const rows = all.map((fresh) => {
     const { row, queue, dedupe, size, packed } = fresh
@@ -79,7 +79,7 @@ export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<
 }
 
 /** Takes note of what goes with letters that were inserted. */
-export function follow(tx: Tx, writing: Writing, inserted: readonly Fresh[]): void {
+export function follow(tx: Transaction, writing: Writing, inserted: readonly Fresh[]): void {
   for (const fresh of inserted) {
     const { row, queue, tags, later } = fresh
     const first = row.entries - later.length

@@ -9,12 +9,12 @@ import { keepEdits, lockLetters } from './apply.ts'
 import type { Books } from './books.ts'
 import { erase } from './erase.ts'
 import { follow, insertLetters, isResolvedRow } from './insert.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { laneLock, lock, lockLanes, lockMissing } from './locks.ts'
 import { lettersById } from './reading.ts'
 import { entryOf, type Entry } from './rows.ts'
 import { fromText, toText } from './text.ts'
-import { Again } from './trouble.ts'
+import { StateChanged } from '../../backends/postgres/errors.ts'
 import { dependents, lockForWaiting } from './waits.ts'
 import { Writing } from './writing.ts'
 
@@ -36,7 +36,7 @@ export async function keep(books: Books, letters: readonly Incoming[]): Promise<
     letters.flatMap(({ edit }, at) => (edit ? [[candidates[at]!.row.id, edit]] : [])),
   )
   const { results, woken } = await books.withSlot((slot) =>
-    books.link.transaction('cold', (tx) => keepIn(books, tx, candidates, edits, slot)),
+    books.connection.transaction('cold', (tx) => keepIn(books, tx, candidates, edits, slot)),
   )
   if (await woken) books.wake()
   return results
@@ -44,20 +44,21 @@ export async function keep(books: Books, letters: readonly Incoming[]): Promise<
 
 async function keepIn(
   books: Books,
-  tx: Tx,
+  tx: Transaction,
   candidates: readonly Candidate[],
   edits: ReadonlyMap<string, Uint8Array>,
   slot: number,
 ): Promise<{ results: KeepResult[]; woken: Promise<boolean> }> {
   const ids = candidates.map(({ row }) => toText(row.id))
   const unmet = candidates.flatMap((one) => one.unmet.map(toText))
-  if (unmet.length > 0) await lockForWaiting(tx, books.link, unmet)
-  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, books.link, 'resolve')
-  lockLanes(tx, books.link, ids)
+  if (unmet.length > 0) await lockForWaiting(tx, books.connection, unmet)
+  if (candidates.some(({ row }) => isResolvedRow(row)))
+    void lockMissing(tx, books.connection, 'resolve')
+  lockLanes(tx, books.connection, ids)
   const lanes = candidates.flatMap(({ queue, row }) =>
     row.lane !== null && isActiveCode(row.state) ? [laneLock(queue, toText(row.lane))] : [],
   )
-  await lock(tx, books.link, lanes)
+  await lock(tx, books.connection, lanes)
   const there = new Map<string, Entry>()
   for (const cells of await tx.rows(lockLetters, [ids])) {
     const entry = entryOf(cells)
@@ -74,7 +75,7 @@ async function keepIn(
   )
   await meetDependencies(tx, fresh)
   if ((await insertLetters(tx, fresh)).size < fresh.length)
-    throw new Again('a letter came in between')
+    throw new StateChanged('a letter came in between')
   follow(tx, writing, fresh)
   keepEdits(
     tx,
@@ -95,7 +96,10 @@ export async function stored(books: Books, ids: readonly string[]): Promise<Stor
   const waiting = rows.filter(({ dependent }) => dependent === 1).map(({ id }) => toText(id))
   if (waiting.length > 0) {
     const sql = 'SELECT letter, id FROM @deps WHERE letter = ANY($1::text[])'
-    for (const [letter, id] of (await books.link.read(sql, [waiting])) as [string, string][]) {
+    for (const [letter, id] of (await books.connection.read(sql, [waiting])) as [
+      string,
+      string,
+    ][]) {
       const key = fromText(letter)
       waits.set(key, [...(waits.get(key) ?? []), fromText(id)])
     }

@@ -1,4 +1,5 @@
-import type { Link, Tx } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 
 /*
  * Locks by name, held until the end of the transaction, so that they work through a pooler. Every transaction takes those it needs in one
@@ -18,7 +19,11 @@ export const capacityLock = 'capacity'
 const lockNames = `SELECT pg_advisory_xact_lock(number) FROM (
   SELECT DISTINCT hashtextextended($1 || name, 0) AS number FROM unnest($2::text[]) AS names(name) ORDER BY 1) AS numbers`
 
-export async function lock(tx: Tx, { schema }: Link, names: readonly string[]): Promise<void> {
+export async function lock(
+  tx: Transaction,
+  { schema }: PostgresConnection,
+  names: readonly string[],
+): Promise<void> {
   if (names.length > 0) await tx.rows(lockNames, [`redrive ${schema} `, names])
 }
 
@@ -27,7 +32,11 @@ const lockLanesOf = `SELECT pg_advisory_xact_lock(number) FROM (
   FROM @letters WHERE id = ANY($2::text[]) AND lane IS NOT NULL ORDER BY 1) AS numbers`
 
 /** Takes the locks of the lanes of these letters. A letter never changes its lane. */
-export function lockLanes(tx: Tx, { schema }: Link, ids: readonly string[]): void {
+export function lockLanes(
+  tx: Transaction,
+  { schema }: PostgresConnection,
+  ids: readonly string[],
+): void {
   void tx.rows(lockLanesOf, [`redrive ${schema} `, ids])
 }
 
@@ -35,7 +44,11 @@ export function lockLanes(tx: Tx, { schema }: Link, ids: readonly string[]): voi
  * Whoever waits for letters that are not there yet, and whoever resolves letters, must see each other. The former are few: they
  * keep all of the latter out for the moment.
  */
-export function lockMissing(tx: Tx, { schema }: Link, mode: 'wait' | 'resolve'): Promise<unknown> {
+export function lockMissing(
+  tx: Transaction,
+  { schema }: PostgresConnection,
+  mode: 'wait' | 'resolve',
+): Promise<unknown> {
   const take = mode === 'wait' ? 'pg_advisory_xact_lock' : 'pg_advisory_xact_lock_shared'
   return tx.rows(`SELECT ${take}(hashtextextended($1, 0))`, [`redrive ${schema} missing`])
 }

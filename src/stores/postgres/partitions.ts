@@ -1,5 +1,7 @@
 import { toMs, toTimestamp } from '../../letter/time.ts'
-import type { Cells, Link, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lock } from './locks.ts'
 import { migrations } from './schema.ts'
 
@@ -106,7 +108,7 @@ const children = `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid =
   WHERE i.inhparent = to_regclass($1) ORDER BY 1`
 
 /** The months that have tables, from the oldest. */
-export async function monthsThere(read: Send, { schema }: Link): Promise<string[]> {
+export async function monthsThere(read: Send, { schema }: PostgresConnection): Promise<string[]> {
   const rows = await read(children, [`"${schema}".letters`])
   return rows.flatMap(([name]) => {
     const month = /^letters_(\d{4}_\d\d)$/.exec(name as string)?.[1]?.replace('_', '-')
@@ -118,15 +120,19 @@ export async function monthsThere(read: Send, { schema }: Link): Promise<string[
  * Keeps everybody out for a moment. Whoever touches any of the tables touches `letters` first, so that holding it leads to no deadlock. Who
  * waits for it makes all others wait: it is not waited for long. The server takes a second to send its own vacuum away.
  */
-export async function keepOut(tx: Tx): Promise<void> {
+export async function keepOut(tx: Transaction): Promise<void> {
   void tx.rows('SET LOCAL lock_timeout = 300')
   await tx.rows('LOCK TABLE ONLY @letters IN ACCESS EXCLUSIVE MODE')
   void tx.rows('SET LOCAL lock_timeout = 2000')
 }
 
-async function makeMonth(tx: Tx, link: Link, month: string): Promise<void> {
-  await lock(tx, link, [partitionsLock])
-  if ((await monthsThere((sql, values) => tx.rows(sql, values), link)).includes(month)) return
+async function makeMonth(
+  tx: Transaction,
+  connection: PostgresConnection,
+  month: string,
+): Promise<void> {
+  await lock(tx, connection, [partitionsLock])
+  if ((await monthsThere((sql, values) => tx.rows(sql, values), connection)).includes(month)) return
   await keepOut(tx)
   for (const statement of statementsOf(month)) void tx.rows(statement)
 }
@@ -135,25 +141,28 @@ async function makeMonth(tx: Tx, link: Link, month: string): Promise<void> {
  * Makes what is missing of the present month and the next ones. A month of which `other` has letters already cannot be made; nothing is lost,
  * as they stand there as well. Answers whether nothing is missing.
  */
-async function makeMonths(link: Link, nowMs: number): Promise<boolean> {
-  const read: Send = (sql, values) => link.read(sql, values)
-  const there = await monthsThere(read, link).catch(() => undefined)
+async function makeMonths(connection: PostgresConnection, nowMs: number): Promise<boolean> {
+  const read: Send = (sql, values) => connection.read(sql, values)
+  const there = await monthsThere(read, connection).catch(() => undefined)
   let all = there !== undefined
   for (const month of there ? coming(nowMs) : []) {
     if (there?.includes(month)) continue
-    const make = (tx: Tx): Promise<void> => makeMonth(tx, link, month)
-    await link.transaction('cold', make, { repeatable: true }).catch(() => (all = false))
+    const make = (tx: Transaction): Promise<void> => makeMonth(tx, connection, month)
+    await connection.transaction('cold', make, { repeatable: true }).catch(() => (all = false))
   }
   return all
 }
 
 /** Makes months, at open and as time goes on. Asked for at every capture, it looks at the server once a month. */
-export function monthKeeper(link: Link, now: () => number): () => Promise<void> {
+export function monthKeeper(
+  connection: PostgresConnection,
+  now: () => number,
+): () => Promise<void> {
   let lookAt = Number.NEGATIVE_INFINITY
   return async () => {
     const nowMs = now()
     if (nowMs < lookAt) return
     lookAt = nowMs + againMs
-    if (await makeMonths(link, nowMs)) lookAt = startOf(later(monthOf(nowMs), 1))
+    if (await makeMonths(connection, nowMs)) lookAt = startOf(later(monthOf(nowMs), 1))
   }
 }

@@ -1,5 +1,5 @@
 import type { Row } from '../rows/row.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { toText } from './text.ts'
 
 /** A row as it is written, with where it waits and until when. */
@@ -57,7 +57,7 @@ const update = `UPDATE @letters l SET ${set.join(', ')}
   WHERE l.id = u.id AND l.id = ANY($1::text[])`
 
 /** Writes rows that are locked. */
-export function updateLetters(tx: Tx, all: readonly Placed[]): void {
+export function updateLetters(tx: Transaction, all: readonly Placed[]): void {
   if (all.length === 0) return
   void tx.rows(
     update,

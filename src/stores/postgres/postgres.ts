@@ -13,8 +13,13 @@ import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
 import { packStored } from '../rows/stored.ts'
 import { unpack, unpackOriginal } from '../rows/unpack.ts'
-import { inspect } from '../../backends/postgres/inspect.ts'
+import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { isRefusal } from '../../backends/postgres/errors.ts'
+import { inspect } from '../../backends/postgres/inspect.ts'
+import { Notifications } from '../../backends/postgres/notifications.ts'
+import type { Queryable } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -40,8 +45,7 @@ import { readTotals, writeTotals } from './counters.ts'
 import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
 import { keep, stored } from './keep.ts'
-import { openLink, type Connection, type Link, type Tx } from './link.ts'
-import { prepare, troubleWith } from './opening.ts'
+import { findSchemaProblem, prepare } from './opening.ts'
 import { monthKeeper } from './partitions.ts'
 import { queueNames } from './queue-names.ts'
 import { lettersById } from './reading.ts'
@@ -50,8 +54,8 @@ import { remove } from './remove.ts'
 import { schemaVersion } from './schema.ts'
 import { slotsOf, type Slots } from './slots.ts'
 import { tally } from './tally.ts'
+import { tenant } from './tenant.ts'
 import { inParts, together } from './together.ts'
-import { waking, type Waking } from './waking.ts'
 import { addWithin } from './within.ts'
 
 export type { DroppedMonths } from './drop-months.ts'
@@ -86,7 +90,7 @@ export interface PostgresStore extends Store {
    * Captures that belong to a transaction which the caller has begun on this connection of `pg`: they are kept, and workers
    * are woken, when it commits.
    */
-  within(client: Connection): Pick<Store, 'add'>
+  within(client: Queryable): Pick<Store, 'add'>
   /**
    * Where letters are kept by month (`partitions`): removes the months before this one, like `2026-01`, in which every letter is
    * resolved or archived. A month with other letters stays, and so does the present one. Each letter counts as removed.
@@ -115,15 +119,16 @@ class SharedStore implements PostgresStore {
   }
   readonly records: Records
   readonly #address: StoreAddress
-  readonly #link: Link
+  readonly #connection: PostgresConnection
   readonly #books: Books
-  readonly #waking: Waking
+  readonly #notifications: Notifications
+  readonly #watchers: Watchers = watchers()
   readonly #slots: Slots
   readonly #adds: Batcher<Wanted[], AddResult[]>
   readonly #changes: Batcher<readonly Change[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life: Lifetime = lifetime('postgres', {
-    release: () => this.#link.disconnect(),
+    release: () => this.#connection.disconnect(),
     isRefusal,
   })
   #keepMonths: (() => Promise<void>) | undefined
@@ -132,17 +137,23 @@ class SharedStore implements PostgresStore {
     const { clock = systemClock } = options
     const own = options.clock
     this.#address = storeAddressOf(options)
-    const link = openLink(this.#address, clock)
-    this.#link = link
-    this.#waking = waking(link, clock)
-    this.#slots = slotsOf(link, clock)
-    this.#books = {
-      link,
+    const address = this.#address
+    const connection = new PostgresConnection({ address, clock, tenant, separateSides: true })
+    this.#connection = connection
+    this.#notifications = new Notifications({
+      connection,
       clock,
-      queues: queueNames(link),
+      channel: `redrive_${connection.schema}`,
+      onNotification: () => this.#watchers.tell(),
+    })
+    this.#slots = slotsOf(connection, clock)
+    this.#books = {
+      connection,
+      clock,
+      queues: queueNames(connection),
       now: () => (own ? Math.trunc(own.now()) : null),
       withSlot: (use) => this.#slots.use(use),
-      wake: () => this.#waking.wake(),
+      wake: () => this.#wake(),
     }
     this.records = postgresRecords((work) => this.#use(work))
     const batches = { maxInFlight: 2, maxBatchCost: maxItems }
@@ -157,17 +168,18 @@ class SharedStore implements PostgresStore {
     return this.#life.open(async () => {
       this.#books.queues.forget()
       const now = (): number => this.#books.clock.now()
-      const byMonth = await prepare(this.#link, this.#address, now())
-      this.#keepMonths = byMonth ? monthKeeper(this.#link, now) : undefined
+      const byMonth = await prepare(this.#connection, this.#address, now())
+      this.#keepMonths = byMonth ? monthKeeper(this.#connection, now) : undefined
       await this.#keepMonths?.()
     })
   }
 
   close(): Promise<void> {
     return this.#life.close(async () => {
-      await this.#waking.stop()
+      this.#watchers.clear()
+      await this.#notifications.stop()
       await this.#slots.idle()
-      await this.#link.close()
+      await this.#connection.close()
     })
   }
 
@@ -200,20 +212,20 @@ class SharedStore implements PostgresStore {
     const { results, woken } = await this.#write((tx, slot) =>
       addIn(this.#books, tx, candidates, slot),
     )
-    if (await woken) this.#waking.wake()
+    if (await woken) this.#wake()
     return results
   }
 
-  #write<T>(work: (tx: Tx, slot: number) => Promise<T>): Promise<T> {
-    return this.#slots.use((slot) => this.#link.transaction('hot', (tx) => work(tx, slot)))
+  #write<T>(work: (tx: Transaction, slot: number) => Promise<T>): Promise<T> {
+    return this.#slots.use((slot) => this.#connection.transaction('hot', (tx) => work(tx, slot)))
   }
 
-  within(client: Connection): Pick<Store, 'add'> {
+  within(client: Queryable): Pick<Store, 'add'> {
     return {
       add: (letters, capacity) =>
         this.#use((books) => {
           this.#makeMonths()
-          return addWithin(books, client, this.#waking.channel, wantedOf(letters, capacity))
+          return addWithin(books, client, this.#notifications.channel, wantedOf(letters, capacity))
         }),
     }
   }
@@ -254,7 +266,7 @@ class SharedStore implements PostgresStore {
   }
 
   totals(): Promise<Total[]> {
-    return this.#use(({ link, queues }) => readTotals(link, queues))
+    return this.#use(({ connection, queues }) => readTotals(connection, queues))
   }
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
@@ -274,9 +286,9 @@ class SharedStore implements PostgresStore {
   }
 
   keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#use(async ({ link, queues }) => {
+    return this.#use(async ({ connection, queues }) => {
       if (totals.length > 0)
-        await this.#slots.use((slot) => writeTotals(link, queues, totals, slot))
+        await this.#slots.use((slot) => writeTotals(connection, queues, totals, slot))
     })
   }
 
@@ -304,8 +316,8 @@ class SharedStore implements PostgresStore {
   }
 
   async #renewAll(asks: Renewal[][]): Promise<boolean[][]> {
-    const work = (tx: Tx): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
-    return splitResults(await this.#link.transaction('hot', work, { repeatable: true }), asks)
+    const work = (tx: Transaction): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
+    return splitResults(await this.#connection.transaction('hot', work, { repeatable: true }), asks)
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
@@ -318,7 +330,7 @@ class SharedStore implements PostgresStore {
     const { results, woken } = await this.#write((tx, slot) =>
       applyIn(this.#books, tx, asks.flat(), slot),
     )
-    if (await woken) this.#waking.wake()
+    if (await woken) this.#wake()
     return splitResults(results, asks)
   }
 
@@ -338,19 +350,27 @@ class SharedStore implements PostgresStore {
   }
 
   watch(listener: () => void): () => void {
-    return this.#life.state === 'closed' ? () => {} : this.#waking.watch(listener)
+    if (this.#life.state === 'closed') return () => {}
+    this.#notifications.listen()
+    return this.#watchers.add(listener)
+  }
+
+  /** Letters may have become due: wakes watchers here at once, and those of other processes by a notification. */
+  #wake(): void {
+    this.#watchers.tell()
+    this.#notifications.notify()
   }
 
   health(): Promise<StoreHealth> {
     return this.#life.health(async () => {
-      const { checks, problems } = await inspect((sql) => this.#link.read(sql))
-      const trouble = await troubleWith(this.#link)
-      if (trouble !== undefined) problems.push(trouble)
-      const { place, schema } = this.#link
+      const { checks, problems } = await inspect((sql) => this.#connection.read(sql))
+      const problem = await findSchemaProblem(this.#connection)
+      if (problem !== undefined) problems.push(problem)
+      const { place, schema } = this.#connection
       const all = { place, schema: `${schema}, version ${schemaVersion}`, ...checks }
       return {
         ok: problems.length === 0,
-        checks: { ...all, wakeups: this.#waking.state() },
+        checks: { ...all, wakeups: this.#notifications.state },
         problems,
       }
     })

@@ -1,4 +1,6 @@
-import type { Cells, Link, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { fromText, toText } from './text.ts'
 
 /** A queue and a priority: letters of one range stand in order of their time. */
@@ -17,21 +19,21 @@ export interface QueueNames {
   /** The numbers of all of them; those that have none get one. */
   numbers(names: readonly string[]): Promise<Map<string, number>>
   /** The names of all of these numbers. */
-  names(queues: Iterable<number>, tx?: Tx): Promise<(queue: number) => string>
+  names(queues: Iterable<number>, tx?: Transaction): Promise<(queue: number) => string>
   /** All queues there are. */
   all(): Promise<ReadonlyMap<string, number>>
   /** Sees to it that claims will look at these ranges, before letters come into them. */
-  ranges(ranges: Iterable<Range>, tx?: Tx): Promise<void>
+  ranges(ranges: Iterable<Range>, tx?: Transaction): Promise<void>
   /** Forgets everything, when the tables may be new. */
   forget(): void
 }
 
-export function queueNames(link: Link): QueueNames {
+export function queueNames(connection: PostgresConnection): QueueNames {
   const numbers = new Map<string, number>()
   const names = new Map<number, string>()
   const known = new Set<number>()
   // Names are needed to capture and to claim, so they do not wait for readers.
-  const readHot: Send = (sql, values) => link.read(sql, values, { side: 'hot' })
+  const readHot: Send = (sql, values) => connection.read(sql, values, { side: 'hot' })
   const load = async (condition: string, values: unknown[], send = readHot): Promise<void> => {
     const rows = await send(`SELECT id, name FROM @queues WHERE ${condition}`, values)
     for (const [id, kept] of rows as [number, string][]) {
@@ -53,8 +55,8 @@ export function queueNames(link: Link): QueueNames {
       const missing = [...new Set(wanted.filter((name) => !found.has(name)))].toSorted()
       if (missing.length === 0) return found
       const insert = 'INSERT INTO @queues (name) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING'
-      const work = (tx: Tx): Promise<unknown> => tx.rows(insert, [missing.map(toText)])
-      await link.transaction('hot', work, { repeatable: true })
+      const work = (tx: Transaction): Promise<unknown> => tx.rows(insert, [missing.map(toText)])
+      await connection.transaction('hot', work, { repeatable: true })
       return find(wanted)
     },
     async names(queues, tx) {
@@ -80,7 +82,7 @@ export function queueNames(link: Link): QueueNames {
       const values = [all.map(({ queue }) => queue), all.map(({ priority }) => priority)]
       // Within a transaction they are there only once it commits.
       if (tx) return void tx.rows(insert, values)
-      await link.transaction('hot', (own) => own.rows(insert, values), { repeatable: true })
+      await connection.transaction('hot', (own) => own.rows(insert, values), { repeatable: true })
       for (const code of fresh.keys()) known.add(code)
     },
     forget() {

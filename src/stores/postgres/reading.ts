@@ -16,7 +16,7 @@ const maxIds = 500
 
 /** The letters that exist, by id. Each is read in one statement, and so as it stood at one moment. */
 export async function lettersById(
-  { link, queues }: Books,
+  { connection, queues }: Books,
   ids: readonly string[],
   extent: Extent,
 ): Promise<Map<string, KeptLetter>> {
@@ -24,7 +24,7 @@ export async function lettersById(
   const sql = `SELECT ${entryColumns('l')}, ${bodyColumns(extent)} FROM @letters l ${bodyTables(extent, '$1::text[]')}
     WHERE l.id = ANY($1::text[])`
   for (let start = 0; start < ids.length; start += maxIds) {
-    const rows = await link.read(sql, [ids.slice(start, start + maxIds).map(toText)])
+    const rows = await connection.read(sql, [ids.slice(start, start + maxIds).map(toText)])
     const entries = rows.map(entryOf)
     const nameOf = await queues.names(entries.map(({ queue }) => queue))
     for (const [at, entry] of entries.entries())

@@ -2,7 +2,7 @@ import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { isoOf, nowMs, type Books } from './books.ts'
-import type { Cells } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
 import { fromText, toText } from './text.ts'
 
 const columns = 'id, version, value, updated_at'
@@ -21,9 +21,9 @@ export function postgresRecords(
 ): Records {
   return {
     get: (kind, id) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         const sql = `SELECT ${columns} FROM @records WHERE kind = $1 AND id = $2`
-        const [row] = await link.read(sql, [toText(kind), toText(id)])
+        const [row] = await connection.read(sql, [toText(kind), toText(id)])
         return row && recordOf(row)
       }),
     put: (kind, id, value, expectedVersion) =>
@@ -35,28 +35,28 @@ export function postgresRecords(
           books.now(),
           expectedVersion,
         ]
-        const rows = await books.link.transaction('cold', (tx) => tx.rows(put, values))
+        const rows = await books.connection.transaction('cold', (tx) => tx.rows(put, values))
         return rows.length > 0 ? 'written' : 'conflict'
       }),
     list: (kind, { prefix = '', after, limit } = {}) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         checkListLimit(limit)
         const sql = `SELECT ${columns} FROM @records
           WHERE kind = $1 AND id >= $2 AND starts_with(id, $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4`
         const from = [toText(prefix), after === undefined ? null : toText(after), limit ?? null]
-        return (await link.read(sql, [toText(kind), ...from])).map(recordOf)
+        return (await connection.read(sql, [toText(kind), ...from])).map(recordOf)
       }),
     remove: (kind, id) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         const sql = 'DELETE FROM @records WHERE kind = $1 AND id = $2 RETURNING 1'
-        const rows = await link.transaction('cold', (tx) =>
+        const rows = await connection.transaction('cold', (tx) =>
           tx.rows(sql, [toText(kind), toText(id)]),
         )
         return rows.length > 0
       }),
     kinds: () =>
-      use(async ({ link }) => {
-        const kinds = (await link.read(kindsThere)).map(([kind]) => fromText(kind as string))
+      use(async ({ connection }) => {
+        const kinds = (await connection.read(kindsThere)).map(([kind]) => fromText(kind as string))
         return kinds.toSorted()
       }),
   }

@@ -8,7 +8,7 @@ import type { Books } from './books.ts'
 import { erase } from './erase.ts'
 import { codesOf, conditionOf } from './filter.ts'
 import { searchStride, soughtBy } from './find.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lockLanes } from './locks.ts'
 import { lettersById } from './reading.ts'
 import { entryColumns, entryOf } from './rows.ts'
@@ -54,13 +54,13 @@ async function matching(books: Books, filter: LetterFilter, ids: string[]): Prom
 async function removeSome(books: Books, filter: LetterFilter, ids: string[]): Promise<number> {
   const codes = await codesOf(books, filter)
   const work = async (
-    tx: Tx,
+    tx: Transaction,
     slot: number,
   ): Promise<{ count: number; woken: Promise<boolean> }> => {
     const writing = new Writing()
     const values: unknown[] = [ids.map(toText)]
     const condition = conditionOf(filter, codes, values)
-    lockLanes(tx, books.link, ids.map(toText))
+    lockLanes(tx, books.connection, ids.map(toText))
     const rows = await tx.rows(
       `SELECT ${entryColumns('l')} FROM @letters l
        WHERE l.id = ANY($1::text[]) AND l.state <> 1 AND ${condition} ORDER BY l.id FOR UPDATE`,
@@ -71,7 +71,7 @@ async function removeSome(books: Books, filter: LetterFilter, ids: string[]): Pr
     return { count: rows.length, woken }
   }
   const { count, woken } = await books.withSlot((slot) =>
-    books.link.transaction('cold', (tx) => work(tx, slot)),
+    books.connection.transaction('cold', (tx) => work(tx, slot)),
   )
   if (await woken) books.wake()
   return count

@@ -11,7 +11,7 @@ import {
   type Row,
   type SqlValue,
 } from '../rows/row.ts'
-import type { Cells } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
 import { fromText, toText } from './text.ts'
 
 /** A letter in the database, as the driver works on it. */

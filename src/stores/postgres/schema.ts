@@ -1,6 +1,3 @@
-/** What stands in `meta` under "schema". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 2
-
 /**
  * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
  * through these very statements: append, and never edit.
@@ -105,3 +102,6 @@ export const migrations: readonly string[] = [
   CREATE INDEX letters_source ON @letters (source_id, id) WHERE source_id IS NOT NULL;
   `,
 ]
+
+/** The version in `meta` under "schema". A schema with a higher number was written by a newer Redrive. */
+export const schemaVersion = migrations.length

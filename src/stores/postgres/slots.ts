@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { drawSlot, tidyCounters } from './counters.ts'
-import type { Link } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 
 /** Transactions after which some of the counts are tidied. */
 const tidyEvery = 200
@@ -11,14 +11,14 @@ export interface Slots {
   idle(): Promise<unknown>
 }
 
-export function slotsOf(link: Link, clock: Clock): Slots {
+export function slotsOf(connection: PostgresConnection, clock: Clock): Slots {
   const free: number[] = []
   let uses = 0
   let place: Awaited<ReturnType<typeof tidyCounters>>
   let tidying: Promise<unknown> | undefined
   const tidy = async (slot: number): Promise<void> => {
     try {
-      place = await tidyCounters(link, slot, place)
+      place = await tidyCounters(connection, slot, place)
     } catch {
       // The counts add up all the same; the next turn tries again.
     } finally {

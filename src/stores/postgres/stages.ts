@@ -3,7 +3,7 @@ import { pending, retrying, wait, type Cell } from '../rows/codes.ts'
 import type { Place } from '../search.ts'
 import { sourceKey } from '../rows/source-key.ts'
 import { cellTest, type Codes } from './filter.ts'
-import type { Tx } from './link.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { toText } from './text.ts'
 
 /** What letters are put in order by within a stage. */
@@ -46,7 +46,11 @@ export interface Moment extends Sought {
 }
 
 /** Which ranges hold all that can match, in the order asked. In orders by time, letters that have none come last. */
-export async function stagesOf(tx: Tx, sought: Moment, after: Place | undefined): Promise<Stage[]> {
+export async function stagesOf(
+  tx: Transaction,
+  sought: Moment,
+  after: Place | undefined,
+): Promise<Stage[]> {
   const { filter, order } = sought
   const down = order === 'newest'
   const byId = down || order === 'oldest'
@@ -75,7 +79,7 @@ export async function stagesOf(tx: Tx, sought: Moment, after: Place | undefined)
 
 /** The ids themselves, where they are given or an index says that they are few. */
 async function pointsOf(
-  tx: Tx,
+  tx: Transaction,
   { ids, sourceId, expiresBefore }: LetterFilter,
 ): Promise<string[] | undefined> {
   if (ids) return ids.map(toText)

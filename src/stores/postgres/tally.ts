@@ -32,8 +32,8 @@ export async function tally(books: Books, by: TallyKey, filter: LetterFilter): P
   if (isUncounted(by) || needsReading(filter)) return readThrough(books, by, filter)
   if (!isCountable(filter)) return scanned(books, by, filter)
   const passes = cellTest(await codesOf(books, filter))
-  if (by === 'group' || by === 'tag') return namedCounts(books.link, by, passes)
-  const cells = await readCells((sql, values) => books.link.read(sql, values))
+  if (by === 'group' || by === 'tag') return namedCounts(books.connection, by, passes)
+  const cells = await readCells((sql, values) => books.connection.read(sql, values))
   const nameOf = await books.queues.names(cells.map(([{ queue }]) => queue))
   const counted: Counted = new Map()
   for (const [cell, n] of cells) if (passes(cell)) grow(counted, valueOf(by, cell[by], nameOf), n)
@@ -59,7 +59,7 @@ async function scanned(
   const condition = conditionOf(filter, await codesOf(books, filter), values)
   const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
   const sql = `SELECT ${columns[by]}, count(*) FROM @letters l ${tags} WHERE ${condition} GROUP BY 1`
-  const rows = (await books.link.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
+  const rows = (await books.connection.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
     number | string,
     number,
   ][]

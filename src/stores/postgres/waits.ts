@@ -1,7 +1,9 @@
 import { archived, resolved } from '../rows/codes.ts'
 import { restOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
-import type { Cells, Link, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { laneLock, lock, lockMissing } from './locks.ts'
 
 /* Ids and lanes are given here as they stand in the database: see `text.ts`. */
@@ -30,7 +32,7 @@ const freeHeads = `UPDATE @letters l SET wait = 0
   RETURNING l.due_at`
 
 /** Finds anew who is free in these lanes, whose locks are held. Answers when those that became free are due. */
-export function settleLanes(tx: Tx, changed: readonly Lane[]): Promise<Cells[]> {
+export function settleLanes(tx: Transaction, changed: readonly Lane[]): Promise<Cells[]> {
   if (changed.length === 0) return Promise.resolve([])
   const values = [changed.map(({ queue }) => queue), changed.map(({ lane }) => lane)]
   void tx.rows(holdBack, values)
@@ -46,12 +48,12 @@ const freeDependents = `UPDATE @letters l SET wait = 0
   RETURNING l.due_at`
 
 /** Frees those of these letters that have nothing to wait for. Answers when they are due. */
-export function recheck(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+export function recheck(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
   return ids.length === 0 ? Promise.resolve([]) : tx.rows(freeDependents, [ids])
 }
 
 /** Who waits for letters of the given ids: to be asked for once their rows are locked. */
-export function dependents(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+export function dependents(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
   return ids.length === 0 ? Promise.resolve([]) : tx.rows(dependentsOf, [ids])
 }
 
@@ -60,8 +62,8 @@ export function dependents(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
  * settled, and when those that became free are due.
  */
 export async function freeFrom(
-  tx: Tx,
-  link: Link,
+  tx: Transaction,
+  connection: PostgresConnection,
   ids: readonly string[],
   waiting: readonly Cells[],
 ): Promise<{ lanes: Lane[]; freed: Promise<Cells[]> }> {
@@ -71,7 +73,7 @@ export async function freeFrom(
   )
   await lock(
     tx,
-    link,
+    connection,
     inLanes.map(({ queue, lane }) => laneLock(queue, lane)),
   )
   const letters = waiting.map(([id]) => id)
@@ -90,16 +92,23 @@ export interface Dependency {
 const findStates = 'SELECT id, state, rest FROM @letters WHERE id = ANY($1::text[]) ORDER BY id'
 
 /** To be taken before other locks by whoever is going to wait for letters with these ids. */
-export async function lockForWaiting(tx: Tx, link: Link, ids: readonly string[]): Promise<void> {
+export async function lockForWaiting(
+  tx: Transaction,
+  connection: PostgresConnection,
+  ids: readonly string[],
+): Promise<void> {
   const rows = await tx.rows('SELECT count(*)::int FROM @letters WHERE id = ANY($1::text[])', [ids])
-  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, link, 'wait')
+  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, connection, 'wait')
 }
 
 /**
  * Those of these letters that are there, and whether they are resolved already. The others cannot be resolved before this transaction
  * ends: those that are there are locked, those that are not yet are kept out by `lockForWaiting`.
  */
-export async function resolvedAmong(tx: Tx, ids: readonly string[]): Promise<Map<string, boolean>> {
+export async function resolvedAmong(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<Map<string, boolean>> {
   const rows = (await tx.rows(`${findStates} FOR SHARE`, [ids])) as [string, number, string][]
   return new Map(rows.map(([id, state, rest]) => [id, isResolved(state, rest)]))
 }
@@ -110,7 +119,7 @@ export function isResolved(state: number, rest: string): boolean {
   return restOf({ rest } as Row)?.archivedFrom === 'resolved'
 }
 
-export function addDependencies(tx: Tx, dependencies: readonly Dependency[]): void {
+export function addDependencies(tx: Transaction, dependencies: readonly Dependency[]): void {
   if (dependencies.length === 0) return
   void tx.rows(
     'INSERT INTO @deps SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING',

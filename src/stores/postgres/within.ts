@@ -1,11 +1,13 @@
 import { RedriveError } from '../../errors.ts'
-import { stateOf } from '../../backends/postgres/errors.ts'
+import { sqlStateOf, StateChanged, toRedriveError } from '../../backends/postgres/errors.ts'
 import type { AddResult } from '../../store.ts'
 import { addIn, candidatesOf, type Candidate, type Wanted } from './add.ts'
 import type { Books } from './books.ts'
 import { drawSlot } from './counters.ts'
-import { maxTries, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
-import { Again, toRedriveError } from './trouble.ts'
+import { maxTries } from '../../backends/postgres/connection.ts'
+import { queryRows, type Queryable } from '../../backends/postgres/query.ts'
+import { Transaction } from '../../backends/postgres/transaction.ts'
+import { tenant } from './tenant.ts'
 
 /**
  * Adds in the transaction that the caller has begun on this connection. Whoever watches hears of it when it commits. When it fails, the
@@ -13,27 +15,27 @@ import { Again, toRedriveError } from './trouble.ts'
  */
 export async function addWithin(
   books: Books,
-  client: Connection,
+  client: Queryable,
   channel: string,
   wanted: readonly Wanted[],
 ): Promise<AddResult[]> {
-  const { place } = books.link
+  const { place } = books.connection
   try {
-    if (typeof (client as Partial<Connection> | null)?.query !== 'function') throw notBegun(place)
+    if (typeof (client as Partial<Queryable> | null)?.query !== 'function') throw notBegun(place)
     const candidates = await candidatesOf(books, wanted)
     return await inTurn(client, async () => {
       await mark(client, place)
       return adding(books, client, channel, candidates)
     })
   } catch (error) {
-    throw toRedriveError(error, place)
+    throw toRedriveError(error, place, tenant)
   }
 }
 
-const turns = new WeakMap<Connection, Promise<unknown>>()
+const turns = new WeakMap<Queryable, Promise<unknown>>()
 
 /** One at a time on a connection: who goes back to its mark must find its own there. */
-function inTurn<T>(client: Connection, work: () => Promise<T>): Promise<T> {
+function inTurn<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
   const turn = (turns.get(client) ?? Promise.resolve()).then(work)
   const over = turn.catch(() => {})
   turns.set(client, over)
@@ -45,13 +47,13 @@ const backToMark = 'ROLLBACK TO SAVEPOINT redrive'
 const dropMark = 'RELEASE SAVEPOINT redrive'
 
 /** Marks where the transaction stands, and refuses one in which locks would not hold, or in which what others did is not seen. */
-async function mark(client: Connection, place: string): Promise<void> {
-  const [row] = await rowsOf(client, setMark).catch((error: unknown) => {
-    throw stateOf(error) === '25P01' ? notBegun(place) : error
+async function mark(client: Queryable, place: string): Promise<void> {
+  const [row] = await queryRows(client, setMark).catch((error: unknown) => {
+    throw sqlStateOf(error) === '25P01' ? notBegun(place) : error
   })
   const level = row?.[0] as string
   if (level === 'read committed' || level === 'read uncommitted') return
-  await rowsOf(client, dropMark)
+  await queryRows(client, dropMark)
   throw new RedriveError(
     'INVALID_INPUT',
     `${place}: a transaction that is ${level} does not see what others captured meanwhile: begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or capture without client`,
@@ -67,49 +69,28 @@ function notBegun(place: string): RedriveError {
 
 async function adding(
   books: Books,
-  client: Connection,
+  client: Queryable,
   channel: string,
   candidates: readonly Candidate[],
 ): Promise<AddResult[]> {
   for (let tries = 1; ; tries++) {
-    const tx = oneByOne(client, books.link)
+    const tx = new Transaction(client, books.connection)
     try {
       // A slot of its own: its rows stay locked until the caller commits.
       const { results, woken } = await addIn(books, tx, candidates, drawSlot(books.clock))
-      await tx.idle()
+      await tx.settle()
       if (await woken) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
       await tx.rows(dropMark)
       return results
     } catch (error) {
-      await tx.idle().catch(() => {})
-      if (error instanceof Again && tries < maxTries) {
-        await rowsOf(client, backToMark)
+      await tx.settle().catch(() => {})
+      if (error instanceof StateChanged && tries < maxTries) {
+        await queryRows(client, backToMark)
         continue
       }
       // Where there is no way back, what went wrong first says why.
-      await rowsOf(client, `${backToMark}; ${dropMark}`).catch(() => {})
+      await queryRows(client, `${backToMark}; ${dropMark}`).catch(() => {})
       throw error
     }
-  }
-}
-
-/** Statements on the caller's connection, which takes them one after the other. */
-function oneByOne(client: Connection, link: Link): Tx & { idle(): Promise<unknown> } {
-  let last: Promise<unknown> = Promise.resolve()
-  let trouble: unknown
-  const rows = (sql: string, values?: unknown[]): Promise<Cells[]> => {
-    const turn = last.then(async () => {
-      if (trouble !== undefined) throw trouble
-      return rowsOf(client, link.qualified(sql), values)
-    })
-    last = turn.catch((error: unknown) => (trouble ??= error))
-    return turn
-  }
-  return {
-    rows,
-    idle: async () => {
-      await last
-      if (trouble !== undefined) throw trouble
-    },
   }
 }

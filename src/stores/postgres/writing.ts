@@ -7,7 +7,8 @@ import type { Row } from '../rows/row.ts'
 import type { Books } from './books.ts'
 import { Deltas } from '../rows/deltas.ts'
 import { writeDeltas } from './counters.ts'
-import type { Cells, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { updateLetters, type Placed } from './placed.ts'
 import { sealed, waitOf, type Entry } from './rows.ts'
 import { toText } from './text.ts'
@@ -112,12 +113,17 @@ export class Writing {
   }
 
   /** Sends all of it, and answers as soon as it is sent. `waiting` are those that wait for letters that are now resolved. */
-  async flush(books: Books, tx: Tx, slot: number, waiting: readonly Cells[]): Promise<Sent> {
+  async flush(
+    books: Books,
+    tx: Transaction,
+    slot: number,
+    waiting: readonly Cells[],
+  ): Promise<Sent> {
     this.#sendRows(tx)
     this.#sendHistory(tx)
     sendPairs(tx, dropTags, this.#tags.gone)
     sendPairs(tx, addTags, this.#tags.fresh)
-    const { lanes, freed } = await freeFrom(tx, books.link, this.#resolved, waiting)
+    const { lanes, freed } = await freeFrom(tx, books.connection, this.#resolved, waiting)
     const free = [
       freed,
       recheck(tx, this.#unsure),
@@ -135,7 +141,7 @@ export class Writing {
     return [...this.#due, ...more].some((at) => at !== null && at <= soon)
   }
 
-  #sendRows(tx: Tx): void {
+  #sendRows(tx: Transaction): void {
     const all = [...this.#rewrites.values()].map((rewrite) => this.#placed(rewrite))
     updateLetters(tx, all)
   }
@@ -152,7 +158,7 @@ export class Writing {
     return { row: sealed(next, entry.sound), rest, size, wait: place, due }
   }
 
-  #sendHistory(tx: Tx): void {
+  #sendHistory(tx: Transaction): void {
     const lines = this.#lines
     if (lines.length > 0)
       void tx.rows(addLines, [
@@ -165,6 +171,6 @@ export class Writing {
   }
 }
 
-function sendPairs(tx: Tx, sql: string, pairs: readonly [string, string][]): void {
+function sendPairs(tx: Transaction, sql: string, pairs: readonly [string, string][]): void {
   if (pairs.length > 0) void tx.rows(sql, [pairs.map(([a]) => a), pairs.map(([, b]) => b)])
 }

@@ -93,7 +93,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
       proxy.cutAt('COMMIT\0', when)
       await expect(store.add([letter])).rejects.toMatchObject({
         ...unavailable,
-        message: expect.stringContaining('may or may not be kept') as string,
+        message: expect.stringContaining('may or may not have taken effect') as string,
       })
       const kind = when === 'before' ? 'added' : 'duplicate'
       expect(await store.add([letter])).toMatchObject([{ kind }])

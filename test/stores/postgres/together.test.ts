@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Client } from 'pg'
+import { systemClock } from '../../../src/clock/clock.ts'
+import { edit, resolve } from '../../../src/letter/moves.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
 import { inParts } from '../../../src/stores/postgres/together.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
@@ -24,7 +27,7 @@ describe('inParts', () => {
   })
 })
 
-describe.skipIf(missing)('a large capture by postgresStore', () => {
+describe.skipIf(missing)('calls that postgresStore sends as a batch', () => {
   let bench: PostgresBench
 
   beforeEach(async () => {
@@ -35,7 +38,7 @@ describe.skipIf(missing)('a large capture by postgresStore', () => {
     await bench.close()
   })
 
-  it('goes in parts of few bytes', async () => {
+  it('split a large capture by bytes', async () => {
     const bytes = new Uint8Array(4 * 2 ** 20)
     const payload = { ...aLetter().payload, bytes, size: bytes.length }
     const spy = vi.spyOn(Client.prototype, 'query')
@@ -45,5 +48,18 @@ describe.skipIf(missing)('a large capture by postgresStore', () => {
       .flatMap(([query]) => (query as unknown as { values?: unknown[] }).values ?? [])
       .flatMap((value) => (Buffer.isBuffer(value) ? [value.length / bytes.length] : []))
     expect(sizes).toEqual([3, 3, 1])
+  })
+
+  it('do not fail because of another call in the batch', async () => {
+    const [wrong, good] = [aLetter(), aLetter()]
+    await bench.store.add([wrong, good, aLetter({ dependsOn: [good.id], lane: 'l' })])
+    const by = { at: toTimestamp(Date.UTC(2026, 0, 2)), actor: 'me', guard: 'version' } as const
+    const long = Array.from({ length: 6000 }, () => systemClock.id()).join('')
+    const [edited, resolved] = await Promise.allSettled([
+      bench.store.apply([edit(wrong, by, { tags: [long] })]),
+      bench.store.apply([resolve(good, by)]),
+    ])
+    expect(edited).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
+    expect(resolved).toMatchObject({ value: ['written'] })
   })
 })

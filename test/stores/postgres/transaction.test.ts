@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DeadLetterQueue } from '../../../src/index.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
-import type { Connection } from '../../../src/stores/postgres/link.ts'
+import type { Queryable } from '../../../src/backends/postgres/query.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { meanwhile, missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
 
@@ -46,6 +46,8 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
   })
 
   it('wakes a watcher once the caller commits', async () => {
+    bench.store.watch(() => {})
+    await expect.poll(async () => (await bench.store.health()).checks['wakeups']).toBe('listening')
     let calls = 0
     const woken = new Promise<void>((resolve) => {
       bench.store.watch(() => {
@@ -53,7 +55,6 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
         resolve()
       })
     })
-    await expect.poll(async () => (await bench.store.health()).checks['wakeups']).toBe('listening')
     await bench.store.within(client).add([aLetter()])
     expect(calls).toBe(0)
     await client.query('COMMIT')
@@ -97,7 +98,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     await client.query('ROLLBACK')
     const pool = new Pool({ connectionString: url })
     for (const odd of [client, pool, {}, 'client', null]) {
-      const added = bench.store.within(odd as Connection).add([aLetter()])
+      const added = bench.store.within(odd as Queryable).add([aLetter()])
       await expect(added).rejects.toMatchObject({
         code: 'INVALID_INPUT',
         message: expect.stringContaining('BEGIN') as string,

@@ -32,8 +32,9 @@ describe.skipIf(missing)('postgresStore and its watchers', { timeout: 30_000 }, 
 
   it('wakes another process when a letter becomes due, and again after its connection was lost', async () => {
     const other = await bench.another()
-    const first = wakeUp(other)
+    other.watch(() => {})
     await hears(other, 'listening')
+    const first = wakeUp(other)
     await bench.store.add([aLetter()])
     await first
     const listeners = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' || $1 || '%'`
