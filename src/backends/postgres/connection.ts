@@ -1,7 +1,7 @@
-import { Client, Pool, type ClientConfig, type PoolClient } from 'pg'
+import { Pool, type Client, type PoolClient } from 'pg'
 import { sleep, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Address } from './address.ts'
+import type { Address, PoolInternals } from './address.ts'
 import { isCollision, isLost, toRedriveError } from './errors.ts'
 import { answerTimeoutMs, queryRows, sendQuery, type Cells } from './query.ts'
 import { begin, beginSnapshot, durableCommit, setForSession, setLocally } from './settings.ts'
@@ -9,6 +9,8 @@ import type { Tenant } from './tenant.ts'
 import { Transaction } from './transaction.ts'
 
 const connectTimeoutMs = 4000
+/** How long a statement waits for a connection of the pool, including the time to connect. */
+const checkOutMs = 5000
 /** How often a transaction that collides with others is tried before the caller gets the error. */
 export const maxTries = 8
 /** A lost call is repeated only if it failed within this time, so that the caller does not wait too long. */
@@ -69,7 +71,6 @@ export class PostgresConnection {
   readonly place: string
   readonly schema: string
   readonly #options: ConnectionOptions
-  readonly #config: ClientConfig
   readonly #plannerSettings: readonly string[]
   /** Connections that no pooler shares with others, so that session settings and prepared statements hold. */
   readonly #sessions = new WeakSet<PoolClient>()
@@ -84,34 +85,39 @@ export class PostgresConnection {
     this.schema = address.schema
     this.#options = options
     this.#plannerSettings = plannerSettings
-    this.#config = {
-      connectionString: address.url,
+    this.#pools = this.#createPools()
+  }
+
+  /** Whether the pool belongs to the application, which ends it. */
+  get #isInjected(): boolean {
+    return 'pool' in this.#options.address.server
+  }
+
+  /** An injected pool serves both sides. */
+  #createPools(): Record<Side, Pool> {
+    const { address, separateSides = false } = this.#options
+    const { server, poolSize } = address
+    if ('pool' in server) return { hot: server.pool, cold: server.pool }
+    const hotSize = separateSides ? Math.ceil(poolSize / 2) : poolSize
+    const hot = this.#createPool(server.url, hotSize)
+    return { hot, cold: separateSides ? this.#createPool(server.url, poolSize - hotSize) : hot }
+  }
+
+  /** Connections are pipelined: they send a statement before the answer to the one before has come. */
+  #createPool(url: string, max: number): Pool {
+    const pool = new Pool({
+      connectionString: url,
       connectionTimeoutMillis: connectTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,
       application_name: 'redrive',
-    }
-    this.#pools = this.#createPools()
-  }
-
-  #createPools(): Record<Side, Pool> {
-    const { address, separateSides = false } = this.#options
-    if (!separateSides) {
-      const pool = this.#createPool(address.poolSize)
-      return { hot: pool, cold: pool }
-    }
-    const hot = Math.ceil(address.poolSize / 2)
-    return { hot: this.#createPool(hot), cold: this.#createPool(address.poolSize - hot) }
-  }
-
-  /** Connections are pipelined: they send a statement before the answer to the one before has come. */
-  #createPool(max: number): Pool {
-    const pool = new Pool({ ...this.#config, max, pipeline: true, allowExitOnIdle: true })
-    pool.on('error', ignoreError)
-    pool.on('connect', (client) => {
-      client.on('error', ignoreError)
-      if (this.#plannerSettings.length > 0) void this.#prepareSession(client)
+      max,
+      pipeline: true,
+      allowExitOnIdle: true,
     })
+    pool.on('error', ignoreError)
+    if (this.#plannerSettings.length > 0)
+      pool.on('connect', (client) => void this.#prepareSession(client))
     return pool
   }
 
@@ -132,7 +138,9 @@ export class PostgresConnection {
 
   /** A separate connection, not connected yet. */
   createClient(): Client {
-    return new Client(this.#config)
+    // The pool creates its clients in the same way. A copy of the options would lack the password.
+    const { Client, options } = this.#pools.cold as unknown as PoolInternals
+    return new Client(options)
   }
 
   /** From now on commits wait for the disk, although the server's default is not to. */
@@ -242,7 +250,8 @@ export class PostgresConnection {
   }
 
   async #withClient<T>(pool: Pool, attempt: (client: PoolClient) => Promise<T>): Promise<T> {
-    const client = await pool.connect()
+    const client = await this.#checkOut(pool)
+    client.on('error', ignoreError)
     let isBroken = false
     try {
       return await attempt(client)
@@ -251,7 +260,27 @@ export class PostgresConnection {
       throw error
     } finally {
       client.release(isBroken)
+      client.off('error', ignoreError)
     }
+  }
+
+  /** Limits the wait for a connection of an injected pool, which may have no limit of its own. */
+  #checkOut(pool: Pool): Promise<PoolClient> {
+    const { clock, tenant } = this.#options
+    const connecting = pool.connect()
+    if (!this.#isInjected) return connecting
+    return new Promise((resolve, reject) => {
+      let isLate = false
+      const cancel = clock.timer(checkOutMs, () => {
+        isLate = true
+        const fix = 'raise max of the pool, or release connections sooner'
+        const message = `${this.place}: no connection was free within ${checkOutMs} ms: ${fix}`
+        reject(new RedriveError(tenant.unavailable, message))
+      })
+      connecting
+        .then((client) => (isLate ? client.release() : resolve(client)), reject)
+        .finally(cancel)
+    })
   }
 
   #translate(error: unknown): RedriveError {
@@ -264,20 +293,21 @@ export class PostgresConnection {
     )
   }
 
-  /** Ends all connections. The next statement opens new ones. */
+  /** Ends all connections but those of an injected pool. The next statement opens new ones. */
   async disconnect(): Promise<void> {
     const pools = this.#pools
     this.#pools = this.#createPools()
-    await endPools(pools)
+    await this.#endPools(pools)
   }
 
   close(): Promise<void> {
-    return endPools(this.#pools)
+    return this.#endPools(this.#pools)
   }
-}
 
-async function endPools(pools: Record<Side, Pool>): Promise<void> {
-  await Promise.all([...new Set([pools.hot, pools.cold])].map((pool) => pool.end()))
+  async #endPools({ hot, cold }: Record<Side, Pool>): Promise<void> {
+    if (this.#isInjected) return
+    await Promise.all([...new Set([hot, cold])].map((pool) => pool.end()))
+  }
 }
 
 async function rollBack(client: PoolClient): Promise<boolean> {

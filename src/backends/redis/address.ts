@@ -33,6 +33,15 @@ export function addressOf(url: string): Address {
   }
 }
 
+/** The server of these options, of which exactly one is given. */
+export function serverOf<C>(options: {
+  url?: string
+  client?: C
+}): { address: Address } | { client: C } {
+  const { url, client } = options
+  return client === undefined ? { address: addressOf(url ?? '') } : { client }
+}
+
 /** What may stand behind `?` in the URL, beside settings that are numbers. */
 interface UrlSettings {
   prefix?: string
@@ -85,6 +94,6 @@ function wrong(what: string): RedriveError {
   )
 }
 
-export function shownNode({ host, port }: Node): string {
+export function formatNode({ host, port }: Node): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

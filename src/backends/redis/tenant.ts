@@ -7,5 +7,5 @@ export interface Tenant {
   /** Where it stands which rights it needs. */
   page: string
   /** What holds when too few replicas took a write. */
-  shortOfCopies: string
+  tooFewReplicas: string
 }

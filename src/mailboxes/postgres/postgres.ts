@@ -1,3 +1,4 @@
+import type { Pool } from 'pg'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
@@ -11,7 +12,7 @@ import type {
   MailboxResolver,
   OutgoingMessage,
 } from '../../mailbox.ts'
-import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
+import { addressOf, takeSetting, type Address } from '../../backends/postgres/address.ts'
 import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
 import { Notifications } from '../../backends/postgres/notifications.ts'
@@ -27,14 +28,16 @@ import { sweeping, type Sweeping } from './sweeping.ts'
 import { deliveryOf, taker } from './taking.ts'
 
 export interface PostgresMailboxOptions {
-  /** `postgres://user@host:5432/database`. Over a network with `?sslmode=verify-full`. */
-  url: string
+  /** `postgres://user@host:5432/database`. Over a network with `?sslmode=verify-full`. Either `url` or `pool` is required. */
+  url?: string
+  /** A pool of the application, which stays open when the mailbox closes. One more connection, with its options, listens. */
+  pool?: Pool
   name: string
-  /** Where the tables are; `redrive_mail` unless said. Also `?schema=` in the URL. */
+  /** The schema of the tables. Default: `redrive_mail`. Also `?schema=` in the URL. */
   schema?: string
-  /** Connections of this mailbox, 4 unless said; one more listens. Also `?poolSize=` in the URL. */
+  /** Connections of this mailbox; one more listens. Default: 4. Also `?poolSize=` in the URL. Not with `pool`. */
   poolSize?: number
-  /** Opens also where the server's settings would break a promise. Also `?allowUnsafe=true` in the URL. */
+  /** Opens the mailbox even if the server's settings would break a guarantee. Also `?allowUnsafe=true` in the URL. */
   allowUnsafe?: boolean
   clock?: Clock
   resolver?: MailboxResolver
@@ -44,6 +47,7 @@ export interface PostgresMailboxOptions {
 
 const optionKeys = keysOf<PostgresMailboxOptions>({
   url: true,
+  pool: true,
   name: true,
   schema: true,
   poolSize: true,
@@ -62,11 +66,11 @@ export function postgresMailbox(options: PostgresMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** Reads `retentionSeconds` in the URL as an option, and takes it out: `pg` must not see it. An option goes first. */
+/** Reads `retentionSeconds` in the URL as an option, and removes it, since `pg` must not see it. An option overrides it. */
 function withoutRetention(options: PostgresMailboxOptions): PostgresMailboxOptions {
-  if (!URL.canParse(options.url)) return options
+  if (options.url === undefined || !URL.canParse(options.url)) return options
   const url = new URL(options.url)
-  const retentionSeconds = taken(url, 'retentionSeconds')
+  const retentionSeconds = takeSetting(url, 'retentionSeconds')
   if (retentionSeconds === undefined) return options
   return { ...retentionIn({ retentionSeconds }), ...options, url: url.href }
 }

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { onAbort } from '../../clock/on-abort.ts'
-import type { Wire } from '../../backends/redis/connection.ts'
+import type { RedisConnection } from '../../backends/redis/connection.ts'
 
 /**
  * Word that there may be something to receive. It is no more than that: one that is lost costs a moment, since whoever waits looks
@@ -15,8 +15,8 @@ export interface Hints {
   stop(): void
 }
 
-export function hintsOn(wire: Wire, channel: string, clock: Clock): Hints {
-  return new Subscription(wire, channel, clock)
+export function hintsOn(connection: RedisConnection, channel: string, clock: Clock): Hints {
+  return new Subscription(connection, channel, clock)
 }
 
 /** How long anybody sleeps without looking: while hints are heard, since one may be lost, and while none can be. */
@@ -27,7 +27,7 @@ const deafNapMs = 250
 const againMs = 500
 
 class Subscription implements Hints {
-  readonly #wire: Wire
+  readonly #connection: RedisConnection
   readonly #channel: string
   readonly #clock: Clock
   readonly #sleepers = new Set<() => void>()
@@ -36,8 +36,8 @@ class Subscription implements Hints {
   #leave = (): void => {}
   #cancel = (): void => {}
 
-  constructor(wire: Wire, channel: string, clock: Clock) {
-    this.#wire = wire
+  constructor(connection: RedisConnection, channel: string, clock: Clock) {
+    this.#connection = connection
     this.#channel = channel
     this.#clock = clock
   }
@@ -85,7 +85,7 @@ class Subscription implements Hints {
       this.#again()
     }
     try {
-      const leave = await this.#wire.subscribe(this.#channel, () => this.#tell(), broken)
+      const leave = await this.#connection.subscribe(this.#channel, () => this.#tell(), broken)
       if (this.#isStopped() || broke) return leave()
       this.#leave = leave
       this.#state = 'hearing'

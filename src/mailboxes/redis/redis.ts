@@ -12,9 +12,14 @@ import type {
   MailboxResolver,
   OutgoingMessage,
 } from '../../mailbox.ts'
-import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { serverOf, settingsIn } from '../../backends/redis/address.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
-import { wireTo, type Argument, type Wire } from '../../backends/redis/connection.ts'
+import {
+  RedisConnection,
+  type Argument,
+  type RedisClient,
+} from '../../backends/redis/connection.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
 import { hintsOn, type Hints } from './hints.ts'
@@ -29,7 +34,12 @@ export interface RedisMailboxOptions {
    * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
    * The settings from `prefix` on may also stand in it, behind a question mark.
    */
-  url: string
+  url?: string
+  /**
+   * A connected client of the application, from `createClient` of the `redis` package, which stays open when the mailbox closes.
+   * A duplicate of it subscribes to wake-ups. Either `url` or `client` is required.
+   */
+  client?: RedisClient
   /** For ids and waiting. When messages lapse and expire goes by the server's clock. */
   clock?: Clock
   resolver?: MailboxResolver
@@ -50,6 +60,7 @@ export interface RedisMailboxOptions {
 const optionKeys = keysOf<RedisMailboxOptions>({
   name: true,
   url: true,
+  client: true,
   clock: true,
   resolver: true,
   prefix: true,
@@ -66,8 +77,9 @@ const optionKeys = keysOf<RedisMailboxOptions>({
  */
 export function redisMailbox(options: RedisMailboxOptions): Mailbox {
   checkKeys('redis mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  checkUrlOrClient(options.url, options.client, 'client')
   const { clock = systemClock, resolver } = options
-  const settings = { ...settingsIn(options.url, urlNumbers), ...options }
+  const settings = { ...settingsIn(options.url ?? '', urlNumbers), ...options }
   const { retentionSeconds = 0 } = settings
   const driver = new RedisMailbox(settings, clock)
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
@@ -95,7 +107,7 @@ class RedisMailbox implements MailboxDriver {
   readonly #options: RedisMailboxOptions
   readonly #clock: Clock
   readonly #retentionMs: number
-  readonly #wire: Wire
+  readonly #connection: RedisConnection
   readonly #hints: Hints
   readonly #sends: TimedBatcher<Argument[], number>
   readonly #receives: TimedBatcher<Ask, Taken>
@@ -106,17 +118,24 @@ class RedisMailbox implements MailboxDriver {
 
   constructor(options: RedisMailboxOptions, clock: Clock) {
     checkOptions(options)
-    const { name, url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000 } = options
+    const { name, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000 } = options
     this.name = name
     this.#options = options
     this.#clock = clock
     this.#retentionMs = retentionMsOf(options.retentionSeconds)
     // One of a few words stands behind it, so that no two names lead to the same key, whatever is in them.
     const tag = `{${prefix}/${name}}`
-    const address = addressOf(url)
+    const server = serverOf(options)
     const connectMs = Math.min(maxConnectMs, timeoutMs)
-    this.#wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs })
-    this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
+    this.#connection = new RedisConnection({
+      tenant,
+      server,
+      tag,
+      waitReplicas,
+      timeoutMs,
+      connectMs,
+    })
+    this.#hints = hintsOn(this.#connection, `${tag}:wake`, clock)
     // Whoever sends, receives and settles is mostly the same.
     this.#sends = new TimedBatcher(timeoutMs, (parcels) => this.#sendAll(parcels))
     this.#receives = new TimedBatcher(timeoutMs, (asks) => this.#receiveAll(asks))
@@ -148,13 +167,13 @@ class RedisMailbox implements MailboxDriver {
 
   async open(): Promise<void> {
     try {
-      const findings = await inspect(this.#wire)
-      refuseDangers(findings, this.#wire, this.#options.allowVolatile === true)
-      await checkSchema(this.#wire)
+      const findings = await inspect(this.#connection)
+      refuseDangers(findings, this.#connection, this.#options.allowVolatile === true)
+      await checkSchema(this.#connection)
       this.#durable = findings.durable
       this.#opened = true
     } catch (error) {
-      await this.#wire.disconnect()
+      await this.#connection.disconnect()
       throw error
     }
   }
@@ -164,7 +183,7 @@ class RedisMailbox implements MailboxDriver {
     this.#hints.stop()
     await this.#receives.idle()
     await Promise.all([this.#sends.idle(), this.#settles.idle()])
-    await this.#wire.close()
+    await this.#connection.close()
   }
 
   async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
@@ -214,14 +233,17 @@ class RedisMailbox implements MailboxDriver {
     if (after !== undefined && !/^\d{1,15}$/.test(after))
       throw new RedriveError('INVALID_INPUT', 'after must be what an earlier page said')
     const args = [after ?? '0', String(Math.floor(limit))]
-    const [last, ...page] = (await this.#wire.run(scripts.browse, args)) as [number, ...Buffer[]]
+    const [last, ...page] = (await this.#connection.run(scripts.browse, args)) as [
+      number,
+      ...Buffer[],
+    ]
     const found = deliveriesIn(page, this.#clock)
     return last < 0 ? { found } : { found, after: String(last) }
   }
 
   async purge(): Promise<number> {
     this.#mustBeOpen()
-    return (await this.#wire.run(scripts.purge, [])) as number
+    return (await this.#connection.run(scripts.purge, [])) as number
   }
 
   async count(): Promise<number> {
@@ -233,7 +255,7 @@ class RedisMailbox implements MailboxDriver {
   async health(): Promise<MailboxHealth> {
     try {
       this.#mustBeOpen()
-      const { checks, dangers } = await inspect(this.#wire)
+      const { checks, dangers } = await inspect(this.#connection)
       const [messages, hidden, strays] = await this.#counts()
       const problems = this.#options.allowVolatile === true ? [] : dangers
       if (strays! > 0)
@@ -250,7 +272,7 @@ class RedisMailbox implements MailboxDriver {
 
   /** Messages, hidden ones, and how many have lost their bodies since the beginning. */
   async #counts(): Promise<number[]> {
-    return (await this.#wire.run(scripts.count, [])) as number[]
+    return (await this.#connection.run(scripts.count, [])) as number[]
   }
 
   /** What comes after the abort goes back to where it was. */
@@ -279,7 +301,7 @@ class RedisMailbox implements MailboxDriver {
     const { maxMessages = '' } = this.#options
     const args: Argument[] = [String(maxMessages), String(this.#retentionMs)]
     for (const parcel of parcels) args.push(...parcel)
-    const [expired, ...answers] = (await this.#wire.run(scripts.send, args)) as number[]
+    const [expired, ...answers] = (await this.#connection.run(scripts.send, args)) as number[]
     this.#report(expired!)
     return answers
   }
@@ -289,7 +311,7 @@ class RedisMailbox implements MailboxDriver {
     if (live.length === 0) return asks.map(() => nothing)
     const args: string[] = [String(this.#retentionMs)]
     for (const { max, visibilityMs } of live) args.push(String(max), String(visibilityMs))
-    const reply = await this.#wire.run(scripts.receive, args)
+    const reply = await this.#connection.run(scripts.receive, args)
     const [expired, due, ...rest] = reply as [number, number, ...(number | Buffer)[]]
     this.#report(expired)
     const dueMs = due < 0 ? Infinity : due
@@ -305,7 +327,7 @@ class RedisMailbox implements MailboxDriver {
   async #settleAll(requests: Argument[][]): Promise<boolean[]> {
     const args: Argument[] = []
     for (const deed of requests) args.push(...deed)
-    const answers = (await this.#wire.run(scripts.settle, args)) as number[]
+    const answers = (await this.#connection.run(scripts.settle, args)) as number[]
     return answers.map((answer) => answer === 1)
   }
 

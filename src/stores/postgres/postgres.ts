@@ -1,3 +1,4 @@
+import type { Pool } from 'pg'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
@@ -61,22 +62,31 @@ import { addWithin } from './within.ts'
 export type { DroppedMonths } from './drop-months.ts'
 
 export interface PostgresStoreOptions {
-  /** `postgres://user@host:5432/database`. What `schema`, `allowUnsafe`, `poolSize` and `partitions` are can also be said in it, as `?schema=…`. */
-  url: string
-  /** Where the tables are: `redrive` unless said. */
+  /** `postgres://user@host:5432/database`. May contain other options, as in `?schema=…`. Either `url` or `pool` is required. */
+  url?: string
+  /** A pool of the application, which stays open when the store closes. One more connection, with its options, listens. */
+  pool?: Pool
+  /** The schema of the tables. Default: `redrive`. Also `?schema=` in the URL. */
   schema?: string
-  /** Connections of this store, 10 unless said: half of them for capture, claim, renew and settle alone. One more listens. */
+  /**
+   * Connections of this store, half of them only for capture, claim, renew and settle; one more listens. Default: 10. Also
+   * `?poolSize=` in the URL. Not with `pool`.
+   */
   poolSize?: number
-  /** Opens also where the server's settings would break a promise. */
+  /** Opens the store even if the server's settings would break a guarantee. Also `?allowUnsafe=true` in the URL. */
   allowUnsafe?: boolean
-  /** Keeps the letters of each month in tables of their own, for `dropBefore`. Decided when the schema is made; a schema made without is refused. */
+  /**
+   * Stores the letters of each month in tables of their own, for `dropBefore`. Only for a new schema; an existing schema without
+   * partitions is rejected. Also `?partitions=` in the URL.
+   */
   partitions?: 'month'
-  /** For tests: leases and due times are judged by it. Unless it is given, by the server's clock. */
+  /** For tests: the time for leases and due times. Default: the clock of the server. */
   clock?: Clock
 }
 
 const knownOptions = keysOf<PostgresStoreOptions>({
   url: true,
+  pool: true,
   schema: true,
   poolSize: true,
   allowUnsafe: true,

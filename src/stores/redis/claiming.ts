@@ -4,7 +4,7 @@ import { unpack } from '../rows/unpack.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import { textOf, type Argument, type Reply } from '../../backends/redis/connection.ts'
+import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
 import type { ApplyResult, Claim, ClaimRequest, LeaseRef } from '../../store.ts'
 import { inChunks, maxScriptItems } from './chunks.ts'
 import { weightOf, type Desk } from './desk.ts'
@@ -33,16 +33,16 @@ export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<C
   desk.witness.strays(lost)
   const letters: DeadLetter[] = []
   for (let at = 0; at < found.length; at += 2)
-    letters.push(unpack(keptOf(textOf(found[at]), found[at + 1] as Fields)))
+    letters.push(unpack(keptOf(toText(found[at]), found[at + 1] as Fields)))
   if (nextMs === null || letters.length >= request.limit) return { letters }
-  return { letters, nextDueAt: toTimestamp(Number(textOf(nextMs))) }
+  return { letters, nextDueAt: toTimestamp(Number(toText(nextMs))) }
 }
 
 export type Renew = (leases: readonly LeaseRef[], leaseMs: number) => Promise<boolean[]>
 
 export function renewer(desk: Desk): Renew {
   const renewing = new Batcher<Argument[][], boolean[]>(limits, async (asks) => {
-    const replies = await desk.wire.run(scripts.renew, [desk.now(), ...asks.flat(2)])
+    const replies = await desk.connection.run(scripts.renew, [desk.now(), ...asks.flat(2)])
     return together(asks, replies as Reply[], (reply) => reply === 1)
   })
   return async (leases, leaseMs) => {

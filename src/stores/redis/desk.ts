@@ -1,12 +1,12 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Script } from '../../backends/redis/script.ts'
-import type { Argument, Reply, Wire } from '../../backends/redis/connection.ts'
+import type { Argument, Reply, RedisConnection } from '../../backends/redis/connection.ts'
 import { searcher, type Searcher } from './search.ts'
 import { witness, type Witness } from './witness.ts'
 
 /** What every verb works with: the way to the server, and what is remembered of it. */
 export interface Desk {
-  readonly wire: Wire
+  readonly connection: RedisConnection
   /** The hash tag that all keys have. */
   readonly tag: string
   readonly search: Searcher
@@ -17,16 +17,21 @@ export interface Desk {
   moving(script: Script, args: readonly Argument[]): Promise<Reply[]>
 }
 
-export function deskOf(wire: Wire, tag: string, clock: Clock | undefined, wake: () => void): Desk {
+export function deskOf(
+  connection: RedisConnection,
+  tag: string,
+  clock: Clock | undefined,
+  wake: () => void,
+): Desk {
   const seen = witness()
   return {
-    wire,
+    connection,
     tag,
-    search: searcher(wire, tag),
+    search: searcher(connection, tag),
     witness: seen,
     now: () => (clock ? String(Math.floor(clock.now())) : ''),
     async moving(script, args) {
-      const reply = (await wire.run(script, args)) as [number, number, ...Reply[]]
+      const reply = (await connection.run(script, args)) as [number, number, ...Reply[]]
       const [moves, woke, ...rest] = reply
       seen.saw(moves)
       if (woke === 1) wake()

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { isEdited } from '../rows/rest.ts'
 import { rowOf } from '../rows/row.ts'
 import { unpack, unpackOriginal } from '../rows/unpack.ts'
-import { textOf, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { StoredLetter } from '../../store.ts'
 import { inChunks, maxScriptItems } from './chunks.ts'
 import { keptOf, originalOf, type Fields } from './form.ts'
@@ -18,14 +18,14 @@ export type Extent = 'summary' | 'whole'
 
 /** Letters in the order asked, with whom they wait for, in as many scripts as their bytes make it. */
 export async function fetchLetters(
-  wire: Wire,
+  connection: RedisConnection,
   ids: readonly string[],
   extent: Extent,
   maxBytes: number,
 ): Promise<Fetched[]> {
   const all: Fetched[] = []
   for (let left = ids; left.length > 0;) {
-    const reply = await wire.run(scripts.fetch, [extent, String(maxBytes), ...left])
+    const reply = await connection.run(scripts.fetch, [extent, String(maxBytes), ...left])
     const letters = reply as (Fields | null)[]
     for (const [at, fields] of letters.entries()) if (fields) all.push({ id: left[at]!, fields })
     left = left.slice(letters.length)
@@ -36,15 +36,17 @@ export async function fetchLetters(
 /** Payload bytes that one script gives, or a little more. */
 const maxFetchBytes = 16 * 2 ** 20
 
-export function fetchAll(wire: Wire, ids: readonly string[]): Promise<Fetched[]> {
-  return inChunks(ids, maxScriptItems, (some) => fetchLetters(wire, some, 'whole', maxFetchBytes))
+export function fetchAll(connection: RedisConnection, ids: readonly string[]): Promise<Fetched[]> {
+  return inChunks(ids, maxScriptItems, (some) =>
+    fetchLetters(connection, some, 'whole', maxFetchBytes),
+  )
 }
 
 /** A letter with what only the store knows of it. */
 export function storedOf(id: string, fields: Fields): StoredLetter {
   const kept = keptOf(id, fields)
   const letter = unpack(kept)
-  const waitsFor = (fields[6] as Buffer[]).map(textOf)
+  const waitsFor = (fields[6] as Buffer[]).map(toText)
   const stored = { letter, ...(waitsFor.length > 0 ? { waitsFor } : {}) }
   if (!isEdited(rowOf(kept[0]))) return stored
   const captured = originalOf(id, fields)

@@ -7,7 +7,7 @@ import {
   type Order,
   type Page,
 } from '../../letter/query.ts'
-import { textOf } from '../../backends/redis/connection.ts'
+import { toText } from '../../backends/redis/connection.ts'
 import type { TallyKey } from '../../store.ts'
 import { maxLooks, type Desk } from './desk.ts'
 import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
@@ -72,7 +72,10 @@ export async function tallyLetters(
 ): Promise<Map<string, number>> {
   if (hasCounts(by, filter)) {
     const named = by === 'group' || by === 'tag'
-    const fields = await desk.wire.ask('HGETALL', `${desk.tag}:${named ? `${by}s` : 'cells'}`)
+    const fields = await desk.connection.send(
+      'HGETALL',
+      `${desk.tag}:${named ? `${by}s` : 'cells'}`,
+    )
     return tallyOf(countsIn(fields as Buffer[], named), by, filter)
   }
   const tally = new Map<string, number>()
@@ -104,7 +107,7 @@ async function removeFound(desk: Desk, found: Found[], which: LetterFilter): Pro
     const [count, changed] = (await desk.moving(scripts.remove, pairs)) as [number, Buffer[]]
     gone += count
     left = []
-    const again: LetterFilter = { ...which, ids: changed.map(textOf) }
+    const again: LetterFilter = { ...which, ids: changed.map(toText) }
     // With ids, archived letters would be in sight.
     if (which.state === undefined && which.ids === undefined) again.state = unarchived
     if (changed.length > 0) for await (const one of walk(desk, again)) left.push(one)

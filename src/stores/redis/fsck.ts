@@ -1,4 +1,4 @@
-import { textOf, type Reply, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type Reply, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DriftReport } from '../../store.ts'
 import { scripts } from './scripts.ts'
 
@@ -17,13 +17,17 @@ const zsets = /^(?:[aisdwgtnorfk]:|[xy]$)/
  * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step sees a letter and its
  * entries at one moment; the counts are compared only when nothing moved while they were taken.
  */
-export async function checkDrift(wire: Wire, tag: string, repair: boolean): Promise<DriftReport> {
-  const check = new DriftCheck(wire, tag, repair)
+export async function checkDrift(
+  connection: RedisConnection,
+  tag: string,
+  repair: boolean,
+): Promise<DriftReport> {
+  const check = new DriftCheck(connection, tag, repair)
   return check.run()
 }
 
 class DriftCheck {
-  readonly #wire: Wire
+  readonly #connection: RedisConnection
   readonly #tag: string
   readonly #repair: '0' | '1'
   readonly #examples: string[] = []
@@ -31,8 +35,8 @@ class DriftCheck {
   #missing = 0
   #strays = 0
 
-  constructor(wire: Wire, tag: string, repair: boolean) {
-    this.#wire = wire
+  constructor(connection: RedisConnection, tag: string, repair: boolean) {
+    this.#connection = connection
     this.#tag = tag
     this.#repair = repair ? '1' : '0'
   }
@@ -59,9 +63,9 @@ class DriftCheck {
     let cursor = '0'
     do {
       const asked = ['SCAN', cursor, 'MATCH', match, 'COUNT', '1000'] as const
-      const [next, keys] = (await this.#wire.ask(...asked)) as [Buffer, Buffer[]]
-      cursor = textOf(next)
-      yield keys.map((key) => textOf(key).slice(this.#tag.length + 1))
+      const [next, keys] = (await this.#connection.send(...asked)) as [Buffer, Buffer[]]
+      cursor = toText(next)
+      yield keys.map((key) => toText(key).slice(this.#tag.length + 1))
     } while (cursor !== '0')
   }
 
@@ -71,15 +75,15 @@ class DriftCheck {
       for (let at = 0; at < names.length; at += stride) {
         const ids = names.slice(at, at + stride).map((name) => name.slice(2))
         looked += ids.length
-        const reply = await this.#wire.run(scripts.checkLetters, [what, this.#repair, ...ids])
+        const reply = await this.#connection.run(scripts.checkLetters, [what, this.#repair, ...ids])
         const [unreadable, missing] = reply as [Buffer[], Buffer[]]
         if (what === 'lists') this.#unreadable += unreadable.length
         if (what === 'lists')
-          for (const id of unreadable) this.#tell(`letter ${textOf(id)} cannot be read`)
+          for (const id of unreadable) this.#tell(`letter ${toText(id)} cannot be read`)
         this.#missing += missing.length / 2
         for (let n = 0; n < missing.length; n += 2)
           this.#tell(
-            `letter ${textOf(missing[n])} is not where it should be in ${textOf(missing[n + 1])}`,
+            `letter ${toText(missing[n])} is not where it should be in ${toText(missing[n + 1])}`,
           )
       }
     return looked
@@ -94,13 +98,13 @@ class DriftCheck {
 
   /** From the end to the front, so that what is taken out does not move what is still to be looked at. */
   async #entries(key: string): Promise<void> {
-    const size = Number(await this.#wire.ask('ZCARD', `${this.#tag}:${key}`))
+    const size = Number(await this.#connection.send('ZCARD', `${this.#tag}:${key}`))
     for (let end = size; end > 0; end -= stride) {
       const range = [String(Math.max(0, end - stride)), String(end - 1)]
-      const reply = await this.#wire.run(scripts.checkEntries, [key, ...range, this.#repair])
+      const reply = await this.#connection.run(scripts.checkEntries, [key, ...range, this.#repair])
       const strays = reply as Buffer[]
       this.#strays += strays.length
-      for (const stray of strays) this.#tell(`${key} has ${textOf(stray)}, which is no such letter`)
+      for (const stray of strays) this.#tell(`${key} has ${toText(stray)}, which is no such letter`)
     }
   }
 
@@ -109,7 +113,7 @@ class DriftCheck {
     for (const kind of ['h:*', 'p:*'])
       for await (const names of this.#scan(kind)) {
         if (names.length === 0) continue
-        const found = await this.#wire.run(scripts.checkBelongings, [this.#repair, ...names])
+        const found = await this.#connection.run(scripts.checkBelongings, [this.#repair, ...names])
         this.#strays += Number(found)
       }
   }
@@ -122,27 +126,27 @@ class DriftCheck {
       for (const [name, field, n] of wrong)
         this.#tell(`${name} says something else than ${n} for ${field}`)
       if (this.#repair === '0' || wrong.length === 0) return wrong.length
-      const set = await this.#wire.run(scripts.setCounts, [moves, ...wrong.flat()])
+      const set = await this.#connection.run(scripts.setCounts, [moves, ...wrong.flat()])
       if (set === 1) return wrong.length
     }
     return undefined
   }
 
   async #moves(): Promise<string> {
-    const moves = await this.#wire.ask('HGET', `${this.#tag}:meta`, 'moves')
-    return moves === null ? '0' : textOf(moves)
+    const moves = await this.#connection.send('HGET', `${this.#tag}:meta`, 'moves')
+    return moves === null ? '0' : toText(moves)
   }
 
   async #wrongCounts(): Promise<[name: string, field: string, n: string][]> {
     const expected = await this.#recounted()
     const wrong: [string, string, string][] = []
     for (const [name, fields] of expected) {
-      const kept = (await this.#wire.ask('HGETALL', `${this.#tag}:${name}`)) as Buffer[]
+      const kept = (await this.#connection.send('HGETALL', `${this.#tag}:${name}`)) as Buffer[]
       for (let at = 0; at < kept.length; at += 2) {
-        const field = textOf(kept[at])
+        const field = toText(kept[at])
         const n = fields.get(field) ?? 0
         fields.delete(field)
-        if (String(n) !== textOf(kept[at + 1])) wrong.push([name, field, String(n)])
+        if (String(n) !== toText(kept[at + 1])) wrong.push([name, field, String(n)])
       }
       for (const [field, n] of fields) wrong.push([name, field, String(n)])
     }
@@ -157,13 +161,13 @@ class DriftCheck {
     for (const key of await this.#keys()) {
       if (!key.startsWith('i:')) continue
       for (let from = '-', read = stride; read === stride;) {
-        const reply = await this.#wire.run(scripts.recount, [key, from, String(stride)])
+        const reply = await this.#connection.run(scripts.recount, [key, from, String(stride)])
         const [last, count, counted] = reply as [Buffer, number, Reply[]]
         read = count
-        from = `(${textOf(last)}`
+        from = `(${toText(last)}`
         for (let at = 0; at < counted.length; at += 3) {
-          const fields = sums.get(textOf(counted[at]))!
-          const field = textOf(counted[at + 1])
+          const fields = sums.get(toText(counted[at]))!
+          const field = toText(counted[at + 1])
           fields.set(field, (fields.get(field) ?? 0) + Number(counted[at + 2]))
         }
       }

@@ -1,11 +1,15 @@
 import { systemClock } from '../../clock/clock.ts'
-import type { Wire } from '../../backends/redis/connection.ts'
+import type { RedisConnection } from '../../backends/redis/connection.ts'
 
 /** How long to wait before listening anew, once the connection for wake-ups broke. */
 const againMs = 1000
 
 /** Calls the listener for every message on the channel, until told to stop. */
-export function listen(wire: Wire, channel: string, heard: () => void): () => void {
+export function listen(
+  connection: RedisConnection,
+  channel: string,
+  heard: () => void,
+): () => void {
   let stopped = false
   let leave = (): void => {}
   let cancel = (): void => {}
@@ -16,7 +20,7 @@ export function listen(wire: Wire, channel: string, heard: () => void): () => vo
   }
   const start = async (): Promise<void> => {
     try {
-      leave = await wire.subscribe(channel, heard, again)
+      leave = await connection.subscribe(channel, heard, again)
       if (stopped) leave()
     } catch {
       again()

@@ -12,17 +12,17 @@ const schemaVersion = 2
 
 /** Brings the keys of an older version up to date. Harmless to repeat, and from several processes at once. */
 export async function migrate(desk: Desk): Promise<void> {
-  const { wire, tag } = desk
-  if ((await checkSchema(wire, schemaVersion)) === schemaVersion) return
+  const { connection, tag } = desk
+  if ((await checkSchema(connection, schemaVersion)) === schemaVersion) return
   await fillSourceIds(desk)
-  await wire.ask('HSET', `${tag}:meta`, 'schema', String(schemaVersion))
+  await connection.send('HSET', `${tag}:meta`, 'schema', String(schemaVersion))
 }
 
 /** Writes the source ids of letters that were kept before there was an index for them, a few at a time. */
 async function fillSourceIds(desk: Desk): Promise<void> {
   let pairs: string[] = []
   const fill = async (): Promise<void> => {
-    if (pairs.length > 0) await desk.wire.run(scripts.setSources, pairs)
+    if (pairs.length > 0) await desk.connection.run(scripts.setSources, pairs)
     pairs = []
   }
   for await (const { letter } of walk(desk, { state: [...states] })) {

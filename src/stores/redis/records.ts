@@ -1,6 +1,6 @@
 import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
-import { textOf, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { Desk } from './desk.ts'
 import { scripts } from './scripts.ts'
@@ -14,30 +14,30 @@ const strideRecords = 200
 export function redisRecords(use: Use): Records {
   return {
     get: (kind, id) =>
-      use(async ({ wire, tag }) => {
-        const found = await wire.ask('HGET', `${tag}:R:${kind}`, id)
-        return found === null ? undefined : recordOf(id, textOf(found))
+      use(async ({ connection, tag }) => {
+        const found = await connection.send('HGET', `${tag}:R:${kind}`, id)
+        return found === null ? undefined : recordOf(id, toText(found))
       }),
     put: (kind, id, value, expectedVersion) =>
       use(async (desk) => {
         const expected = expectedVersion === undefined ? '' : String(expectedVersion)
         const args = [desk.now(), kind, id, JSON.stringify(value), expected]
-        return (await desk.wire.run(scripts.putRecord, args)) === 1 ? 'written' : 'conflict'
+        return (await desk.connection.run(scripts.putRecord, args)) === 1 ? 'written' : 'conflict'
       }),
-    list: (kind, options = {}) => use(({ wire }) => listed(wire, kind, options)),
+    list: (kind, options = {}) => use(({ connection }) => listed(connection, kind, options)),
     remove: (kind, id) =>
-      use(async ({ wire }) => (await wire.run(scripts.dropRecord, [kind, id])) === 1),
+      use(async ({ connection }) => (await connection.run(scripts.dropRecord, [kind, id])) === 1),
     kinds: () =>
-      use(async ({ wire, tag }) => {
-        const kinds = (await wire.ask('SMEMBERS', `${tag}:K`)) as Buffer[]
-        return kinds.map(textOf).sort()
+      use(async ({ connection, tag }) => {
+        const kinds = (await connection.send('SMEMBERS', `${tag}:K`)) as Buffer[]
+        return kinds.map(toText).sort()
       }),
   }
 }
 
 /** Ids under a prefix stand together, so the list ends at the first that is not under it. */
 async function listed(
-  wire: Wire,
+  connection: RedisConnection,
   kind: string,
   options: NonNullable<Parameters<Records['list']>[1]>,
 ): Promise<DocumentRecord[]> {
@@ -47,11 +47,15 @@ async function listed(
   let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`
   while (found.length < limit) {
     const count = Math.min(strideRecords, limit - found.length)
-    const fields = (await wire.run(scripts.listRecords, [kind, from, String(count)])) as Buffer[]
+    const fields = (await connection.run(scripts.listRecords, [
+      kind,
+      from,
+      String(count),
+    ])) as Buffer[]
     for (let at = 0; at < fields.length; at += 2) {
-      const id = textOf(fields[at])
+      const id = toText(fields[at])
       if (!id.startsWith(prefix)) return found
-      if (fields[at + 1] !== null) found.push(recordOf(id, textOf(fields[at + 1])))
+      if (fields[at + 1] !== null) found.push(recordOf(id, toText(fields[at + 1])))
       from = `(${id}`
     }
     if (fields.length < 2 * count) break

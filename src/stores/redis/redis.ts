@@ -7,10 +7,11 @@ import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
-import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { serverOf, settingsIn } from '../../backends/redis/address.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { inspect, refuseDangers } from '../../backends/redis/safety.ts'
 import { isUnwelcome } from '../../backends/redis/errors.ts'
-import { textOf, wireTo } from '../../backends/redis/connection.ts'
+import { RedisConnection, toText, type RedisClient } from '../../backends/redis/connection.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -48,7 +49,12 @@ export interface RedisStoreOptions {
    * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
    * The settings below may also stand in it, behind a question mark.
    */
-  url: string
+  url?: string
+  /**
+   * A connected client of the application, from `createClient` of the `redis` package, which stays open when the store closes.
+   * A duplicate of it subscribes to wake-ups. Either `url` or `client` is required.
+   */
+  client?: RedisClient
   /** What all keys of the store begin with, in braces: one server can have several stores. `redrive` unless said. */
   prefix?: string
   /** Whose time counts. The server's own unless one is given. */
@@ -63,6 +69,7 @@ export interface RedisStoreOptions {
 
 const knownOptions = keysOf<RedisStoreOptions>({
   url: true,
+  client: true,
   prefix: true,
   clock: true,
   allowVolatile: true,
@@ -81,9 +88,10 @@ export interface RedisStore extends Store {
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
   checkKeys('options of redisStore', options, knownOptions, { code: 'INVALID_CONFIG' })
+  checkUrlOrClient(options.url, options.client, 'client')
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
   return new ScriptedStore({
-    ...settingsIn(options.url, ['waitReplicas', 'timeoutMs']),
+    ...settingsIn(options.url ?? '', ['waitReplicas', 'timeoutMs']),
     ...(Object.fromEntries(given) as unknown as RedisStoreOptions),
   })
 }
@@ -97,7 +105,7 @@ class ScriptedStore implements RedisStore {
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
   readonly #life: Lifetime = lifetime('redis', {
-    release: () => this.#desk.wire.disconnect(),
+    release: () => this.#desk.connection.disconnect(),
     isRefusal: isUnwelcome,
   })
   #stopListening: (() => void) | undefined
@@ -105,12 +113,13 @@ class ScriptedStore implements RedisStore {
 
   constructor(options: RedisStoreOptions) {
     checkOptions(options)
-    const { url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
+    const { prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
     this.#allowVolatile = options.allowVolatile === true
     const tag = `{${prefix}}`
-    const address = addressOf(url)
-    const wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs: timeoutMs })
-    this.#desk = deskOf(wire, tag, clock, () => this.#watchers.tell())
+    const server = serverOf(options)
+    const limits = { waitReplicas, timeoutMs, connectMs: timeoutMs }
+    const connection = new RedisConnection({ tenant, server, tag, ...limits })
+    this.#desk = deskOf(connection, tag, clock, () => this.#watchers.tell())
     this.#add = adder(this.#desk)
     this.#apply = applier(this.#desk)
     this.#renew = renewer(this.#desk)
@@ -123,10 +132,10 @@ class ScriptedStore implements RedisStore {
   }
 
   async open(): Promise<void> {
-    const { wire } = this.#desk
+    const { connection } = this.#desk
     await this.#life.open(async () => {
-      const findings = await inspect(wire)
-      refuseDangers(findings, wire, this.#allowVolatile)
+      const findings = await inspect(connection)
+      refuseDangers(findings, connection, this.#allowVolatile)
       await migrate(this.#desk)
       this.#durable = findings.durable
     })
@@ -136,7 +145,7 @@ class ScriptedStore implements RedisStore {
   close(): Promise<void> {
     this.#watchers.clear()
     this.#stopListening?.()
-    return this.#life.close(() => this.#desk.wire.close())
+    return this.#life.close(() => this.#desk.connection.close())
   }
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -144,15 +153,15 @@ class ScriptedStore implements RedisStore {
   }
 
   get(ids: readonly string[]): Promise<DeadLetter[]> {
-    return this.#do(async ({ wire }) => {
-      const found = await fetchAll(wire, ids)
+    return this.#do(async ({ connection }) => {
+      const found = await fetchAll(connection, ids)
       return found.map(({ id, fields }) => unpack(keptOf(id, fields)))
     })
   }
 
   original(id: string): Promise<Payload | undefined> {
-    return this.#do(async ({ wire }) => {
-      const [found] = await fetchAll(wire, [id])
+    return this.#do(async ({ connection }) => {
+      const [found] = await fetchAll(connection, [id])
       return found && unpackOriginal(originalOf(id, found.fields))
     })
   }
@@ -171,14 +180,14 @@ class ScriptedStore implements RedisStore {
   }
 
   totals(): Promise<Total[]> {
-    return this.#do(async ({ wire, tag }) =>
-      totalsIn((await wire.ask('HGETALL', `${tag}:totals`)) as Buffer[]),
+    return this.#do(async ({ connection, tag }) =>
+      totalsIn((await connection.send('HGETALL', `${tag}:totals`)) as Buffer[]),
     )
   }
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    return this.#do(async ({ wire }) => {
-      const found = await fetchAll(wire, ids)
+    return this.#do(async ({ connection }) => {
+      const found = await fetchAll(connection, ids)
       return found.map(({ id, fields }) => storedOf(id, fields))
     })
   }
@@ -188,8 +197,8 @@ class ScriptedStore implements RedisStore {
   }
 
   keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#do(async ({ wire }) => {
-      if (totals.length > 0) await wire.run(scripts.keepTotals, totalFields(totals))
+    return this.#do(async ({ connection }) => {
+      if (totals.length > 0) await connection.run(scripts.keepTotals, totalFields(totals))
     })
   }
 
@@ -226,15 +235,15 @@ class ScriptedStore implements RedisStore {
   /** Hears what other processes do, while the store is open. Its own doings it knows without. */
   #listen(): void {
     if (this.#life.state !== 'open') return
-    const { wire, tag } = this.#desk
-    this.#stopListening ??= listen(wire, `${tag}:wake`, () => this.#watchers.tell())
+    const { connection, tag } = this.#desk
+    this.#stopListening ??= listen(connection, `${tag}:wake`, () => this.#watchers.tell())
   }
 
   health(): Promise<StoreHealth> {
-    const { wire, tag, witness, search } = this.#desk
+    const { connection, tag, witness, search } = this.#desk
     return this.#life.health(async () => {
-      const { checks, dangers } = await inspect(wire)
-      witness.saw(Number(textOf((await wire.ask('HGET', `${tag}:meta`, 'moves')) ?? 0)))
+      const { checks, dangers } = await inspect(connection)
+      witness.saw(Number(toText((await connection.send('HGET', `${tag}:meta`, 'moves')) ?? 0)))
       const problems = this.#allowVolatile ? [] : dangers
       problems.push(...witness.problems(search.strays()))
       return { ok: problems.length === 0, checks, problems }
@@ -242,7 +251,7 @@ class ScriptedStore implements RedisStore {
   }
 
   fsck(options: { repair?: boolean } = {}): Promise<DriftReport> {
-    return this.#do(({ wire, tag }) => checkDrift(wire, tag, options.repair === true))
+    return this.#do(({ connection, tag }) => checkDrift(connection, tag, options.repair === true))
   }
 
   #do<T>(work: (desk: Desk) => Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import { toTimestamp } from '../../letter/time.ts'
 import type { Place } from '../search.ts'
 import { needsReading } from '../rows/source-key.ts'
 import { unpack, unpackSummary } from '../rows/unpack.ts'
-import { textOf, type Reply, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type Reply, type RedisConnection } from '../../backends/redis/connection.ts'
 import { fetchLetters, type Extent } from './fetching.ts'
 import { rowFilter } from './filter.ts'
 import { keptOf, type Fields, type Hint } from './form.ts'
@@ -49,17 +49,17 @@ const maxStrideBytes = 8 * 2 ** 20
 /** More letters than this are not sorted here but walked through in the order of an index. */
 const maxPoints = 2000
 
-export function searcher(wire: Wire, tag: string): Searcher {
-  return new RedisSearcher(wire, tag)
+export function searcher(connection: RedisConnection, tag: string): Searcher {
+  return new RedisSearcher(connection, tag)
 }
 
 class RedisSearcher implements Searcher {
-  readonly #wire: Wire
+  readonly #connection: RedisConnection
   readonly #tag: string
   #strays = 0
 
-  constructor(wire: Wire, tag: string) {
-    this.#wire = wire
+  constructor(connection: RedisConnection, tag: string) {
+    this.#connection = connection
     this.#tag = tag
   }
 
@@ -70,7 +70,7 @@ class RedisSearcher implements Searcher {
   async stride(ask: StrideAsk): Promise<Stride> {
     const points = await this.#pointsOf(ask)
     if (points) return this.#amongPoints(points, ask)
-    const [stage, then] = await stagesOf(this.#wire, this.#tag, ask)
+    const [stage, then] = await stagesOf(this.#connection, this.#tag, ask)
     const strides = await Promise.all(stage.groups.map((keys) => this.#scan(stage, keys, ask)))
     const stride = strides.length === 1 ? strides[0]! : merged(strides, ask)
     return stride.next || !then ? stride : { ...stride, next: { key: keyless, id: '' } }
@@ -86,8 +86,8 @@ class RedisSearcher implements Searcher {
       for (const key of narrowKeys(filter)) ranges.push([key, '-', '+', 'BYLEX'])
     const most = ['LIMIT', '0', String(maxPoints + 1)]
     for (const [key, ...range] of ranges) {
-      const found = await this.#wire.ask('ZRANGE', `${this.#tag}:${key}`, ...range, ...most)
-      const ids = (found as Reply[]).map(textOf)
+      const found = await this.#connection.send('ZRANGE', `${this.#tag}:${key}`, ...range, ...most)
+      const ids = (found as Reply[]).map(toText)
       if (ids.length <= maxPoints) return ids
     }
     return undefined
@@ -99,7 +99,12 @@ class RedisSearcher implements Searcher {
     const found: Found[] = []
     for (let at = 0; at < ids.length; at += strideSpots) {
       const some = ids.slice(at, at + strideSpots)
-      for (const { id, fields } of await fetchLetters(this.#wire, some, extent, maxStrideBytes)) {
+      for (const { id, fields } of await fetchLetters(
+        this.#connection,
+        some,
+        extent,
+        maxStrideBytes,
+      )) {
         const letter = letterOf(id, fields, extent)
         const waits = (fields[6] as Buffer[]).length > 0
         const place = { key: sortKey(letter, order), id }
@@ -123,7 +128,7 @@ class RedisSearcher implements Searcher {
       bytes: maxStrideBytes,
       filter: rowFilter(filter),
     }
-    const reply = await this.#wire.run(scripts.scan, [JSON.stringify({ ...spec, ...rest })])
+    const reply = await this.#connection.run(scripts.scan, [JSON.stringify({ ...spec, ...rest })])
     const [more, lastAt, lastId, lost, spots] = reply as ScanReply
     this.#strays += lost
     const placeOf = (id: string, time: Buffer | null): Place => ({
@@ -131,11 +136,11 @@ class RedisSearcher implements Searcher {
       key: time !== null ? keyOf(time) : need ? keyless : id,
     })
     const found = spots.flatMap(([id, time, n, fields]) => {
-      const letter = letterOf(textOf(id), fields, extent, hintOf(keys[n - 1]!))
+      const letter = letterOf(toText(id), fields, extent, hintOf(keys[n - 1]!))
       return matches(letter, filter) ? [{ letter, place: placeOf(letter.id, time) }] : []
     })
     if (more === 0 || lastId === null) return { found }
-    return { found, next: placeOf(textOf(lastId), lastAt) }
+    return { found, next: placeOf(toText(lastId), lastAt) }
   }
 }
 
@@ -170,7 +175,7 @@ function cut(found: Found[], limit: number): Stride {
 
 /** A time in a zset as places have it: the moment, since that is what letters sort by. */
 function keyOf(time: Buffer): string {
-  const ms = Number(textOf(time))
+  const ms = Number(toText(time))
   if (!Number.isFinite(ms)) return keyless
   // `toTimestamp` begins in 1970, and a page that ends before would go on from there.
   return ms < 0 ? new Date(ms).toISOString() : toTimestamp(ms)

@@ -4,7 +4,7 @@ import { priorities } from '../rows/codes.ts'
 import type { Place } from '../search.ts'
 import { sourceKey } from '../rows/source-key.ts'
 import { listed } from '../rows/tally.ts'
-import type { Wire } from '../../backends/redis/connection.ts'
+import type { RedisConnection } from '../../backends/redis/connection.ts'
 import { wantedStates } from './filter.ts'
 import type { Hint } from './form.ts'
 
@@ -34,14 +34,18 @@ export interface StageAsk {
 }
 
 /** The zsets to read now, and those to read when they are at their end: in orders by time, letters without one come last. */
-export async function stagesOf(wire: Wire, tag: string, ask: StageAsk): Promise<[Stage, Stage?]> {
+export async function stagesOf(
+  connection: RedisConnection,
+  tag: string,
+  ask: StageAsk,
+): Promise<[Stage, Stage?]> {
   const { filter, order, after } = ask
-  const queues = await queuesOf(wire, tag, filter)
+  const queues = await queuesOf(connection, tag, filter)
   const wanted = wantedStates(filter)
   const shelves = (kind: string): string[][] =>
     grouped(queues, (queue) => wanted.map((state) => `${kind}:${state}:${queue}`))
   if (order === 'newest' || order === 'oldest') {
-    const narrow = await narrowest(wire, tag, filter, shelves('i').flat())
+    const narrow = await narrowest(connection, tag, filter, shelves('i').flat())
     return [{ groups: narrow === undefined ? shelves('i') : [[narrow]], by: 'id' }]
   }
   const need = order === 'due' ? 'no retry' : 'not settled'
@@ -71,9 +75,13 @@ function grouped(queues: readonly string[], keysOf: (queue: string) => string[])
   return groups
 }
 
-async function queuesOf(wire: Wire, tag: string, { queue }: LetterFilter): Promise<string[]> {
+async function queuesOf(
+  connection: RedisConnection,
+  tag: string,
+  { queue }: LetterFilter,
+): Promise<string[]> {
   if (queue !== undefined) return [...new Set(listed(queue).map((name) => name.toWellFormed()))]
-  const cells = (await wire.ask('HKEYS', `${tag}:cells`)) as Buffer[]
+  const cells = (await connection.send('HKEYS', `${tag}:cells`)) as Buffer[]
   return [...new Set(cells.map((cell) => cell.toString().replace(/^\d+:/, '')))]
 }
 
@@ -97,13 +105,13 @@ export function narrowKeys({
 
 /** The shortest of the narrower lists, unless those of the queues asked are shorter together. */
 async function narrowest(
-  wire: Wire,
+  connection: RedisConnection,
   tag: string,
   filter: LetterFilter,
   shelves: readonly string[],
 ): Promise<string | undefined> {
   const sizesOf = async (keys: readonly string[]): Promise<number[]> =>
-    (await Promise.all(keys.map((key) => wire.ask('ZCARD', `${tag}:${key}`)))).map(Number)
+    (await Promise.all(keys.map((key) => connection.send('ZCARD', `${tag}:${key}`)))).map(Number)
   const narrow = narrowKeys(filter)
   const sizes = await sizesOf(narrow)
   const least = Math.min(...sizes)

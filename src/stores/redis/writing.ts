@@ -3,7 +3,7 @@ import { actionCode, categoryCode, policyCode, priorityCode, stateCode } from '.
 import { factsOf } from '../rows/pack.ts'
 import type { DeadLetter, Patch } from '../../letter/letter.ts'
 import { countsOf, inHistory, type Change } from '../../letter/moves.ts'
-import { textOf, type Argument, type Reply } from '../../backends/redis/connection.ts'
+import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
 import type { AddResult, ApplyResult, Capacity, LeaseRef } from '../../store.ts'
 import { col } from './columns.ts'
 import {
@@ -68,9 +68,9 @@ export function addedOf(reply: Reply): Added {
     case 'a':
       return first === 0 ? { kind: 'added' } : { kind: 'added', evicted: first as number }
     case 'i':
-      return { kind: 'duplicate', of: textOf(first), by: 'id', occurrences: second! }
+      return { kind: 'duplicate', of: toText(first), by: 'id', occurrences: second! }
     case 'k':
-      return { kind: 'duplicate', of: textOf(first), by: 'dedupeKey', occurrences: second! }
+      return { kind: 'duplicate', of: toText(first), by: 'dedupeKey', occurrences: second! }
     case 'm':
       return { kind: 'crowded', excess: first as number }
     default:
@@ -137,7 +137,7 @@ function restValue(field: string, value: unknown): string {
 }
 
 export function appliedOf(reply: Reply): ApplyResult {
-  const letter = textOf(reply)
+  const letter = toText(reply)
   return letter === 'w' ? 'written' : letter === 'c' ? 'conflict' : 'missing'
 }
 

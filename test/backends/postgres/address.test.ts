@@ -7,7 +7,7 @@ describe('addressOf', () => {
   it('takes what is ours out of the URL, and shows neither user nor password', () => {
     const url = 'postgres://u:hush@h:1/d?schema=s&sslmode=verify-full&poolSize=7&allowUnsafe=true'
     expect(addressOf({ url }, defaults)).toEqual({
-      url: 'postgres://u:hush@h:1/d?sslmode=verify-full',
+      server: { url: 'postgres://u:hush@h:1/d?sslmode=verify-full' },
       schema: 's',
       poolSize: 7,
       allowUnsafe: true,
@@ -18,7 +18,7 @@ describe('addressOf', () => {
   it('goes by options before the URL, and by the defaults last', () => {
     const url = 'postgresql:///d?schema=s&poolSize=7&allowUnsafe=true'
     expect(addressOf({ url, schema: 'o', poolSize: 3, allowUnsafe: false }, defaults)).toEqual({
-      url: 'postgresql:///d',
+      server: { url: 'postgresql:///d' },
       schema: 'o',
       poolSize: 3,
       allowUnsafe: false,

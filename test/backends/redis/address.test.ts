@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressOf, settingsIn, shownNode } from '../../../src/backends/redis/address.ts'
+import { addressOf, settingsIn, formatNode } from '../../../src/backends/redis/address.ts'
 
 describe('addressOf', () => {
   it.each([
@@ -65,10 +65,10 @@ describe('addressOf', () => {
   })
 })
 
-describe('shownNode', () => {
+describe('formatNode', () => {
   it('has brackets where the colons of a host would be taken for that of the port', () => {
-    expect(shownNode({ host: '::1', port: 7 })).toBe('[::1]:7')
-    expect(shownNode({ host: 'h', port: 7 })).toBe('h:7')
+    expect(formatNode({ host: '::1', port: 7 })).toBe('[::1]:7')
+    expect(formatNode({ host: 'h', port: 7 })).toBe('h:7')
   })
 })
 

@@ -8,7 +8,7 @@ const tenant: Tenant = {
   unavailable: 'MAILBOX_UNAVAILABLE',
   keeps: 'messages',
   page: 'the page',
-  shortOfCopies: 'the master has it',
+  tooFewReplicas: 'the master has it',
 }
 
 describe('toRedriveError', () => {
