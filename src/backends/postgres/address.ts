@@ -33,7 +33,10 @@ export interface AddressDefaults {
 /** Settings in the URL that are read here. */
 const ourSettings = ['schema', 'allowUnsafe', 'poolSize'] as const
 
-/** Settings in the URL that `pg` reads, and those of libpq that it ignores but that URLs of hosted servers have. */
+/**
+ * Settings in the URL that `pg` reads, and those of libpq that it ignores but that URLs of hosted
+ * servers have.
+ */
 const clientSettings = [
   'user',
   'password',

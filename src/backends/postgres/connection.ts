@@ -13,12 +13,15 @@ const connectTimeoutMs = 4000
 const checkOutMs = 5000
 /** How often a transaction that collides with others is tried before the caller gets the error. */
 export const maxTries = 8
-/** A lost call is repeated only if it failed within this time, so that the caller does not wait too long. */
+/**
+ * A lost call is repeated only if it failed within this time, so that the caller does not wait too
+ * long.
+ */
 const quickMs = 1000
 
 /**
- * Which connections a statement uses. `hot` serves workers: capture, claim, renew and settle. `cold` serves reads and long
- * work, so that they never delay a worker.
+ * Which connections a statement uses. `hot` serves workers: capture, claim, renew and settle.
+ * `cold` serves reads and long work, so that they never delay a worker.
  */
 export type Side = 'hot' | 'cold'
 
@@ -39,7 +42,9 @@ interface ReadOptions {
 }
 
 interface TransactionOptions {
-  /** Repeating the work is harmless, so it is repeated when nobody knows whether it was committed. */
+  /**
+   * Repeating the work is harmless, so it is repeated when nobody knows whether it was committed.
+   */
   repeatable?: boolean
   /** Reads only, and every statement sees the same snapshot. */
   snapshot?: boolean
@@ -61,18 +66,23 @@ export function isUnknownOutcome(error: unknown): boolean {
 const ignoreError = (): void => {}
 
 /**
- * The connections of a store or mailbox to its schema: reads, statements and transactions. In SQL, `@` stands for the schema.
+ * The connections of a store or mailbox to its schema: reads, statements and transactions. In SQL,
+ * `@` stands for the schema.
  *
- * What collides with another transaction is tried again a few times. What was lost before its commit was sent has not happened
- * and is repeated, once for each connection of the pool, since all of them may be lost at once. What was lost after that is
- * repeated if it is repeatable. (Asking the server by transaction id is no way out: it reuses ids after a crash.)
+ * What collides with another transaction is tried again a few times. What was lost before its
+ * commit was sent has not happened and is repeated, once for each connection of the pool, since all
+ * of them may be lost at once. What was lost after that is repeated if it is repeatable. (Asking
+ * the server by transaction id is no way out: it reuses ids after a crash.)
  */
 export class PostgresConnection {
   readonly place: string
   readonly schema: string
   readonly #options: ConnectionOptions
   readonly #plannerSettings: readonly string[]
-  /** Connections that no pooler shares with others, so that session settings and prepared statements hold. */
+  /**
+   * Connections that no pooler shares with others, so that session settings and prepared statements
+   * hold.
+   */
   readonly #sessions = new WeakSet<PoolClient>()
   /** Prepared statements by their SQL as the caller wrote it. */
   readonly #prepared = new Map<string, { name: string; text: string }>()
@@ -103,7 +113,9 @@ export class PostgresConnection {
     return { hot, cold: separateSides ? this.#createPool(server.url, poolSize - hotSize) : hot }
   }
 
-  /** Connections are pipelined: they send a statement before the answer to the one before has come. */
+  /**
+   * Connections are pipelined: they send a statement before the answer to the one before has come.
+   */
   #createPool(url: string, max: number): Pool {
     const pool = new Pool({
       connectionString: url,
@@ -122,8 +134,9 @@ export class PostgresConnection {
   }
 
   /**
-   * Applies the settings to the session. Behind a pooler the session is not ours: its backend has another process id than the
-   * one that the connection was given. Statements that run before this is done set them for each transaction.
+   * Applies the settings to the session. Behind a pooler the session is not ours: its backend has
+   * another process id than the one that the connection was given. Statements that run before this
+   * is done set them for each transaction.
    */
   async #prepareSession(client: PoolClient): Promise<void> {
     try {
@@ -219,7 +232,8 @@ export class PostgresConnection {
       await tx.commit()
       return value
     } catch (thrown) {
-      // The first failure is the cause: statements after it only report that the transaction is aborted.
+      // The first failure is the cause: statements after it only report that the transaction is
+      // aborted.
       const error = (await tx.firstError()) ?? thrown
       throw tx.isCommitSent && isLost(error) ? new LostCommit(error) : error
     }

@@ -2,7 +2,9 @@ import { RedriveError } from '../../errors.ts'
 import { isTlsRefusal, unreachable } from '../unreachable.ts'
 import type { Tenant } from './tenant.ts'
 
-/** Thrown inside a transaction when the state that it read has changed: the transaction starts over. */
+/**
+ * Thrown inside a transaction when the state that it read has changed: the transaction starts over.
+ */
 export class StateChanged extends Error {}
 
 /** The SQLSTATE of an error of the server, undefined for errors of the connection. */
@@ -53,7 +55,9 @@ export function isRefusal(error: unknown): boolean {
   return syscall === 'open' || /does not support SSL/.test(messageOf(error))
 }
 
-/** Translates an error of `pg` or of the server. No other function knows the meaning of a SQLSTATE. */
+/**
+ * Translates an error of `pg` or of the server. No other function knows the meaning of a SQLSTATE.
+ */
 export function toRedriveError(error: unknown, place: string, tenant: Tenant): RedriveError {
   if (error instanceof RedriveError) return error
   const state = sqlStateOf(error)

@@ -22,8 +22,9 @@ const longestPauseMs = 10_000
 const echoMs = 3000
 
 /**
- * Listens on a channel over its own connection, and reconnects when it is lost. A pooler in transaction mode accepts LISTEN and
- * delivers nothing: the listener therefore notifies itself over another connection, and gives up when that does not arrive.
+ * Listens on a channel over its own connection, and reconnects when it is lost. A pooler in
+ * transaction mode accepts LISTEN and delivers nothing: the listener therefore notifies itself over
+ * another connection, and gives up when that does not arrive.
  */
 export class Listener {
   /** The state in words, for health checks. */

@@ -8,7 +8,10 @@ export interface NotificationsOptions {
   channel: string
   /** The start of each payload, for users that share a channel. Default: empty. */
   topic?: string
-  /** Called for a notification of another process, and when listening begins, since earlier ones were missed. */
+  /**
+   * Called for a notification of another process, and when listening begins, since earlier ones
+   * were missed.
+   */
   onNotification: () => void
 }
 
@@ -16,12 +19,15 @@ export interface NotificationsOptions {
 const notify = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
 
 /**
- * The least time between two notifications; one sent later stands for all in between. Commits with a notification queue up on
- * the server and wake every listener.
+ * The least time between two notifications; one sent later stands for all in between. Commits with
+ * a notification queue up on the server and wake every listener.
  */
 const pauseMs = 5
 
-/** Notifies other processes that something may have become available, and receives their notifications. Both may get lost. */
+/**
+ * Notifies other processes that something may have become available, and receives their
+ * notifications. Both may get lost.
+ */
 export class Notifications {
   readonly channel: string
   readonly #options: NotificationsOptions

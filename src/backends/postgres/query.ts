@@ -36,7 +36,9 @@ const types: CustomTypesConfig = {
   getTypeParser: (oid, format) => (parsers.get(oid) ?? pgTypes.getTypeParser(oid, format)) as never,
 }
 
-/** Sends a query. The answer is that of its last statement; several statements cannot have values. */
+/**
+ * Sends a query. The answer is that of its last statement; several statements cannot have values.
+ */
 export async function sendQuery(
   client: Queryable,
   statement: string | { name: string; text: string },

@@ -42,7 +42,8 @@ async function migrate(
   const { key, migrations, lock, rewrite, additions = [] } = schema
   await tx.rows('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock])
   const exists = 'SELECT 1 FROM pg_namespace WHERE nspname = $1'
-  // Not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to create.
+  // Not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to
+  // create.
   if ((await tx.rows(exists, [connection.schema])).length === 0)
     await tx.rows(`CREATE SCHEMA "${connection.schema}"`)
   // Read again under the lock, since another process may have migrated the schema.
@@ -63,7 +64,10 @@ async function migrate(
 const findTables = `SELECT to_regclass($1)::text, (SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))`
 
-/** The version of the existing tables, 0 where there are none. Rejects tables of others, and a version newer than ours. */
+/**
+ * The version of the existing tables, 0 where there are none. Rejects tables of others, and a
+ * version newer than ours.
+ */
 export async function readVersion(
   read: Read,
   { place, schema: name }: PostgresConnection,

@@ -12,7 +12,10 @@ const settings: readonly string[] = [
 export const setLocally = (all: readonly string[]): string =>
   all.map((one) => `SET LOCAL ${one};`).join(' ')
 
-/** Applies settings to a session that is ours alone, and has the server plan each prepared statement once. */
+/**
+ * Applies settings to a session that is ours alone, and has the server plan each prepared statement
+ * once.
+ */
 export const setForSession = (also: readonly string[]): string =>
   [
     `default_transaction_isolation = 'read committed'`,

@@ -9,7 +9,10 @@ export class Transaction {
   readonly #isPipelined: boolean
   readonly #sent: Promise<unknown>[] = []
 
-  /** `beginning` is sent first. Without it, the transaction is the caller's, and its statements are sent one by one. */
+  /**
+   * `beginning` is sent first. Without it, the transaction is the caller's, and its statements are
+   * sent one by one.
+   */
   constructor(client: Queryable, schema: { qualify(sql: string): string }, beginning?: string) {
     this.#client = client
     this.#schema = schema
@@ -17,7 +20,10 @@ export class Transaction {
     if (beginning !== undefined) void this.#send(() => sendQuery(client, beginning))
   }
 
-  /** Sends a statement behind those sent before, and returns its rows. A caller that needs no rows need not wait for them. */
+  /**
+   * Sends a statement behind those sent before, and returns its rows. A caller that needs no rows
+   * need not wait for them.
+   */
   rows(sql: string, values?: unknown[], timeoutMs?: number): Promise<Cells[]> {
     return this.#send(() => queryRows(this.#client, this.#schema.qualify(sql), values, timeoutMs))
   }

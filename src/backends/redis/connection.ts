@@ -5,7 +5,7 @@ import { hasMethods, refuseClient } from '../injected-client.ts'
 import { formatNode, type Address, type Node } from './address.ts'
 import type { Script } from './script.ts'
 import type { Tenant } from './tenant.ts'
-import { isLoading, isMoved, isNoScript, isUnwelcome, toRedriveError } from './errors.ts'
+import { isLoading, isMoved, isNoScript, isRefusal, toRedriveError } from './errors.ts'
 
 export type Argument = string | Buffer
 /** Strings are returned as bytes. */
@@ -60,8 +60,8 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * The connection to a server. Without a client of the application, it is opened on demand and again after a loss, and follows
- * the keys of the tenant in a cluster.
+ * The connection to a server. Without a client of the application, it is opened on demand and again
+ * after a loss, and follows the keys of the tenant in a cluster.
  */
 export class RedisConnection {
   readonly tenant: Tenant
@@ -120,7 +120,9 @@ export class RedisConnection {
       : reply
   }
 
-  /** Sends WAIT right behind the script: on another connection, WAIT would be about other writes. */
+  /**
+   * Sends WAIT right behind the script: on another connection, WAIT would be about other writes.
+   */
   async #awaitReplicas(client: Client, reply: Promise<Reply>): Promise<Reply> {
     const { waitReplicas, timeoutMs } = this.#options
     const waitMs = Math.min(maxWaitMs, Math.floor(timeoutMs / 2))
@@ -138,8 +140,8 @@ export class RedisConnection {
   }
 
   /**
-   * Makes a call. The call is repeated only if the server rejected it unread: because another node owns the slot, or because
-   * the server has just started and is loading its data.
+   * Makes a call. The call is repeated only if the server rejected it unread: because another node
+   * owns the slot, or because the server has just started and is loading its data.
    */
   async #call(call: (client: Client) => Promise<Reply>): Promise<Reply> {
     const endMs = systemClock.mono() + connectRetryMs
@@ -173,7 +175,9 @@ export class RedisConnection {
     })
   }
 
-  /** Prefers the node that owns the slot, as reported by another node: "MOVED 3999 127.0.0.1:6381". */
+  /**
+   * Prefers the node that owns the slot, as reported by another node: "MOVED 3999 127.0.0.1:6381".
+   */
   #followSlot(refusal: string): void {
     const [, host, port] = /^MOVED \d+ (.*):(\d+)/.exec(refusal) ?? []
     this.#prefer({ host: host || this.#nodes[0]!.host, port: Number(port) })
@@ -208,7 +212,10 @@ export class RedisConnection {
     throw new RedriveError(this.tenant.unavailable, message)
   }
 
-  /** Tries every node, repeatedly for a second, so that a restart or a broken connection does not fail the call. */
+  /**
+   * Tries every node, repeatedly for a second, so that a restart or a broken connection does not
+   * fail the call.
+   */
   async #tryNodes(): Promise<Client> {
     const endMs = systemClock.mono() + connectRetryMs
     for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
@@ -223,12 +230,15 @@ export class RedisConnection {
           failure = error
         }
       const isLate = systemClock.mono() + pauseMs > endMs
-      if (this.#isClosed || isLate || isUnwelcome(failure)) throw failure
+      if (this.#isClosed || isLate || isRefusal(failure)) throw failure
       await pause(pauseMs)
     }
   }
 
-  /** A new client, not connected yet, for the node; with the options of the application's client if there is one. */
+  /**
+   * A new client, not connected yet, for the node; with the options of the application's client if
+   * there is one.
+   */
   #createClient(node: Node): Client {
     const { server, connectMs } = this.#options
     if ('client' in server) return server.client.duplicate() as Client
@@ -265,8 +275,8 @@ export class RedisConnection {
   }
 
   /**
-   * Subscribes to a channel over a separate connection, and returns a function that ends it. `onBroken` is called when the
-   * connection is lost.
+   * Subscribes to a channel over a separate connection, and returns a function that ends it.
+   * `onBroken` is called when the connection is lost.
    */
   async subscribe(
     channel: string,
@@ -304,7 +314,10 @@ export class RedisConnection {
   }
 }
 
-/** Rejects clients of other packages, and those for clusters, sentinels and pools, which send commands in another way. */
+/**
+ * Rejects clients of other packages, and those for clusters, sentinels and pools, which send
+ * commands in another way.
+ */
 function checkClient(client: unknown): Client {
   const isClient =
     hasMethods(client, 'sendCommand', 'subscribe', 'duplicate') &&

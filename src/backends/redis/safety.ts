@@ -2,21 +2,21 @@ import { RedriveError } from '../../errors.ts'
 import { isForbidden } from './errors.ts'
 import { toText, type Reply, type RedisConnection } from './connection.ts'
 
-/** What was found out about a server, and what is wrong with it. */
-export interface Findings {
+/** The result of `inspect`. */
+export interface Inspection {
   checks: Record<string, string>
-  /** What would break a promise: nothing opens with it, unless volatile ones are allowed. */
+  /** Settings that would break a guarantee. Opening fails, unless volatile servers are allowed. */
   dangers: string[]
-  /** The append-only file is on. */
+  /** Whether the append-only file is on. */
   durable: boolean
 }
 
 const settings = ['appendonly', 'appendfsync', 'maxmemory-policy', 'aof-load-truncated'] as const
 
-/** Looks at the server: its version, its role, and whether what it acknowledges is still there after a crash. */
-export async function inspect(connection: RedisConnection): Promise<Findings> {
+/** Checks the server: its version, its role, and whether acknowledged writes survive a crash. */
+export async function inspect(connection: RedisConnection): Promise<Inspection> {
   const { tag, tenant } = connection
-  // In a cluster, this leads to the node that has the keys: it is the one to look at.
+  // In a cluster, this follows the slot to the node that has the keys.
   await connection.send('EXISTS', `${tag}:meta`)
   const info = infoIn(toText(await connection.send('INFO')))
   const config = await configOf(connection)
@@ -31,7 +31,7 @@ export async function inspect(connection: RedisConnection): Promise<Findings> {
     role,
     mode: info.get('redis_mode') ?? 'unknown',
     appendonly,
-    appendfsync: appendonly === 'yes' ? told(appendfsync) : 'no file to sync',
+    appendfsync: appendonly === 'yes' ? describeSync(appendfsync) : 'no file to sync',
     'maxmemory-policy': policy,
     'aof-load-truncated': config?.get('aof-load-truncated') ?? 'unknown',
     replicas: info.get('connected_slaves') ?? '0',
@@ -52,33 +52,33 @@ export async function inspect(connection: RedisConnection): Promise<Findings> {
   return { checks, dangers, durable: appendonly === 'yes' }
 }
 
-function told(appendfsync: string): string {
+function describeSync(appendfsync: string): string {
   return appendfsync === 'everysec'
     ? 'everysec: a loss of power may take the last second'
     : appendfsync
 }
 
-/** Dangers that no permission makes harmless: the first write would fail. */
-const isHopeless = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
+/** Dangers that `allowVolatile` does not allow: the first write would fail. */
+const isFatal = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
 
 export function refuseDangers(
-  { dangers }: Findings,
+  { dangers }: Inspection,
   connection: RedisConnection,
   allowVolatile: boolean,
 ): void {
   const { tenant } = connection
-  const serious = allowVolatile ? dangers.filter(isHopeless) : dangers
+  const serious = allowVolatile ? dangers.filter(isFatal) : dangers
   if (serious.length === 0) return
-  const hint = serious.every(isHopeless)
+  const hint = serious.every(isFatal)
     ? ''
-    : `. To use it all the same and accept that ${tenant.keeps} may be lost, put ?allowVolatile=true behind the URL`
+    : `. To use it anyway and accept that ${tenant.keeps} may be lost, set allowVolatile (in a URL: ?allowVolatile=true)`
   throw new RedriveError(
     'STORE_UNSAFE',
     `redis ${connection.place} is not safe: ${serious.join('; ')}${hint}`,
   )
 }
 
-/** Undefined where CONFIG is forbidden, as it is on many managed servers. */
+/** Undefined where CONFIG is forbidden, as on many managed servers. */
 async function configOf(connection: RedisConnection): Promise<Map<string, string> | undefined> {
   try {
     const config = new Map<string, string>()
@@ -106,8 +106,8 @@ function isOlder(version: string): boolean {
 }
 
 /**
- * Marks an empty place as ours with the version in `meta` under "schema", and refuses one that a newer Redrive has changed.
- * Returns the version that is there, which may be an older one.
+ * Writes the schema version into an empty place (`meta`, field "schema"), and rejects a newer
+ * version. Returns the version found, which may be older.
  */
 export async function checkSchema(connection: RedisConnection, newest = 1): Promise<number> {
   const { tag } = connection

@@ -4,8 +4,8 @@ import { prepareSchema } from '../../backends/postgres/schema.ts'
 import { migrations } from './schema.ts'
 
 /**
- * Creates or migrates the tables, rejects a server whose settings would break a guarantee, and returns the number of the
- * mailbox.
+ * Creates or migrates the tables, rejects a server whose settings would break a guarantee, and
+ * returns the number of the mailbox.
  */
 export async function prepare(
   connection: PostgresConnection,

@@ -24,13 +24,13 @@ const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot,
   ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
     max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
 
-/** Writes them in the order of the keys, right before the commit. */
+/** Writes the deltas in key order, right before the commit. */
 export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
   const changed = deltas.changed()
-  if (changed.length > 0) void growth(tx, slot, changed)
+  if (changed.length > 0) void addDeltas(tx, slot, changed)
 }
 
-function growth(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
+function addDeltas(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
   const all = deltas.toSorted(byKey)
   return tx.rows(growCounters, [
     all.map(({ kind }) => kind),
@@ -50,7 +50,7 @@ function byKey(a: Delta, b: Delta): number {
   return a.kind - b.kind || a.queue - b.queue || a.code - b.code
 }
 
-/** The cells that hold letters, told by their parts. */
+/** The counter cells that are not zero. */
 export async function readCells(
   read: (sql: string, values: unknown[]) => Promise<unknown[][]>,
 ): Promise<[Cell, number][]> {
@@ -59,13 +59,13 @@ export async function readCells(
   return rows.map(([queue, code, n]) => [partsOf(queue * codesPerQueue + code), n])
 }
 
-/** Letters kept, archived ones aside. */
-export function standingOf(cells: readonly [Cell, number][]): number {
+/** The number of letters, excluding archived ones. */
+export function countStored(cells: readonly [Cell, number][]): number {
   return cells.reduce((sum, [{ state }, n]) => (state === archived ? sum : sum + n), 0)
 }
 
-/** How many letters each group or tag has, over the cells that pass. */
-export async function namedCounts(
+/** The number of letters of each group or tag, in the cells that pass. */
+export async function readNamedCounts(
   connection: PostgresConnection,
   kind: 'group' | 'tag',
   passes: (cell: Cell) => boolean,
@@ -103,7 +103,7 @@ export async function readTotals(
 const dropTotals = `DELETE FROM @counters c USING unnest($2::int[], $3::int[]) AS t(queue, code)
   WHERE c.kind = $1 AND c.queue = t.queue AND c.name = '' AND c.code = t.code`
 
-/** Sets totals, each in place of what all slots have of it. */
+/** Replaces totals in all slots. */
 export async function writeTotals(
   connection: PostgresConnection,
   queues: QueueNames,
@@ -122,12 +122,12 @@ export async function writeTotals(
   const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
-    void growth(tx, slot, all)
+    void addDeltas(tx, slot, all)
   }
   await connection.transaction('cold', work, { repeatable: true })
 }
 
-/** Rows that one step of `tidyCounters` looks at. */
+/** Rows that one step of `tidyCounters` reads. */
 const tidyRows = 2000
 
 type Key = [kind: number, queue: number, name: string, code: number]
@@ -146,8 +146,9 @@ const takeRows = `WITH taken AS MATERIALIZED (
   RETURNING c.kind, c.queue, c.name, c.code, c.n, c.retries, c.max_retries, c.backoff_ms`
 
 /**
- * Puts together what several slots have of one count, and drops what has come to nothing; otherwise the rows of writers that are
- * gone would add up for ever. Bounded: answers where the next step goes on, or undefined at the end.
+ * Merges the slots of each counter, and deletes counters that are zero; otherwise the rows of
+ * former writers would accumulate. Bounded: returns where the next step continues, or undefined at
+ * the end.
  */
 export async function tidyCounters(
   connection: PostgresConnection,
@@ -186,10 +187,12 @@ async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> 
     else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
-  if (left.length > 0) void growth(tx, slot, left)
+  if (left.length > 0) void addDeltas(tx, slot, left)
 }
 
-/** A slot that nobody else is likely to have; two that share one only wait for each other. */
+/**
+ * A random slot, most likely unused. Two transactions with the same slot only wait for each other.
+ */
 export function drawSlot(clock: Clock): number {
   return Math.floor(clock.random() * 2 ** 48)
 }

@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { prepareSchema, readVersion, type Schema } from '../../backends/postgres/schema.ts'
 import type { StoreAddress } from './address.ts'
-import { firstParts, inParts, partitionsOf } from './partitions.ts'
+import { partitionSetup, toPartitioned, readPartitions } from './partitions.ts'
 import { migrations, schemaVersion } from './schema.ts'
 import { fillSourceIds } from './source-ids.ts'
 
@@ -25,8 +25,8 @@ export async function findSchemaProblem(
 }
 
 /**
- * Creates or migrates the tables, and rejects a server whose settings would break a guarantee. Returns whether letters are
- * stored by month.
+ * Creates or migrates the tables, and rejects a server whose settings would break a guarantee.
+ * Returns whether letters are stored by month.
  */
 export async function prepare(
   connection: PostgresConnection,
@@ -34,10 +34,10 @@ export async function prepare(
   nowMs: number,
 ): Promise<boolean> {
   const { allowUnsafe, schema, partitions } = address
-  const parts = partitions ? { rewrite: inParts, additions: firstParts(nowMs) } : {}
+  const parts = partitions ? { rewrite: toPartitioned, additions: partitionSetup(nowMs) } : {}
   await prepareSchema(connection, { ...schemaOf(connection), ...parts }, allowUnsafe)
   await fillSourceIds(connection)
-  const byMonth = (await partitionsOf((sql) => connection.read(sql))) === 'month'
+  const byMonth = (await readPartitions((sql) => connection.read(sql))) === 'month'
   if (partitions && !byMonth)
     throw new RedriveError(
       'INVALID_CONFIG',

@@ -3,15 +3,16 @@ import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { toText } from './text.ts'
 
-/** Letters that are read at once. */
+/** Letters read by one statement. */
 const fillLetters = 500
 
-/** Only these origins can have a source id; the others stay on the server. */
+/** Only these origins can have a source id; others are not sent. */
 const sourced = `b.origin LIKE ANY (ARRAY['%"taskId":%', '%"messageId":%', '%"streamId":%', '%"task":{%'])`
 
 /**
- * Writes the source ids of letters that were kept before there was a column for them. A few at a time, each in a transaction of its
- * own, so that workers go on meanwhile. Harmless to repeat, and from several processes at once; `meta` says when it is done.
+ * Fills the source ids of letters that were stored before the column existed. A few at a time, each
+ * in its own transaction, so that workers continue. May be repeated, and run in several processes;
+ * `meta` records when it is done.
  */
 export async function fillSourceIds(connection: PostgresConnection): Promise<void> {
   const done = await connection.read(`SELECT 1 FROM @meta WHERE key = 'source_ids'`)

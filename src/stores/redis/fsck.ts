@@ -2,20 +2,24 @@ import { toText, type Reply, type RedisConnection } from '../../backends/redis/c
 import type { DriftReport } from '../../store.ts'
 import { scripts } from './scripts.ts'
 
-/** Letters or entries that one script looks at. */
-const stride = 200
+/** Letters or index entries that one script checks. */
+const step = 200
 
-/** How often the counts are taken while letters keep moving. */
+/** How often counting is repeated while letters move. */
 const maxRecounts = 3
 
 const maxExamples = 20
 
-/** Zsets of letters, by what their names begin with. Lanes come first, since they decide who is free to be claimed. */
+/**
+ * Zsets of letters, by the beginning of their names. Lanes come first, since they decide which
+ * letters are claimable.
+ */
 const zsets = /^(?:[aisdwgtnorfk]:|[xy]$)/
 
 /**
- * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step sees a letter and its
- * entries at one moment; the counts are compared only when nothing moved while they were taken.
+ * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step
+ * sees a letter and its index entries at the same time; the counts are compared only if no letter
+ * moved while they were read.
  */
 export async function checkDrift(
   connection: RedisConnection,
@@ -57,9 +61,9 @@ class DriftCheck {
     if (this.#examples.length < maxExamples) this.#examples.push(example)
   }
 
-  /** Names behind the tag, a step of the server's own walk at a time. The same one may come twice. */
+  /** Key names after the tag, one step of SCAN at a time. A name may come twice. */
   async *#scan(pattern: string): AsyncGenerator<string[]> {
-    const match = `${globbed(this.#tag)}:${pattern}`
+    const match = `${escapeGlob(this.#tag)}:${pattern}`
     let cursor = '0'
     do {
       const asked = ['SCAN', cursor, 'MATCH', match, 'COUNT', '1000'] as const
@@ -72,8 +76,8 @@ class DriftCheck {
   async #letters(what: 'lists' | 'due'): Promise<number> {
     let looked = 0
     for await (const names of this.#scan('l:*'))
-      for (let at = 0; at < names.length; at += stride) {
-        const ids = names.slice(at, at + stride).map((name) => name.slice(2))
+      for (let at = 0; at < names.length; at += step) {
+        const ids = names.slice(at, at + step).map((name) => name.slice(2))
         looked += ids.length
         const reply = await this.#connection.run(scripts.checkLetters, [what, this.#repair, ...ids])
         const [unreadable, missing] = reply as [Buffer[], Buffer[]]
@@ -96,11 +100,14 @@ class DriftCheck {
     return keys
   }
 
-  /** From the end to the front, so that what is taken out does not move what is still to be looked at. */
+  /**
+   * From the end to the start, so that removed entries do not shift those that are still to be
+   * checked.
+   */
   async #entries(key: string): Promise<void> {
     const size = Number(await this.#connection.send('ZCARD', `${this.#tag}:${key}`))
-    for (let end = size; end > 0; end -= stride) {
-      const range = [String(Math.max(0, end - stride)), String(end - 1)]
+    for (let end = size; end > 0; end -= step) {
+      const range = [String(Math.max(0, end - step)), String(end - 1)]
       const reply = await this.#connection.run(scripts.checkEntries, [key, ...range, this.#repair])
       const strays = reply as Buffer[]
       this.#strays += strays.length
@@ -108,7 +115,7 @@ class DriftCheck {
     }
   }
 
-  /** Histories and waits of letters that are gone. */
+  /** Histories and waits of letters that no longer exist. */
   async #belongings(): Promise<void> {
     for (const kind of ['h:*', 'p:*'])
       for await (const names of this.#scan(kind)) {
@@ -153,15 +160,15 @@ class DriftCheck {
     return wrong
   }
 
-  /** By the lists of queues and states: every letter stands in one of them. */
+  /** Reads the indexes of queues and states: every letter is in one of them. */
   async #recounted(): Promise<Map<string, Map<string, number>>> {
     const sums = new Map(
       ['cells', 'groups', 'tags', 'states'].map((name) => [name, new Map<string, number>()]),
     )
     for (const key of await this.#keys()) {
       if (!key.startsWith('i:')) continue
-      for (let from = '-', read = stride; read === stride;) {
-        const reply = await this.#connection.run(scripts.recount, [key, from, String(stride)])
+      for (let from = '-', read = step; read === step;) {
+        const reply = await this.#connection.run(scripts.recount, [key, from, String(step)])
         const [last, count, counted] = reply as [Buffer, number, Reply[]]
         read = count
         from = `(${toText(last)}`
@@ -180,7 +187,7 @@ function lanesFirst(a: string, b: string): number {
   return Number(b.startsWith('a:')) - Number(a.startsWith('a:'))
 }
 
-/** A name in which no character stands for others. */
-function globbed(name: string): string {
+/** Escapes a name for a glob pattern. */
+function escapeGlob(name: string): string {
   return name.replaceAll(/[*?[\]\\^]/g, String.raw`\$&`)
 }

@@ -2,15 +2,15 @@ import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
-import type { Desk } from './desk.ts'
+import type { StoreContext } from './context.ts'
 import { scripts } from './scripts.ts'
 
-type Use = <T>(work: (desk: Desk) => Promise<T>) => Promise<T>
+type Use = <T>(work: (context: StoreContext) => Promise<T>) => Promise<T>
 
 /** Records that one script reads. */
-const strideRecords = 200
+const stepRecords = 200
 
-/** Records in the server. `use` gives what is needed for it, or fails when the store is not open. */
+/** Records in Redis. `use` rejects if the store is not open. */
 export function redisRecords(use: Use): Records {
   return {
     get: (kind, id) =>
@@ -19,10 +19,12 @@ export function redisRecords(use: Use): Records {
         return found === null ? undefined : recordOf(id, toText(found))
       }),
     put: (kind, id, value, expectedVersion) =>
-      use(async (desk) => {
+      use(async (context) => {
         const expected = expectedVersion === undefined ? '' : String(expectedVersion)
-        const args = [desk.now(), kind, id, JSON.stringify(value), expected]
-        return (await desk.connection.run(scripts.putRecord, args)) === 1 ? 'written' : 'conflict'
+        const args = [context.now(), kind, id, JSON.stringify(value), expected]
+        return (await context.connection.run(scripts.putRecord, args)) === 1
+          ? 'written'
+          : 'conflict'
       }),
     list: (kind, options = {}) => use(({ connection }) => listed(connection, kind, options)),
     remove: (kind, id) =>
@@ -35,7 +37,7 @@ export function redisRecords(use: Use): Records {
   }
 }
 
-/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+/** Ids with the same prefix are adjacent, so the list ends at the first id without it. */
 async function listed(
   connection: RedisConnection,
   kind: string,
@@ -46,7 +48,7 @@ async function listed(
   const found: DocumentRecord[] = []
   let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`
   while (found.length < limit) {
-    const count = Math.min(strideRecords, limit - found.length)
+    const count = Math.min(stepRecords, limit - found.length)
     const fields = (await connection.run(scripts.listRecords, [
       kind,
       from,

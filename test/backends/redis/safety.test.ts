@@ -16,7 +16,7 @@ const tenant: Tenant = {
 }
 
 describe.skipIf(cluster.missing !== undefined)('inspect', () => {
-  it('looks at the node of a cluster that owns the keys, whichever was named', async () => {
+  it('checks the node of a cluster that owns the keys, whichever node was given', async () => {
     const looked = new Set<string>()
     for (let n = 0; n < 12; n++) {
       const [address, limits] = [addressOf(cluster.url), { timeoutMs: 5000, connectMs: 5000 }]

@@ -6,78 +6,86 @@ import { cellTest, type Codes } from './filter.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { toText } from './text.ts'
 
-/** What letters are put in order by within a stage. */
+/** The sort key within a range set. */
 export type Key = 'id' | 'due' | 'settled' | 'none' | 'mixed'
 
-/** Index ranges that are read side by side and merged into one order. */
-export interface Stage {
+/** Index ranges that are read runBatch and merged into one order. */
+export interface RangeSet {
   key: Key
   down: boolean
-  /** What tells the ranges apart: one list for each of r.a, r.b and r.c. Empty: there is one range. */
+  /**
+   * The parameters of the ranges: one list for each of r.a, r.b and r.c. Empty: there is one range.
+   */
   lists: number[][]
-  /** The condition of a range; `put` adds a value and gives its name. */
+  /** The condition of a range; `put` adds a value and returns its placeholder. */
   where: (put: (value: unknown) => string) => string
   after: Place | undefined
 }
 
-/** More ranges than this are not merged; the letters are walked by id instead. */
+/** The maximum number of ranges to merge; beyond it, letters are read by id. */
 const maxRanges = 512
-/** As many letters as this are sorted on the spot where an index finds them but in another order. */
+/** The maximum number of letters to sort where an index finds them in another order. */
 const maxPoints = 1000
-/** As few candidates as this are walked through whatever the filter says; no index would be faster. */
+/** Up to this number of candidates, reading all of them is faster than any index. */
 const maxCandidates = 2000
 
-/** What letters without a key sort by: after all that have one. */
+/** The sort key of letters without a key: after all others. */
 export const keyless = '~'
 
-/** Whether a letter is ordered by its due time: a lease and a capture have one too, but no `retryAt`. */
+/**
+ * Whether a letter is ordered by its due time: leased and new letters have a due time too, but no
+ * `retryAt`.
+ */
 export const isDue = 'l.retry_at IS NOT NULL AND l.state <> 1'
 
-/** What a search goes by: its filter, as words and as numbers. */
-export interface Sought {
+/** The filter of a search, as given and in codes. */
+export interface FilterQuery {
   filter: LetterFilter
   codes: Codes
   order: Order
 }
 
-/** A search with the counts of what there is at the moment. */
-export interface Moment extends Sought {
+/** A search, with the current counts. */
+export interface CountedQuery extends FilterQuery {
   cells: readonly [Cell, number][]
 }
 
-/** Which ranges hold all that can match, in the order asked. In orders by time, letters that have none come last. */
-export async function stagesOf(
+/**
+ * The ranges that contain all possible matches, in the order of the search. In orders by time,
+ * letters without that time come last.
+ */
+export async function rangeSetsOf(
   tx: Transaction,
-  sought: Moment,
+  query: CountedQuery,
   after: Place | undefined,
-): Promise<Stage[]> {
-  const { filter, order } = sought
+): Promise<RangeSet[]> {
+  const { filter, order } = query
   const down = order === 'newest'
   const byId = down || order === 'oldest'
   const points = await pointsOf(tx, filter)
   if (points) {
-    const where: Stage['where'] = (put) => `l.id = ANY(${put(points)}::text[])`
+    const where: RangeSet['where'] = (put) => `l.id = ANY(${put(points)}::text[])`
     return [{ key: byId ? 'id' : 'mixed', down, lists: [], where, after }]
   }
-  if (byId) return [{ key: 'id', down, ...idRanges(sought), after }]
-  const timed: Stage = {
+  if (byId) return [{ key: 'id', down, ...idRanges(query), after }]
+  const timed: RangeSet = {
     key: order,
     down,
-    ...(order === 'due' ? dueRanges(sought) : settledRanges(sought)),
+    ...(order === 'due' ? dueRanges(query) : settledRanges(query)),
     after,
   }
   const without = order === 'due' ? `NOT (${isDue})` : 'l.settled_at IS NULL'
-  const last: Stage = {
+  const last: RangeSet = {
     key: 'none',
     down,
-    ...shelves(sought, without),
+    ...rangesByState(query, without),
     after: after?.key === keyless ? after : undefined,
   }
   if (after?.key === keyless) return [last]
   return order === 'settled' && filter.settledBefore !== undefined ? [timed] : [timed, last]
 }
 
-/** The ids themselves, where they are given or an index says that they are few. */
+/** The ids, if they are given or an index shows that they are few. */
 async function pointsOf(
   tx: Transaction,
   { ids, sourceId, expiresBefore }: LetterFilter,
@@ -96,7 +104,7 @@ async function pointsOf(
   return few('expires_at < $1 ORDER BY expires_at, id', expiresBefore)
 }
 
-type Ranges = Pick<Stage, 'lists' | 'where'>
+type Ranges = Pick<RangeSet, 'lists' | 'where'>
 
 const narrowColumns: [field: keyof LetterFilter, column: string][] = [
   ['lane', 'lane'],
@@ -106,18 +114,18 @@ const narrowColumns: [field: keyof LetterFilter, column: string][] = [
 ]
 
 /**
- * The lists of every queue and state that the counts say are not empty, while they are short or nothing narrower is
- * asked; otherwise one index that knows the narrower.
+ * The ranges of every queue and state that are not empty, while they are short or the filter has no
+ * narrower field; otherwise an index of the narrower field.
  */
-function idRanges(sought: Moment): Ranges {
-  const { filter } = sought
-  const narrow = matching(sought) > maxCandidates ? narrowest(filter) : undefined
+function idRanges(query: CountedQuery): Ranges {
+  const { filter } = query
+  const narrow = matching(query) > maxCandidates ? narrowest(filter) : undefined
   if (narrow) return { lists: [], where: narrow }
-  const all = shelves(sought)
+  const all = rangesByState(query)
   return all.lists[0]!.length > maxRanges ? { lists: [], where: () => 'true' } : all
 }
 
-function narrowest(filter: LetterFilter): Stage['where'] | undefined {
+function narrowest(filter: LetterFilter): RangeSet['where'] | undefined {
   const { tag } = filter
   if (tag !== undefined)
     return (put) => `l.id IN (SELECT t.id FROM @tags t WHERE t.tag = ${put(toText(tag))}::text)`
@@ -131,13 +139,13 @@ function narrowest(filter: LetterFilter): Stage['where'] | undefined {
   return filter.dependent === true ? () => 'l.dependent = 1' : undefined
 }
 
-function matching({ codes, cells }: Moment): number {
+function matching({ codes, cells }: CountedQuery): number {
   const passes = cellTest(codes)
   return cells.reduce((sum, [cell, n]) => (passes(cell) ? sum + n : sum), 0)
 }
 
-/** Every queue and state that has letters which may match. */
-function shelves({ codes, cells }: Moment, and = 'true'): Ranges {
+/** Every queue and state with letters that may match. */
+function rangesByState({ codes, cells }: CountedQuery, and = 'true'): Ranges {
   const passes = cellTest(codes)
   const found = new Map<number, Cell>()
   for (const [cell] of cells) if (passes(cell)) found.set(cell.queue * 8 + cell.state, cell)
@@ -148,8 +156,11 @@ function shelves({ codes, cells }: Moment, and = 'true'): Ranges {
   }
 }
 
-/** By retryAt: the due index has the letters of a queue and a priority in this order, apart by where they wait. */
-function dueRanges({ codes, cells }: Moment): Ranges {
+/**
+ * The ranges by retryAt: the due index orders the letters of a queue and priority, separated by
+ * wait state.
+ */
+function dueRanges({ codes, cells }: CountedQuery): Ranges {
   const passes = cellTest(codes)
   const places = new Set<string>()
   for (const [cell] of cells) {
@@ -164,9 +175,9 @@ function dueRanges({ codes, cells }: Moment): Ranges {
   }
 }
 
-function settledRanges(sought: Moment): Ranges {
-  const { settledBefore } = sought.filter
-  const { lists } = shelves(sought)
+function settledRanges(query: CountedQuery): Ranges {
+  const { settledBefore } = query.filter
+  const { lists } = rangesByState(query)
   return {
     lists,
     where: (put) =>

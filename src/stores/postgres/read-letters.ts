@@ -1,5 +1,5 @@
 import type { KeptLetter } from '../rows/form.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import {
   bodyColumns,
   bodyTables,
@@ -11,12 +11,12 @@ import {
 } from './rows.ts'
 import { toText } from './text.ts'
 
-/** Letters or ids that one statement asks for. */
+/** Ids in one statement. */
 const maxIds = 500
 
-/** The letters that exist, by id. Each is read in one statement, and so as it stood at one moment. */
-export async function lettersById(
-  { connection, queues }: Books,
+/** The existing letters by id. Each letter is read in one statement, and so is consistent. */
+export async function readLetters(
+  { connection, queues }: StoreContext,
   ids: readonly string[],
   extent: Extent,
 ): Promise<Map<string, KeptLetter>> {

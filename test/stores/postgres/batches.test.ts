@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { edit, resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
-import { inParts } from '../../../src/stores/postgres/together.ts'
+import { sendInParts } from '../../../src/stores/postgres/batches.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
 
@@ -15,14 +15,14 @@ const parts: [all: number[], most: number, parts: number[][]][] = [
   [[9, 1, 9, 9], 3, [[9], [1], [9], [9]]],
 ]
 
-describe('inParts', () => {
+describe('sendInParts', () => {
   it.each(parts)('sends %j with at most %i at once as %j', async (all, most, expected) => {
     const sent: number[][] = []
     const send = async (some: readonly number[]): Promise<number[]> => {
       sent.push([...some])
       return [...some]
     }
-    expect(await inParts(all, most, send, (weight) => weight)).toEqual(all)
+    expect(await sendInParts(all, most, send, (cost) => cost)).toEqual(all)
     expect(sent).toEqual(expected)
   })
 })

@@ -4,7 +4,7 @@ import { rowOf } from '../rows/row.ts'
 import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { StoredLetter } from '../../store.ts'
-import { inChunks, maxScriptItems } from './chunks.ts'
+import { sendInChunks, maxScriptItems } from './chunks.ts'
 import { keptOf, originalOf, type Fields } from './form.ts'
 import { scripts } from './scripts.ts'
 
@@ -13,10 +13,13 @@ export interface Fetched {
   fields: Fields
 }
 
-/** How much of a letter is read: what lists show, or all of it. */
+/** Which parts of a letter are read: those in lists, or all. */
 export type Extent = 'summary' | 'whole'
 
-/** Letters in the order asked, with whom they wait for, in as many scripts as their bytes make it. */
+/**
+ * Letters in the given order, with the ids that they wait for, in as many scripts as their size
+ * requires.
+ */
 export async function fetchLetters(
   connection: RedisConnection,
   ids: readonly string[],
@@ -33,16 +36,16 @@ export async function fetchLetters(
   return all
 }
 
-/** Payload bytes that one script gives, or a little more. */
+/** The number of payload bytes after which one script ends. */
 const maxFetchBytes = 16 * 2 ** 20
 
 export function fetchAll(connection: RedisConnection, ids: readonly string[]): Promise<Fetched[]> {
-  return inChunks(ids, maxScriptItems, (some) =>
+  return sendInChunks(ids, maxScriptItems, (some) =>
     fetchLetters(connection, some, 'whole', maxFetchBytes),
   )
 }
 
-/** A letter with what only the store knows of it. */
+/** A letter with its store-internal data. */
 export function storedOf(id: string, fields: Fields): StoredLetter {
   const kept = keptOf(id, fields)
   const letter = unpack(kept)

@@ -4,15 +4,15 @@ import { maxHistory } from '../../letter/moves.ts'
 import { isActiveCode, resolved, wait } from '../rows/codes.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { Deltas } from '../rows/deltas.ts'
 import { writeDeltas } from './counters.ts'
 import type { Cells } from '../../backends/postgres/query.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { updateLetters, type Placed } from './placed.ts'
-import { sealed, waitOf, type Entry } from './rows.ts'
+import { updateLetters, type RowUpdate } from './row-update.ts'
+import { withChecksum, waitOf, type Entry } from './rows.ts'
 import { toText } from './text.ts'
-import { freeFrom, recheck, settleLanes, type Lane } from './waits.ts'
+import { releaseDependents, releaseUnblocked, settleLanes, type Lane } from './waits.ts'
 
 const addTags =
   'INSERT INTO @tags SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING'
@@ -22,9 +22,12 @@ const addLines = 'INSERT INTO @history SELECT * FROM unnest($1::text[], $2::bigi
 const dropLines = `DELETE FROM @history h USING unnest($1::text[], $2::bigint[]) AS u(id, last)
   WHERE h.id = u.id AND h.id = ANY($1::text[]) AND h.n BETWEEN 1 AND u.last`
 
-/** Says later whether something became free to be claimed at once. Boxed, so that whoever awaits the sending does not wait for it. */
+/**
+ * Resolves later with whether a letter became claimable. Boxed, so that awaiting the send does not
+ * wait for it.
+ */
 export interface Sent {
-  woken: Promise<boolean>
+  shouldWake: Promise<boolean>
 }
 
 interface Line {
@@ -40,10 +43,10 @@ interface Rewrite {
 }
 
 /**
- * What one transaction does to letters. Changes gather here, row by row as they are decided, and `flush` writes them together in a
- * few statements, with all that follows from them: history, tags, counts, the next in a lane, whoever depends on them.
+ * The writes of one transaction. Changes are collected row by row, and `flush` writes them in a few
+ * statements with their consequences: history, tags, counts, lanes and dependents.
  */
-export class Writing {
+export class WriteSet {
   readonly deltas = new Deltas()
   readonly #rewrites = new Map<string, Rewrite>()
   readonly #lines: Line[] = []
@@ -52,10 +55,13 @@ export class Writing {
   readonly #lanes = new Map<string, Lane>()
   readonly #resolved: string[] = []
   readonly #due: (number | null)[] = []
-  /** Letters that are held, unless what they depended on is resolved. */
+  /** Letters that are held until their dependencies are known to be resolved. */
   readonly #unsure: string[] = []
 
-  /** Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes. */
+  /**
+   * Adds an entry to the history of a row to be written; beyond the bound, the second oldest entry
+   * is omitted.
+   */
   remember(row: Row, entry: HistoryEntry): void {
     this.note(row.id, row.entries, entry)
     row.entries += 1
@@ -69,7 +75,7 @@ export class Writing {
     this.#lines.push({ id: toText(id), n, entry: JSON.stringify(entry) })
   }
 
-  /** Writes a letter as it now stands, and remembers it as such. */
+  /** Writes the new state of a letter. */
   rewrite(entry: Entry, next: Row, size = entry.size): void {
     const { row, queue } = entry
     const known = this.#rewrites.get(row.id)
@@ -93,17 +99,17 @@ export class Writing {
     this.#tags.gone.push([toText(tag), toText(id)])
   }
 
-  /** A letter joined its lane, left it, or began or ended a run. */
+  /** Records that a letter joined or left its lane, or began or ended a run. */
   changeLane(queue: number, lane: string): void {
     this.#lanes.set(`${queue} ${lane}`, { queue, lane: toText(lane) })
   }
 
-  /** The letter is resolved, which others may wait for. */
+  /** Records that the letter is resolved; others may depend on it. */
   resolve(id: string): void {
     this.#resolved.push(toText(id))
   }
 
-  /** A letter is free to be claimed from then on. */
+  /** Records that a letter is claimable from this time on. */
   due(at: number | null): void {
     this.#due.push(at)
   }
@@ -112,9 +118,12 @@ export class Writing {
     return this.#resolved
   }
 
-  /** Sends all of it, and answers as soon as it is sent. `waiting` are those that wait for letters that are now resolved. */
+  /**
+   * Sends all statements, without waiting for their answers. `waiting` are the letters that depend
+   * on resolved letters.
+   */
   async flush(
-    books: Books,
+    context: StoreContext,
     tx: Transaction,
     slot: number,
     waiting: readonly Cells[],
@@ -123,39 +132,45 @@ export class Writing {
     this.#sendHistory(tx)
     sendPairs(tx, dropTags, this.#tags.gone)
     sendPairs(tx, addTags, this.#tags.fresh)
-    const { lanes, freed } = await freeFrom(tx, books.connection, this.#resolved, waiting)
+    const { lanes, freed } = await releaseDependents(
+      tx,
+      context.connection,
+      this.#resolved,
+      waiting,
+    )
     const free = [
       freed,
-      recheck(tx, this.#unsure),
+      releaseUnblocked(tx, this.#unsure),
       settleLanes(tx, [...this.#lanes.values(), ...lanes]),
     ]
     writeDeltas(tx, slot, this.deltas)
-    // When the answers are lost and the commit is not, watchers look for themselves.
-    return { woken: this.#woken(books, free).catch(() => true) }
+    // If the answers are lost but the commit succeeds, watchers are woken anyway.
+    return { shouldWake: this.#shouldWake(context, free).catch(() => true) }
   }
 
-  /** Whether there is something to claim now, as far as this machine's clock can tell: it is for a hint. */
-  async #woken(books: Books, free: Promise<Cells[]>[]): Promise<boolean> {
+  /** Whether a letter is claimable now, by the clock of this machine: only a hint. */
+  async #shouldWake(context: StoreContext, free: Promise<Cells[]>[]): Promise<boolean> {
     const more = (await Promise.all(free)).flat().map(([at]) => at as number | null)
-    const soon = (books.now() ?? books.clock.now()) + 2000
+    const soon = (context.now() ?? context.clock.now()) + 2000
     return [...this.#due, ...more].some((at) => at !== null && at <= soon)
   }
 
   #sendRows(tx: Transaction): void {
-    const all = [...this.#rewrites.values()].map((rewrite) => this.#placed(rewrite))
+    const all = [...this.#rewrites.values()].map((rewrite) => this.#toUpdate(rewrite))
     updateLetters(tx, all)
   }
 
-  #placed({ entry, next, size }: Rewrite): Placed {
+  #toUpdate({ entry, next, size }: Rewrite): RowUpdate {
     const unchanged = entry.row.state === next.state
-    // A lane, and what it depends on, keep holding it as they did; after a change they are asked anew.
+    // Lane and dependencies hold the letter as before; after a change of state they are checked
+    // again.
     const held = unchanged ? entry.wait === wait.held : next.lane !== null || next.dependent === 1
     const place = waitOf(next, held)
     if (place === wait.held && next.lane === null) this.#unsure.push(toText(next.id))
     const due = dueOf(next)
     if (place === wait.ready) this.due(due)
     const rest = next.rest === entry.row.rest ? null : next.rest
-    return { row: sealed(next, entry.sound), rest, size, wait: place, due }
+    return { row: withChecksum(next, entry.sound), rest, size, wait: place, due }
   }
 
   #sendHistory(tx: Transaction): void {

@@ -1,14 +1,14 @@
 import { systemClock } from '../../clock/clock.ts'
 import type { RedisConnection } from '../../backends/redis/connection.ts'
 
-/** How long to wait before listening anew, once the connection for wake-ups broke. */
-const againMs = 1000
+/** The pause before subscribing again after a lost connection. */
+const retryPauseMs = 1000
 
-/** Calls the listener for every message on the channel, until told to stop. */
+/** Calls `onMessage` for every message on the channel, until the returned function is called. */
 export function listen(
   connection: RedisConnection,
   channel: string,
-  heard: () => void,
+  onMessage: () => void,
 ): () => void {
   let stopped = false
   let leave = (): void => {}
@@ -16,11 +16,11 @@ export function listen(
   const again = (): void => {
     cancel()
     if (stopped) return
-    cancel = systemClock.timer(againMs, () => void start())
+    cancel = systemClock.timer(retryPauseMs, () => void start())
   }
   const start = async (): Promise<void> => {
     try {
-      leave = await connection.subscribe(channel, heard, again)
+      leave = await connection.subscribe(channel, onMessage, again)
       if (stopped) leave()
     } catch {
       again()

@@ -2,21 +2,24 @@ import type { Row } from '../rows/row.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { toText } from './text.ts'
 
-/** A row as it is written, with where it waits and until when. */
-export interface Placed {
+/** A row to write, with its wait state and due time. */
+export interface RowUpdate {
   row: Row
-  /** The fields without a column; null where they stay as they are, so that they need not travel. */
+  /** The fields without a column; null if unchanged, so that they are not sent. */
   rest: string | null
   size: number
   wait: number | null
   due: number | null
 }
 
-type Column = [column: string, type: string, value: (placed: Placed) => unknown]
+type Column = [column: string, type: string, value: (placed: RowUpdate) => unknown]
 
 const text = (value: string | null): string | null => (value === null ? null : toText(value))
 
-/** All that a change may set. Columns that get the value they have cost nothing: Postgres looks at values, not at names. */
+/**
+ * The columns that a change may set. Setting a column to its current value costs nothing: Postgres
+ * compares values.
+ */
 const columns: Column[] = [
   ['id', 'text', ({ row }) => toText(row.id)],
   ['state', 'smallint', ({ row }) => row.state],
@@ -50,14 +53,14 @@ const set = columns
   .map(([column]) =>
     column === 'rest' ? 'rest = coalesce(u.rest, l.rest)' : `${column} = u.${column}`,
   )
-/** The ids are named twice: where letters are kept by month, the plan then has their months alone. */
+/** The ids are given twice: with partitions by month, the plan then reads only their months. */
 const update = `UPDATE @letters l SET ${set.join(', ')}
   FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(', ')})
     AS u(${columns.map(([column]) => column).join(', ')})
   WHERE l.id = u.id AND l.id = ANY($1::text[])`
 
-/** Writes rows that are locked. */
-export function updateLetters(tx: Transaction, all: readonly Placed[]): void {
+/** Writes rows, which must be locked. */
+export function updateLetters(tx: Transaction, all: readonly RowUpdate[]): void {
   if (all.length === 0) return
   void tx.rows(
     update,

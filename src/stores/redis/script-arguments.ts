@@ -16,7 +16,7 @@ import {
   type Packed,
 } from './packing.ts'
 
-/** A letter's arguments for the script `add`. */
+/** The arguments of a letter for the script `add`. */
 export function addArguments(letter: DeadLetter, capacity: Capacity | undefined): Argument[] {
   const packed = packedOf(letter)
   return [packed.row, packed.rest, packed.origin, packed.bytes, extrasOf(letter, packed, capacity)]
@@ -34,14 +34,17 @@ function extrasOf(letter: DeadLetter, packed: Packed, capacity: Capacity | undef
   })
 }
 
-/** Looked at before it is sent: a script that fails at it halfway would leave what others gave uncounted. */
+/** Checked before it is sent: a script that fails halfway would leave other letters uncounted. */
 function limitOf({ maxItems }: Capacity): number {
   if (Number.isNaN(maxItems))
-    throw new RedriveError('INVALID_INPUT', 'maxItems must be a number, not NaN')
+    throw new RedriveError('INVALID_INPUT', 'maxItems must be a number, got NaN')
   return Math.min(maxItems, most)
 }
 
-/** What the letter that holds the key takes over, and the line for its history: see `occur` in `letter/moves.ts`. */
+/**
+ * The fields that an occurrence changes in the letter that holds the dedupe key, and its history
+ * entry: see `occur` in `letter/moves.ts`.
+ */
 function occurrenceOf(letter: DeadLetter): { f: string; s: string; r: string; h: string } {
   const { failure, category, severity, recoverability } = letter
   const entry = {
@@ -54,13 +57,16 @@ function occurrenceOf(letter: DeadLetter): { f: string; s: string; r: string; h:
     f: JSON.stringify(failure),
     s: JSON.stringify(severity),
     r: JSON.stringify(recoverability),
-    // The script adds where the letter stood, and the brace.
+    // The script appends the state of the letter, and the brace.
     h: JSON.stringify(entry).slice(0, -1),
   }
 }
 
-/** What became of a letter; `crowded` when so many must go first that it takes several steps. */
-export type Added = AddResult | { kind: 'crowded'; excess: number }
+/**
+ * The result for a letter; `overfull` if so many letters must be evicted first that it takes
+ * several steps.
+ */
+export type Added = AddResult | { kind: 'overfull'; excess: number }
 
 export function addedOf(reply: Reply): Added {
   const [kind, first, second] = reply as [Buffer, (Buffer | number)?, number?]
@@ -72,7 +78,7 @@ export function addedOf(reply: Reply): Added {
     case 'k':
       return { kind: 'duplicate', of: toText(first), by: 'dedupeKey', occurrences: second! }
     case 'm':
-      return { kind: 'crowded', excess: first as number }
+      return { kind: 'overfull', excess: first as number }
     default:
       return { kind: 'full' }
   }
@@ -80,7 +86,7 @@ export function addedOf(reply: Reply): Added {
 
 type Columns = { [K in keyof Patch]?: (value: NonNullable<Patch[K]> | null) => [number, Cell][] }
 
-/** Fields that have columns. Null takes an optional field away. */
+/** Fields with a column. Null removes an optional field. */
 const columns: Columns = {
   state: (value) => [[col.state, stateCode(value!)]],
   priority: (value) => [[col.priority, priorityCode(value!)]],
@@ -98,14 +104,14 @@ const columns: Columns = {
   ],
 }
 
-/** Fields of the rest that a column follows. */
+/** Fields of the rest from which a column is derived. */
 const followers: Columns = {
   policy: (value) => [[col.policy, policyCode(value!.kind)]],
   tags: (value) => [[col.tags, tagCells(value!)]],
   archivedFrom: (value) => [[col.done, value === 'resolved' ? 1 : 0]],
 }
 
-/** A change's arguments for the script `apply`. */
+/** The arguments of a change for the script `apply`. */
 export function applyArguments(change: Change): Argument[] {
   const cells: (number | Cell)[] = []
   const rest: (string | false)[] = []
@@ -141,16 +147,16 @@ export function appliedOf(reply: Reply): ApplyResult {
   return letter === 'w' ? 'written' : letter === 'c' ? 'conflict' : 'missing'
 }
 
-/** A lease's arguments for the script `renew`. */
+/** The arguments of a lease for the script `renew`. */
 export function renewArguments({ id, epoch, worker }: LeaseRef, leaseMs: number): Argument[] {
-  // A name may be empty, so one that is given has a mark before it.
+  // A given name gets a prefix, since a name may be empty.
   return [numberText(leaseMs), id, String(epoch), worker === undefined ? '' : `=${worker}`]
 }
 
-/** No length of time and no limit means more than this. */
+/** An upper bound for durations and limits. */
 const most = 1e15
 
-/** A number as scripts take it. */
+/** A number for a script. */
 export function numberText(ms: number): string {
   return String(Math.min(ms, most))
 }

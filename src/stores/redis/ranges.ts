@@ -9,37 +9,41 @@ import { wantedStates } from './filter.ts'
 import type { Hint } from './form.ts'
 
 /**
- * Zsets that are read side by side, in groups, each by a script of its own. All of a queue are in one group, so that a
- * letter, which may change its state meanwhile but never its queue, is neither missed nor seen twice.
+ * Zsets that are read together, in groups, each by one script. All zsets of a queue are in one
+ * group, so that a letter, which may change its state meanwhile but never its queue, is neither
+ * missed nor seen twice.
  */
-export interface Stage {
+export interface RangeSet {
   groups: string[][]
   by: 'id' | 'time'
-  /** What a letter in these zsets must have, since it may stand there for another reason. */
+  /** A condition on letters in these zsets, which may contain others. */
   need?: 'retry' | 'no retry' | 'settled' | 'not settled'
-  /** Only times before this. */
+  /** Only times before this one. */
   before?: number
 }
 
-/** What letters without a time sort by: after all that have one. */
+/** The sort key of letters without a time: after all others. */
 export const keyless = '~'
 
-/** Zsets that one script reads side by side. */
+/** The maximum number of zsets that one script reads. */
 const maxGroupKeys = 512
 
-export interface StageAsk {
+export interface RangeRequest {
   filter: LetterFilter
   order: Order
   after?: Place | undefined
 }
 
-/** The zsets to read now, and those to read when they are at their end: in orders by time, letters without one come last. */
-export async function stagesOf(
+/**
+ * The zsets to read now, and those to read after them: in orders by time, letters without that time
+ * come last.
+ */
+export async function rangeSetsOf(
   connection: RedisConnection,
   tag: string,
-  ask: StageAsk,
-): Promise<[Stage, Stage?]> {
-  const { filter, order, after } = ask
+  request: RangeRequest,
+): Promise<[RangeSet, RangeSet?]> {
+  const { filter, order, after } = request
   const queues = await queuesOf(connection, tag, filter)
   const wanted = wantedStates(filter)
   const shelves = (kind: string): string[][] =>
@@ -49,10 +53,10 @@ export async function stagesOf(
     return [{ groups: narrow === undefined ? shelves('i') : [[narrow]], by: 'id' }]
   }
   const need = order === 'due' ? 'no retry' : 'not settled'
-  const last: Stage = { groups: shelves('i'), by: 'id', need }
+  const last: RangeSet = { groups: shelves('i'), by: 'id', need }
   if (after?.key === keyless) return [last]
   if (order === 'due') return [{ groups: dueGroups(queues), by: 'time', need: 'retry' }, last]
-  const timed: Stage = { groups: shelves('s'), by: 'time', need: 'settled' }
+  const timed: RangeSet = { groups: shelves('s'), by: 'time', need: 'settled' }
   if (filter.settledBefore === undefined) return [timed, last]
   return [{ ...timed, before: scoreOf(filter.settledBefore) }]
 }
@@ -85,7 +89,7 @@ async function queuesOf(
   return [...new Set(cells.map((cell) => cell.toString().replace(/^\d+:/, '')))]
 }
 
-/** Zsets by id of what is narrower than a queue or a state. */
+/** Zsets by id that are narrower than a queue or a state. */
 export function narrowKeys({
   group,
   tag,
@@ -103,7 +107,7 @@ export function narrowKeys({
   return dependent === true ? [...keys, 'y'] : keys
 }
 
-/** The shortest of the narrower lists, unless those of the queues asked are shorter together. */
+/** The shortest narrower zset, unless those of the queues are shorter together. */
 async function narrowest(
   connection: RedisConnection,
   tag: string,
@@ -117,16 +121,16 @@ async function narrowest(
   const least = Math.min(...sizes)
   const best = narrow[sizes.indexOf(least)]
   if (best === undefined || filter.queue === undefined) return best
-  const together = (await sizesOf(shelves)).reduce((sum, size) => sum + size, 0)
-  return least <= together ? best : undefined
+  const splitReplies = (await sizesOf(shelves)).reduce((sum, size) => sum + size, 0)
+  return least <= splitReplies ? best : undefined
 }
 
-/** A moment as it stands in a zset. */
+/** A timestamp as the score of a zset. */
 export function scoreOf(at: string): number {
   return toMs(at) || 0
 }
 
-/** What the name of a list says of the letters in it. */
+/** What the name of a zset tells about its letters. */
 export function hintOf(key: string): Hint {
   const [, state, queue] = /^[is]:(\d):([\s\S]*)$/.exec(key) ?? []
   return state === undefined ? {} : { state: Number(state), queue: queue! }

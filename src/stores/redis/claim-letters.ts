@@ -6,14 +6,14 @@ import type { Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
 import type { ApplyResult, Claim, ClaimRequest, LeaseRef } from '../../store.ts'
-import { inChunks, maxScriptItems } from './chunks.ts'
-import { weightOf, type Desk } from './desk.ts'
+import { sendInChunks, maxScriptItems } from './chunks.ts'
+import { costOf, type StoreContext } from './context.ts'
 import { keptOf, type Fields } from './form.ts'
 import { scripts } from './scripts.ts'
-import { maxInFlight, together } from './together.ts'
-import { appliedOf, applyArguments, renewArguments, numberText } from './writing.ts'
+import { maxInFlight, splitReplies } from './batches.ts'
+import { appliedOf, applyArguments, renewArguments, numberText } from './script-arguments.ts'
 
-/** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
+/** Limits of one claim, in letters and payload bytes, to bound memory. */
 const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
@@ -21,16 +21,16 @@ const enough = [String(maxClaimLetters), String(maxClaimBytes)]
 
 const limits = { maxInFlight, maxBatchCost: maxScriptItems }
 
-export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<Claim> {
+export async function claimLetters(context: StoreContext, request: ClaimRequest): Promise<Claim> {
   checkLease(request.leaseMs)
   const { worker, leaseMs, queues, except } = request
-  const args = [desk.now(), worker, numberText(leaseMs), numberText(request.limit)]
+  const args = [context.now(), worker, numberText(leaseMs), numberText(request.limit)]
   const lists = [queues, except].map((names) =>
     names ? JSON.stringify(names.map(wellFormed)) : '',
   )
-  const reply = await desk.moving(scripts.claim, [...args, ...lists, ...enough])
+  const reply = await context.runMove(scripts.claim, [...args, ...lists, ...enough])
   const [nextMs, lost, found] = reply as [Buffer | null, number, (Buffer | Fields)[]]
-  desk.witness.strays(lost)
+  context.lostWrites.addStrays(lost)
   const letters: DeadLetter[] = []
   for (let at = 0; at < found.length; at += 2)
     letters.push(unpack(keptOf(toText(found[at]), found[at + 1] as Fields)))
@@ -40,14 +40,17 @@ export async function claimLetters(desk: Desk, request: ClaimRequest): Promise<C
 
 export type Renew = (leases: readonly LeaseRef[], leaseMs: number) => Promise<boolean[]>
 
-export function renewer(desk: Desk): Renew {
-  const renewing = new Batcher<Argument[][], boolean[]>(limits, async (asks) => {
-    const replies = await desk.connection.run(scripts.renew, [desk.now(), ...asks.flat(2)])
-    return together(asks, replies as Reply[], (reply) => reply === 1)
+export function createRenewer(context: StoreContext): Renew {
+  const renewing = new Batcher<Argument[][], boolean[]>(limits, async (requests) => {
+    const replies = await context.connection.run(scripts.renew, [
+      context.now(),
+      ...requests.flat(2),
+    ])
+    return splitReplies(requests, replies as Reply[], (reply) => reply === 1)
   })
   return async (leases, leaseMs) => {
     checkLease(leaseMs)
-    return inChunks(leases, maxScriptItems, (some) =>
+    return sendInChunks(leases, maxScriptItems, (some) =>
       renewing.call(
         some.map((lease) => renewArguments(lease, leaseMs)),
         some.length,
@@ -58,22 +61,22 @@ export function renewer(desk: Desk): Renew {
 
 export type Apply = (changes: readonly Change[]) => Promise<ApplyResult[]>
 
-export function applier(desk: Desk): Apply {
-  const applying = new Batcher<Argument[][], ApplyResult[]>(limits, async (asks) =>
-    together(asks, await desk.moving(scripts.apply, asks.flat(2)), appliedOf),
+export function createApplier(context: StoreContext): Apply {
+  const applying = new Batcher<Argument[][], ApplyResult[]>(limits, async (requests) =>
+    splitReplies(requests, await context.runMove(scripts.apply, requests.flat(2)), appliedOf),
   )
   return (changes) =>
-    inChunks(
+    sendInChunks(
       changes,
       maxScriptItems,
       (some) => {
-        const weight = some.reduce((sum, change) => sum + changeWeight(change), 0)
-        return applying.call(some.map(applyArguments), weight)
+        const cost = some.reduce((sum, change) => sum + changeCost(change), 0)
+        return applying.call(some.map(applyArguments), cost)
       },
-      changeWeight,
+      changeCost,
     )
 }
 
-const changeWeight = ({ set }: Change): number => weightOf(set.payload?.bytes.length ?? 0)
+const changeCost = ({ set }: Change): number => costOf(set.payload?.bytes.length ?? 0)
 
 const wellFormed = (name: string): string => name.toWellFormed()
