@@ -15,6 +15,7 @@ import {
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { Pull, type PullAsk, type PullSite } from './pull.ts'
+import { hasMethods, refuseClient } from '../injected-client.ts'
 import { toRedriveError } from './errors.ts'
 
 /** How long anything that is asked may take. */
@@ -68,12 +69,32 @@ export async function wireTo(
   }
 }
 
+/** Uses the connection of the application, which closes it. */
+export async function useConnection(connection: NatsConnection, clock: Clock): Promise<Wire> {
+  const place = connection.getServer()
+  try {
+    const streams = await jetstreamManager(connection, { timeout: timeoutMs })
+    return new OneWire(connection, streams, place, clock, true)
+  } catch (error) {
+    throw toRedriveError(error, place)
+  }
+}
+
+/** Rejects a client that is not a connection of NATS. */
+export function checkConnection(client: unknown): void {
+  if (!hasMethods(client, 'publish', 'request', 'status', 'getServer'))
+    refuseClient('client', 'a connection of @nats-io/transport-node: await connect(…)', client)
+}
+
 class OneWire implements Wire {
   readonly connection: NatsConnection
   readonly streams: JetStreamManager
   readonly #client: JetStreamClient
   readonly #place: string
   readonly #clock: Clock
+  /** Whether the connection belongs to the application. */
+  readonly #isInjected: boolean
+  readonly #statuses: ReturnType<NatsConnection['status']>
   readonly #site: PullSite
   /** How those end who wait for the server when the connection breaks. */
   readonly #waiting = new Set<() => void>()
@@ -81,7 +102,15 @@ class OneWire implements Wire {
   readonly #leaving = new Set<Promise<void>>()
   #away = false
 
-  constructor(connection: NatsConnection, streams: JetStreamManager, place: string, clock: Clock) {
+  constructor(
+    connection: NatsConnection,
+    streams: JetStreamManager,
+    place: string,
+    clock: Clock,
+    isInjected = false,
+  ) {
+    this.#isInjected = isInjected
+    this.#statuses = connection.status()
     this.connection = connection
     this.streams = streams
     this.#client = jetstream(connection, { timeout: timeoutMs })
@@ -136,6 +165,7 @@ class OneWire implements Wire {
   /** What comes for nobody is given back first. All of this waits for the server, which may be away. */
   async close(): Promise<void> {
     if (this.connection.isClosed()) return
+    if (this.#isInjected) return this.#leave()
     if (this.#away) return this.connection.close()
     const cancel = this.#clock.timer(timeoutMs, () => void this.connection.close())
     const closed = this.connection.closed()
@@ -143,6 +173,16 @@ class OneWire implements Wire {
     // A drain that waits for an answer does not end when the connection is closed meanwhile.
     await Promise.race([this.connection.drain().catch(() => this.connection.close()), closed])
     cancel()
+  }
+
+  /** Ends our use of the application's connection. A pull that the server does not confirm in time ends by itself. */
+  async #leave(): Promise<void> {
+    const stopped = new Promise<void>((resolve) => {
+      const cancel = this.#clock.timer(timeoutMs, resolve)
+      void Promise.all(this.#leaving).finally(() => (cancel(), resolve()))
+    })
+    await stopped
+    ;(this.#statuses as { stop?: () => void }).stop?.()
   }
 
   #drain(subscription: Subscription): void {
@@ -170,7 +210,7 @@ class OneWire implements Wire {
   }
 
   async #watch(): Promise<void> {
-    for await (const { type } of this.connection.status()) {
+    for await (const { type } of this.#statuses) {
       if (type === 'reconnect') this.#away = false
       if (type !== 'disconnect') continue
       this.#away = true

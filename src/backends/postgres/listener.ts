@@ -1,44 +1,33 @@
 import type { Client } from 'pg'
 import { sleep, type Clock } from '../../clock/clock.ts'
 
-/** Hears what other processes say on a channel. */
-export interface Listener {
-  /** How it stands, in words. */
-  readonly state: string
-  /** Whether others are heard at all. */
-  readonly listening: boolean
-  stop(): Promise<void>
-}
-
 export interface ListenerOptions {
   clock: Clock
-  /** A connection of its own, not yet connected. */
-  client: () => Client
+  /** Returns a separate connection, not connected yet. */
+  createClient: () => Client
   channel: string
-  /** What is put into our own notices, which we need not hear. */
+  /** The payload of our own notifications, which are ignored. */
   self: string
-  /** Says something on the channel, over another connection. */
-  say: (what: string) => Promise<unknown>
-  /** It listens now: whatever was said before was not heard. `again`: not for the first time. */
-  ready: (again: boolean) => void
-  /** A notice of somebody else. */
-  hear: (notice: string) => void
+  /** Sends a notification to the channel, over another connection. */
+  notify: (payload: string) => Promise<unknown>
+  /** Called whenever it begins to listen: notifications sent before were missed. */
+  onReady: () => void
+  /** Called for each notification of another process. */
+  onNotification: (payload: string) => void
 }
 
 const firstPauseMs = 100
 const longestPauseMs = 10_000
-/** How long the server may take to send back what the listener tells itself. */
+/** How long the server may take to deliver the echo that the listener sends to itself. */
 const echoMs = 3000
 
 /**
- * Keeps one connection that listens, and comes back when it is lost. A pooler in transaction mode takes the LISTEN and delivers nothing:
- * something is said over another connection first, and the listener gives up when it does not hear it.
+ * Listens on a channel over its own connection, and reconnects when it is lost. A pooler in
+ * transaction mode accepts LISTEN and delivers nothing: the listener therefore notifies itself over
+ * another connection, and gives up when that does not arrive.
  */
-export function listen(options: ListenerOptions): Listener {
-  return new ChannelListener(options)
-}
-
-class ChannelListener implements Listener {
+export class Listener {
+  /** The state in words, for health checks. */
   state = 'connecting'
   readonly #options: ListenerOptions
   readonly #stopping = new AbortController()
@@ -46,10 +35,11 @@ class ChannelListener implements Listener {
 
   constructor(options: ListenerOptions) {
     this.#options = options
-    this.#done = this.#keep()
+    this.#done = this.#listenUntilStopped()
   }
 
-  get listening(): boolean {
+  /** Whether notifications arrive. */
+  get isListening(): boolean {
     return this.state === 'listening'
   }
 
@@ -58,23 +48,23 @@ class ChannelListener implements Listener {
     await this.#done
   }
 
-  async #keep(): Promise<void> {
-    const { clock, ready } = this.#options
+  async #listenUntilStopped(): Promise<void> {
+    const { clock, onReady } = this.#options
     let pauseMs = firstPauseMs
-    for (let again = false; !this.#stopping.signal.aborted; again = true) {
-      const heard = await this.#listen(() => {
+    while (!this.#stopping.signal.aborted) {
+      const end = await this.#listen(() => {
         pauseMs = firstPauseMs
-        ready(again)
+        onReady()
       })
-      if (heard === 'silent') return
+      if (end === 'silent') return
       await sleep(clock, pauseMs * (0.5 + clock.random()), this.#stopping.signal)
       pauseMs = Math.min(pauseMs * 2, longestPauseMs)
     }
   }
 
-  /** Listens until the connection ends. `silent`: nothing comes through. */
-  async #listen(ready: () => void): Promise<'ended' | 'silent'> {
-    const client = this.#options.client()
+  /** Listens until the connection ends. `silent`: the server delivers no notifications. */
+  async #listen(onReady: () => void): Promise<'ended' | 'silent'> {
+    const client = this.#options.createClient()
     const over = new AbortController()
     const ended = new Promise<'ended'>((resolve) => {
       const end = (): void => resolve('ended')
@@ -85,51 +75,54 @@ class ChannelListener implements Listener {
     try {
       this.state = 'connecting'
       await client.connect()
-      const answer = await this.#echo(client, ended)
-      if (answer !== 'heard') {
+      const answer = await this.#awaitEcho(client, ended)
+      if (answer !== 'received') {
         if (answer === 'silent')
           this.state =
-            'polling: notices do not come through, as behind a pooler in transaction mode'
+            'polling: notifications do not arrive, as behind a pooler in transaction mode'
         return answer
       }
       this.state = 'listening'
-      ready()
-      // Waiting for news must not keep the process alive.
-      handleOf(client).unref()
+      onReady()
+      // Listening must not keep the process alive.
+      unref(client)
       return await ended
     } catch {
       return 'ended'
     } finally {
       over.abort()
-      if (this.listening) this.state = 'connecting'
-      // Not awaited: a server that is away would not say goodbye.
+      if (this.isListening) this.state = 'connecting'
+      // Not awaited: an unreachable server would not answer.
       client.end().catch(() => {})
     }
   }
 
-  /** Listens, says something over another connection, and waits to hear it. */
-  async #echo(client: Client, ended: Promise<'ended'>): Promise<'heard' | 'silent' | 'ended'> {
-    const { channel, self, say, hear, clock } = this.#options
+  /** Listens, notifies itself over another connection, and waits for that notification. */
+  async #awaitEcho(
+    client: Client,
+    ended: Promise<'ended'>,
+  ): Promise<'received' | 'silent' | 'ended'> {
+    const { channel, self, notify, onNotification, clock } = this.#options
     const echo = `echo ${self}`
-    const heard = new Promise<'heard'>((resolve) => {
+    const received = new Promise<'received'>((resolve) => {
       client.on('notification', ({ payload = '' }) => {
-        if (payload === echo) resolve('heard')
-        else if (payload !== self && !payload.startsWith('echo ')) hear(payload)
+        if (payload === echo) resolve('received')
+        else if (payload !== self && !payload.startsWith('echo ')) onNotification(payload)
       })
     })
     await client.query(`LISTEN "${channel}"`)
-    await say(echo)
-    const patience = new AbortController()
-    const silent = sleep(clock, echoMs, patience.signal).then(() => 'silent' as const)
+    await notify(echo)
+    const timeout = new AbortController()
+    const silent = sleep(clock, echoMs, timeout.signal).then(() => 'silent' as const)
     try {
-      return await Promise.race([heard, silent, ended])
+      return await Promise.race([received, silent, ended])
     } finally {
-      patience.abort()
+      timeout.abort()
     }
   }
 }
 
-/** `pg` has this, and its types do not say so. */
-function handleOf(client: Client): { unref(): void } {
-  return client as unknown as { unref(): void }
+/** `pg` has the method, its types do not. */
+function unref(client: Client): void {
+  ;(client as unknown as { unref(): void }).unref()
 }

@@ -1,4 +1,4 @@
-/** Who uses the server: what its failures are called, and by which word it is told of. */
+/** Who uses the server: its name in messages, and the error code of an outage. */
 export interface Tenant {
   noun: 'store' | 'mailbox'
   unavailable: 'STORE_UNAVAILABLE' | 'MAILBOX_UNAVAILABLE'

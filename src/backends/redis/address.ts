@@ -1,7 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import { queryOf, urlSettings } from '../url.ts'
 
-/** Where servers are and how to be let in. With several nodes any that answers will do: it knows the others. */
+/** The servers and the login. With several nodes, any that answers will do: it knows the others. */
 export interface Address {
   nodes: Node[]
   tls: boolean
@@ -17,13 +17,14 @@ export interface Node {
 
 const defaultPort = 6379
 
-/** `redis://user:password@host:6379/0`, or several hosts with commas between them. What stands behind `?` is not looked at. */
+/** `redis://user:password@host:6379/0`, or several hosts separated by commas. Ignores the query. */
 export function addressOf(url: string): Address {
   const parts = /^(rediss?):\/\/(?:([^@/?]*)@)?([^/?]*)(?:\/([^?]*))?(?:\?.*)?$/i.exec(url)
-  if (!parts) throw wrong('begins with redis:// or rediss://')
+  if (!parts) throw invalidUrl('begins with redis:// or rediss://')
   const [, scheme, login, hosts, path = ''] = parts
-  if (!/^\d*$/.test(path)) throw wrong('has the number of a database behind the host, or nothing')
-  const [, username, password] = /^([^:]*):?(.*)$/s.exec(login ?? '')!.map(decoded)
+  if (!/^\d*$/.test(path))
+    throw invalidUrl('has the number of a database behind the host, or nothing')
+  const [, username, password] = /^([^:]*):?(.*)$/s.exec(login ?? '')!.map(decodeLogin)
   return {
     nodes: (hosts || 'localhost').split(',').map(nodeOf),
     tls: scheme!.toLowerCase() === 'rediss',
@@ -33,13 +34,25 @@ export function addressOf(url: string): Address {
   }
 }
 
-/** What may stand behind `?` in the URL, beside settings that are numbers. */
+/** The server of these options, of which exactly one is given. */
+export function serverOf<C>(options: {
+  url?: string
+  client?: C
+}): { address: Address } | { client: C } {
+  const { url, client } = options
+  return client === undefined ? { address: addressOf(url ?? '') } : { client }
+}
+
+/** Settings in the query of the URL that are not numbers. */
 interface UrlSettings {
   prefix?: string
   allowVolatile?: boolean
 }
 
-/** `?prefix=…&waitReplicas=1&allowVolatile=true`; `numbers` are the names of settings that are numbers. Rejects unknown names. */
+/**
+ * `?prefix=…&waitReplicas=1&allowVolatile=true`; `numbers` are the names of settings that are
+ * numbers. Rejects unknown names.
+ */
 export function settingsIn<N extends string>(
   url: string,
   numbers: readonly N[],
@@ -52,13 +65,13 @@ export function settingsIn<N extends string>(
   return {
     ...counts,
     ...(prefix === undefined ? {} : { prefix }),
-    ...(allowVolatile === undefined ? {} : { allowVolatile: isTrue(allowVolatile) }),
+    ...(allowVolatile === undefined ? {} : { allowVolatile: parseBoolean(allowVolatile) }),
   }
 }
 
-function isTrue(value: string): boolean {
+function parseBoolean(value: string): boolean {
   if (value !== 'true' && value !== 'false')
-    throw wrong('has allowVolatile=true or allowVolatile=false')
+    throw invalidUrl('has allowVolatile=true or allowVolatile=false')
   return value === 'true'
 }
 
@@ -66,25 +79,25 @@ function nodeOf(text: string): Node {
   const parts = /^(\[[^\]]+\]|[^:[\]@#]+)(?::(\d{1,5}))?$/.exec(text)
   const port = Number(parts?.[2] ?? defaultPort)
   if (!parts || port > 65_535 || !URL.canParse(`redis://${text}`))
-    throw wrong('names hosts as host:port, with commas between several')
+    throw invalidUrl('names hosts as host:port, with commas between several')
   return { host: parts[1]!.replace(/^\[|\]$/g, ''), port }
 }
 
-function decoded(text: string): string {
+function decodeLogin(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw wrong('has user and password in percent-encoding')
+    throw invalidUrl('has user and password in percent-encoding')
   }
 }
 
-function wrong(what: string): RedriveError {
+function invalidUrl(what: string): RedriveError {
   return new RedriveError(
     'INVALID_INPUT',
     `a Redis URL ${what}, as in redis://user:password@localhost:6379/0`,
   )
 }
 
-export function shownNode({ host, port }: Node): string {
+export function formatNode({ host, port }: Node): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -1,152 +1,166 @@
 import { createClient, RESP_TYPES, type RedisClientType } from 'redis'
 import { sleep, systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { shownNode, type Address, type Node } from './address.ts'
+import { hasMethods, refuseClient } from '../injected-client.ts'
+import { formatNode, type Address, type Node } from './address.ts'
 import type { Script } from './script.ts'
 import type { Tenant } from './tenant.ts'
-import { isLoading, isMoved, isNoScript, isUnwelcome, toRedriveError } from './errors.ts'
+import { isLoading, isMoved, isNoScript, isRefusal, toRedriveError } from './errors.ts'
 
 export type Argument = string | Buffer
-/** Text comes as bytes. */
+/** Strings are returned as bytes. */
 export type Reply = number | Buffer | null | Reply[]
 
-export function textOf(reply: Reply | undefined): string {
+export function toText(reply: Reply | undefined): string {
   return Buffer.isBuffer(reply) ? reply.toString() : String(reply ?? '')
 }
 
-export interface WireOptions {
+/** The part that we use of a client of the `redis` package, made by `createClient`. */
+export interface RedisClient {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  readonly isWatching: boolean
+  sendCommand(args: readonly Argument[], options?: object): Promise<unknown>
+  subscribe(channel: string, listener: () => void): Promise<unknown>
+  duplicate(): unknown
+}
+
+export interface RedisConnectionOptions {
   tenant: Tenant
-  address: Address
-  /** The hash tag that all keys of the tenant have, braces included. */
+  /** The address to connect to, or the client of the application. */
+  server: { address: Address } | { client: RedisClient }
+  /** The hash tag of all keys of the tenant, with braces. */
   tag: string
-  /** How long one connection may take to stand. */
+  /** The time limit for opening a connection. */
   connectMs: number
-  /** How long one call may take. */
+  /** The time limit of a call. */
   timeoutMs: number
   /** How many replicas must have a write before it is acknowledged. */
   waitReplicas: number
 }
 
-/** The way to the server: a connection for calls, made when it is needed and again when it breaks. */
-export interface Wire {
-  readonly tenant: Tenant
-  readonly tag: string
-  /** Runs a script on the keys of the tenant. */
-  run(script: Script, args: readonly Argument[]): Promise<Reply>
-  ask(...args: Argument[]): Promise<Reply>
-  /** Hears a channel on a connection of its own. Resolves once it does; `broken` is called when it no longer does. */
-  subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void>
-  /** The server in use, as people write it. */
-  place(): string
-  /** Ends the connection for calls. The next call makes another. */
-  disconnect(): Promise<void>
-  close(): Promise<void>
-}
-
-export function wireTo(options: WireOptions): Wire {
-  return new RedisWire(options)
-}
-
 type Client = RedisClientType<{}, {}, {}, 2>
 
-/** How long a call waits for a server that does not answer the door, and the pauses between knocks. */
-const knockMs = 1000
+/** How long a call retries to connect, and the initial pause between tries. */
+const connectRetryMs = 1000
 const firstPauseMs = 25
 
 /** How often one call follows a slot from node to node. */
 const maxMoves = 3
 
-/** How long replicas may take over a write. Calls wait for one another meanwhile. */
+/** The time limit for replicas to receive a write. Other calls wait meanwhile. */
 const maxWaitMs = 1000
 
-/** A pause that differs between processes that lost the same server. */
+/** Replies as RESP 2 has them, which an injected client with RESP 3 would convert. */
+const typeMapping = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.MAP]: Array }
+
+/** A pause with jitter, for processes that lost the same server. */
 function pause(ms: number): Promise<void> {
   return sleep(systemClock, ms * (0.5 + systemClock.random()))
 }
 
-class RedisWire implements Wire {
+/**
+ * The connection to a server. Without a client of the application, it is opened on demand and again
+ * after a loss, and follows the keys of the tenant in a cluster.
+ */
+export class RedisConnection {
   readonly tenant: Tenant
   readonly tag: string
-  readonly #options: WireOptions
-  /** Nodes to try, the one in use first. */
+  readonly #options: RedisConnectionOptions
+  /** The client of the application, which closes it. */
+  readonly #injected: Client | undefined
+  /** Nodes to try, the current one first. */
   #nodes: Node[]
   #client: Client | undefined
   #connecting: Promise<Client> | undefined
-  #closed = false
+  #isClosed = false
 
-  constructor(options: WireOptions) {
+  constructor(options: RedisConnectionOptions) {
+    const { server } = options
     this.tenant = options.tenant
     this.tag = options.tag
     this.#options = options
-    this.#nodes = [...options.address.nodes]
+    this.#injected = 'client' in server ? checkClient(server.client) : undefined
+    this.#nodes = 'client' in server ? [nodeOf(this.#injected!)] : [...server.address.nodes]
   }
 
-  place(): string {
-    return shownNode(this.#nodes[0]!)
+  /** The current server, in messages. */
+  get place(): string {
+    return formatNode(this.#nodes[0]!)
   }
 
+  /** Runs a script on the keys of the tenant. */
   run(script: Script, args: readonly Argument[]): Promise<Reply> {
-    const { sha, source, copied } = script
-    return this.#within((client) =>
-      this.#sent(client, ['EVALSHA', sha, '1', this.tag, ...args], copied).catch(
+    const { sha, source, isReplicated } = script
+    return this.#call((client) =>
+      this.#sendScript(client, ['EVALSHA', sha, '1', this.tag, ...args], isReplicated).catch(
         (error: unknown) => {
           if (!isNoScript(error)) throw error
-          return this.#sent(client, ['EVAL', source, '1', this.tag, ...args], copied)
+          return this.#sendScript(client, ['EVAL', source, '1', this.tag, ...args], isReplicated)
         },
       ),
     )
   }
 
-  ask(...args: Argument[]): Promise<Reply> {
-    return this.#within((client) => client.sendCommand<Reply>(args))
+  /** Sends a command. */
+  send(...args: Argument[]): Promise<Reply> {
+    return this.#call((client) => this.#sendCommand(client, args))
   }
 
-  #sent(client: Client, args: Argument[], copied: boolean): Promise<Reply> {
-    const reply = client.sendCommand<Reply>(args)
-    return copied && this.#options.waitReplicas > 0 ? this.#copied(client, reply) : reply
+  /** An injected client drops a command that it could not send in time. */
+  #sendCommand(client: Client, args: Argument[]): Promise<Reply> {
+    const options = this.#injected ? { typeMapping, timeout: this.#options.timeoutMs } : undefined
+    return client.sendCommand<Reply>(args, options)
+  }
+
+  #sendScript(client: Client, args: Argument[], isReplicated: boolean): Promise<Reply> {
+    const reply = this.#sendCommand(client, args)
+    return isReplicated && this.#options.waitReplicas > 0
+      ? this.#awaitReplicas(client, reply)
+      : reply
   }
 
   /**
-   * A script with the question whether replicas have what it wrote, both on their way before either is answered: asked on
-   * another connection, it would be answered about other writes.
+   * Sends WAIT right behind the script: on another connection, WAIT would be about other writes.
    */
-  async #copied(client: Client, reply: Promise<Reply>): Promise<Reply> {
+  async #awaitReplicas(client: Client, reply: Promise<Reply>): Promise<Reply> {
     const { waitReplicas, timeoutMs } = this.#options
     const waitMs = Math.min(maxWaitMs, Math.floor(timeoutMs / 2))
-    const wait = ['WAIT', String(waitReplicas), String(waitMs)]
-    const [done, copies] = await Promise.allSettled([reply, client.sendCommand<number>(wait)])
-    if (done.status === 'rejected') throw done.reason
+    const wait = this.#sendCommand(client, ['WAIT', String(waitReplicas), String(waitMs)])
+    const [written, copies] = await Promise.allSettled([reply, wait])
+    if (written.status === 'rejected') throw written.reason
     if (copies.status === 'rejected') throw copies.reason
-    if (copies.value < waitReplicas)
+    if (Number(copies.value) < waitReplicas)
       throw new RedriveError(
         this.tenant.unavailable,
-        `redis ${this.place()}: ${copies.value} of ${waitReplicas} replicas took the write within ${waitMs} ms; ` +
-          this.tenant.shortOfCopies,
+        `redis ${this.place}: ${Number(copies.value)} of ${waitReplicas} replicas confirmed the write within ${waitMs} ms; ` +
+          this.tenant.tooFewReplicas,
       )
-    return done.value
+    return written.value
   }
 
   /**
-   * Makes a call. It is made again only when the server refused it unread: because another node owns the slot, or because
-   * it has just started and is loading its data.
+   * Makes a call. The call is repeated only if the server rejected it unread: because another node
+   * owns the slot, or because the server has just started and is loading its data.
    */
-  async #within(call: (client: Client) => Promise<Reply>): Promise<Reply> {
-    const endMs = systemClock.mono() + knockMs
+  async #call(call: (client: Client) => Promise<Reply>): Promise<Reply> {
+    const endMs = systemClock.mono() + connectRetryMs
     let moves = 0
     for (let pauseMs = firstPauseMs; ; pauseMs *= 2)
       try {
-        const client = this.#client?.isReady ? this.#client : await this.#connected()
-        return await this.#limited(client, call(client))
+        const client = this.#client?.isReady ? this.#client : await this.#connect()
+        return await this.#limit(client, call(client))
       } catch (error) {
-        if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)
+        if (isMoved(error) && !this.#injected && moves++ < maxMoves)
+          this.#followSlot((error as Error).message)
         else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
-          throw toRedriveError(error, this.place(), this.tenant)
+          throw toRedriveError(error, this.place, this.tenant)
         else await pause(pauseMs)
       }
   }
 
-  /** A call with its limit in time. After that the connection is given up, since its answers may still come. */
-  #limited(
+  /** Limits the time of a call. After a timeout the connection is dropped, since it may be dead. */
+  #limit(
     client: Client,
     reply: Promise<Reply>,
     timeoutMs = this.#options.timeoutMs,
@@ -154,20 +168,22 @@ class RedisWire implements Wire {
     return new Promise((resolve, reject) => {
       const cancel = systemClock.timer(timeoutMs, () => {
         this.#drop(client)
-        const message = `redis ${this.place()}: no answer within ${timeoutMs} ms; what was asked may have been done`
+        const message = `redis ${this.place}: no answer within ${timeoutMs} ms; the call may have taken effect`
         reject(new RedriveError(this.tenant.unavailable, message))
       })
       reply.then(resolve, reject).finally(cancel)
     })
   }
 
-  /** The node that owns the slot, as another node said: "MOVED 3999 127.0.0.1:6381". */
-  #follow(refusal: string): void {
+  /**
+   * Prefers the node that owns the slot, as reported by another node: "MOVED 3999 127.0.0.1:6381".
+   */
+  #followSlot(refusal: string): void {
     const [, host, port] = /^MOVED \d+ (.*):(\d+)/.exec(refusal) ?? []
     this.#prefer({ host: host || this.#nodes[0]!.host, port: Number(port) })
     const client = this.#client
     this.#client = undefined
-    // Other calls still wait for its answers.
+    // Not destroyed: other calls still wait for its replies.
     void client?.close().catch(() => {})
   }
 
@@ -177,41 +193,57 @@ class RedisWire implements Wire {
   }
 
   #drop(client: Client): void {
+    if (client === this.#injected) return
     if (this.#client === client) this.#client = undefined
     if (client.isOpen) client.destroy()
   }
 
-  async #connected(): Promise<Client> {
+  async #connect(): Promise<Client> {
     this.#mustBeOpen()
+    if (this.#injected) return this.#useInjected(this.#injected)
     if (this.#client?.isReady) return this.#client
-    this.#connecting ??= this.#knock().finally(() => (this.#connecting = undefined))
+    this.#connecting ??= this.#tryNodes().finally(() => (this.#connecting = undefined))
     return this.#connecting
   }
 
-  /** Tries every node, again for a moment, so that a restart or a broken connection is not a failed call. */
-  async #knock(): Promise<Client> {
-    const endMs = systemClock.mono() + knockMs
+  #useInjected(client: Client): Client {
+    if (client.isOpen) return client
+    const message = `redis ${this.place}: client is not connected: await client.connect() first`
+    throw new RedriveError(this.tenant.unavailable, message)
+  }
+
+  /**
+   * Tries every node, repeatedly for a second, so that a restart or a broken connection does not
+   * fail the call.
+   */
+  async #tryNodes(): Promise<Client> {
+    const endMs = systemClock.mono() + connectRetryMs
     for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
       let failure: unknown
       for (const node of this.#nodes)
         try {
-          const client = await this.#connect(node)
+          const client = await this.#openClient(this.#createClient(node))
           this.#prefer(node)
-          if (this.#closed) this.#drop(client)
+          if (this.#isClosed) this.#drop(client)
           return (this.#client = client)
         } catch (error) {
           failure = error
         }
-      const late = systemClock.mono() + pauseMs > endMs
-      if (this.#closed || late || isUnwelcome(failure)) throw failure
+      const isLate = systemClock.mono() + pauseMs > endMs
+      if (this.#isClosed || isLate || isRefusal(failure)) throw failure
       await pause(pauseMs)
     }
   }
 
-  async #connect(node: Node): Promise<Client> {
-    const { address, connectMs } = this.#options
-    const { tls, database, username, password } = address
-    const client = createClient({
+  /**
+   * A new client, not connected yet, for the node; with the options of the application's client if
+   * there is one.
+   */
+  #createClient(node: Node): Client {
+    const { server, connectMs } = this.#options
+    if ('client' in server) return server.client.duplicate() as Client
+    const { tls, database, username, password } = server.address
+    return createClient({
       RESP: 2,
       database,
       ...(username === undefined ? {} : { username }),
@@ -226,27 +258,38 @@ class RedisWire implements Wire {
       disableOfflineQueue: true,
       disableClientInfo: true,
       maintNotifications: 'disabled',
-      // The client's own limit would fail calls without a word; ours is in #limited.
-      commandOptions: { timeout: 0, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+      // The client's own limit would fail calls without a message; ours is in #limit.
+      commandOptions: { timeout: 0, typeMapping },
     }) as unknown as Client
-    // Every call learns of its own failure; without a listener the event would end the process.
+  }
+
+  async #openClient(client: Client): Promise<Client> {
+    // Every call gets its own error; without a listener the event would end the process.
     client.on('error', () => this.#drop(client))
-    await this.#limited(
+    await this.#limit(
       client,
       client.connect().then(() => null),
-      connectMs,
+      this.#options.connectMs,
     )
     return client
   }
 
-  async subscribe(channel: string, heard: () => void, broken: () => void): Promise<() => void> {
+  /**
+   * Subscribes to a channel over a separate connection, and returns a function that ends it.
+   * `onBroken` is called when the connection is lost.
+   */
+  async subscribe(
+    channel: string,
+    onMessage: () => void,
+    onBroken: () => void,
+  ): Promise<() => void> {
     this.#mustBeOpen()
-    const client = await this.#connect(this.#nodes[0]!)
-    client.on('error', broken)
+    const client = await this.#openClient(this.#createClient(this.#nodes[0]!))
+    client.on('error', onBroken)
     try {
-      await this.#limited(
+      await this.#limit(
         client,
-        client.subscribe(channel, heard).then(() => null),
+        client.subscribe(channel, onMessage).then(() => null),
       )
     } catch (error) {
       this.#drop(client)
@@ -256,16 +299,39 @@ class RedisWire implements Wire {
   }
 
   #mustBeOpen(): void {
-    if (this.#closed) throw new RedriveError('CLOSED', `the redis ${this.tenant.noun} is closed`)
+    if (this.#isClosed) throw new RedriveError('CLOSED', `the redis ${this.tenant.noun} is closed`)
   }
 
+  /** Ends the connection for calls, unless it is the application's. The next call opens another. */
   async disconnect(): Promise<void> {
     await this.#connecting?.catch(() => {})
     if (this.#client) this.#drop(this.#client)
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.#isClosed = true
     await this.disconnect()
   }
+}
+
+/**
+ * Rejects clients of other packages, and those for clusters, sentinels and pools, which send
+ * commands in another way.
+ */
+function checkClient(client: unknown): Client {
+  const isClient =
+    hasMethods(client, 'sendCommand', 'subscribe', 'duplicate') &&
+    typeof (client as RedisClient).isWatching === 'boolean'
+  if (!isClient)
+    refuseClient(
+      'client',
+      'a client of the redis package: createClient(…); for a cluster use url',
+      client,
+    )
+  return client as Client
+}
+
+function nodeOf({ options }: Client): Node {
+  const { host, port } = (options?.socket ?? {}) as Partial<Node>
+  return { host: host ?? 'localhost', port: port ?? 6379 }
 }

@@ -1,37 +1,37 @@
 import { RedriveError } from '../../errors.ts'
 import { isForbidden } from './errors.ts'
-import { textOf, type Reply, type Wire } from './connection.ts'
+import { toText, type Reply, type RedisConnection } from './connection.ts'
 
-/** What was found out about a server, and what is wrong with it. */
-export interface Findings {
+/** The result of `inspect`. */
+export interface Inspection {
   checks: Record<string, string>
-  /** What would break a promise: nothing opens with it, unless volatile ones are allowed. */
+  /** Settings that would break a guarantee. Opening fails, unless volatile servers are allowed. */
   dangers: string[]
-  /** The append-only file is on. */
+  /** Whether the append-only file is on. */
   durable: boolean
 }
 
 const settings = ['appendonly', 'appendfsync', 'maxmemory-policy', 'aof-load-truncated'] as const
 
-/** Looks at the server: its version, its role, and whether what it acknowledges is still there after a crash. */
-export async function inspect(wire: Wire): Promise<Findings> {
-  const { tag, tenant } = wire
-  // In a cluster, this leads to the node that has the keys: it is the one to look at.
-  await wire.ask('EXISTS', `${tag}:meta`)
-  const info = infoIn(textOf(await wire.ask('INFO')))
-  const config = await configOf(wire)
+/** Checks the server: its version, its role, and whether acknowledged writes survive a crash. */
+export async function inspect(connection: RedisConnection): Promise<Inspection> {
+  const { tag, tenant } = connection
+  // In a cluster, this follows the slot to the node that has the keys.
+  await connection.send('EXISTS', `${tag}:meta`)
+  const info = infoIn(toText(await connection.send('INFO')))
+  const config = await configOf(connection)
   const version = info.get('redis_version') ?? 'unknown'
   const role = info.get('role') ?? 'unknown'
   const appendonly = config?.get('appendonly') ?? (info.get('aof_enabled') === '1' ? 'yes' : 'no')
   const policy = config?.get('maxmemory-policy') ?? info.get('maxmemory_policy') ?? 'unknown'
   const appendfsync = config?.get('appendfsync') ?? 'unknown: CONFIG is not allowed here'
   const checks = {
-    server: wire.place(),
+    server: connection.place,
     version,
     role,
     mode: info.get('redis_mode') ?? 'unknown',
     appendonly,
-    appendfsync: appendonly === 'yes' ? told(appendfsync) : 'no file to sync',
+    appendfsync: appendonly === 'yes' ? describeSync(appendfsync) : 'no file to sync',
     'maxmemory-policy': policy,
     'aof-load-truncated': config?.get('aof-load-truncated') ?? 'unknown',
     replicas: info.get('connected_slaves') ?? '0',
@@ -52,35 +52,39 @@ export async function inspect(wire: Wire): Promise<Findings> {
   return { checks, dangers, durable: appendonly === 'yes' }
 }
 
-function told(appendfsync: string): string {
+function describeSync(appendfsync: string): string {
   return appendfsync === 'everysec'
     ? 'everysec: a loss of power may take the last second'
     : appendfsync
 }
 
-/** Dangers that no permission makes harmless: the first write would fail. */
-const isHopeless = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
+/** Dangers that `allowVolatile` does not allow: the first write would fail. */
+const isFatal = (danger: string): boolean => /cannot write|oldest that will do/.test(danger)
 
-export function refuseDangers({ dangers }: Findings, wire: Wire, allowVolatile: boolean): void {
-  const { tenant } = wire
-  const serious = allowVolatile ? dangers.filter(isHopeless) : dangers
+export function refuseDangers(
+  { dangers }: Inspection,
+  connection: RedisConnection,
+  allowVolatile: boolean,
+): void {
+  const { tenant } = connection
+  const serious = allowVolatile ? dangers.filter(isFatal) : dangers
   if (serious.length === 0) return
-  const hint = serious.every(isHopeless)
+  const hint = serious.every(isFatal)
     ? ''
-    : `. To use it all the same and accept that ${tenant.keeps} may be lost, put ?allowVolatile=true behind the URL`
+    : `. To use it anyway and accept that ${tenant.keeps} may be lost, set allowVolatile (in a URL: ?allowVolatile=true)`
   throw new RedriveError(
     'STORE_UNSAFE',
-    `redis ${wire.place()} is not safe: ${serious.join('; ')}${hint}`,
+    `redis ${connection.place} is not safe: ${serious.join('; ')}${hint}`,
   )
 }
 
-/** Undefined where CONFIG is forbidden, as it is on many managed servers. */
-async function configOf(wire: Wire): Promise<Map<string, string> | undefined> {
+/** Undefined where CONFIG is forbidden, as on many managed servers. */
+async function configOf(connection: RedisConnection): Promise<Map<string, string> | undefined> {
   try {
     const config = new Map<string, string>()
     for (const setting of settings) {
-      const [name, value] = (await wire.ask('CONFIG', 'GET', setting)) as Reply[]
-      if (name !== undefined) config.set(textOf(name), textOf(value))
+      const [name, value] = (await connection.send('CONFIG', 'GET', setting)) as Reply[]
+      if (name !== undefined) config.set(toText(name), toText(value))
     }
     return config.size > 0 ? config : undefined
   } catch (error) {
@@ -102,20 +106,20 @@ function isOlder(version: string): boolean {
 }
 
 /**
- * Marks an empty place as ours with the version in `meta` under "schema", and refuses one that a newer Redrive has changed.
- * Returns the version that is there, which may be an older one.
+ * Writes the schema version into an empty place (`meta`, field "schema"), and rejects a newer
+ * version. Returns the version found, which may be older.
  */
-export async function checkSchema(wire: Wire, newest = 1): Promise<number> {
-  const { tag } = wire
-  const found = await wire.ask('HGET', `${tag}:meta`, 'schema')
+export async function checkSchema(connection: RedisConnection, newest = 1): Promise<number> {
+  const { tag } = connection
+  const found = await connection.send('HGET', `${tag}:meta`, 'schema')
   if (found === null) {
-    await wire.ask('HSETNX', `${tag}:meta`, 'schema', String(newest))
+    await connection.send('HSETNX', `${tag}:meta`, 'schema', String(newest))
     return newest
   }
-  if (Number(textOf(found)) > newest)
+  if (Number(toText(found)) > newest)
     throw new RedriveError(
       'STORE_UNSAFE',
-      `the keys ${tag} were written by a newer Redrive (schema ${textOf(found)}): use that one, or another prefix`,
+      `the keys ${tag} were written by a newer Redrive (schema ${toText(found)}): use that one, or another prefix`,
     )
-  return Number(textOf(found))
+  return Number(toText(found))
 }

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
-/** A script, by the name the server knows it under once it has seen it. */
+/** A Lua script, and the SHA-1 by which the server knows it once it has run. */
 export interface Script {
   source: string
   sha: string
-  /** What it wrote counts as done only once replicas have it, where they are asked for. */
-  copied: boolean
+  /** Whether its writes must reach replicas before they count, where `waitReplicas` is set. */
+  isReplicated: boolean
 }
 
-export function script(source: string, copied: boolean): Script {
-  return { source, copied, sha: createHash('sha1').update(source).digest('hex') }
+export function script(source: string, isReplicated: boolean): Script {
+  return { source, isReplicated, sha: createHash('sha1').update(source).digest('hex') }
 }

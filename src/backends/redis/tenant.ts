@@ -1,11 +1,11 @@
-/** Who uses the server: what its failures are called, and the words they are told in. */
+/** Who uses the server: its name and words in messages, and the error code of an outage. */
 export interface Tenant {
   noun: 'store' | 'mailbox'
   unavailable: 'STORE_UNAVAILABLE' | 'MAILBOX_UNAVAILABLE'
-  /** What it keeps there, in the plural. */
+  /** What it stores, in the plural. */
   keeps: string
-  /** Where it stands which rights it needs. */
+  /** The docs page with the permissions that it needs. */
   page: string
-  /** What holds when too few replicas took a write. */
-  shortOfCopies: string
+  /** The state of a write that too few replicas confirmed. */
+  tooFewReplicas: string
 }

@@ -20,6 +20,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import type { PollAsk } from './line.ts'
+import { hasMethods, refuseClient } from '../injected-client.ts'
 import { toRedriveError } from './errors.ts'
 
 /** How long anything may take that is not meant to wait, retries of the SDK included. */
@@ -74,13 +75,24 @@ export function wireTo(
   return new OneWire(client, queue, clock)
 }
 
+/** Uses the client of the application, which destroys it. Rejects a client of another service. */
+export function useClient(client: SQSClient, queue: string, clock: Clock): Wire {
+  const service = (client as { config?: { serviceId?: unknown } } | null)?.config?.serviceId
+  if (!hasMethods(client, 'send') || service !== 'SQS')
+    refuseClient('client', 'an SQSClient of @aws-sdk/client-sqs', client)
+  return new OneWire(client, queue, clock, true)
+}
+
 class OneWire implements Wire {
   readonly #client: SQSClient
   readonly #queue: string
   readonly #clock: Clock
+  /** Whether the client belongs to the application. */
+  readonly #isInjected: boolean
   readonly #polls = new Set<AbortController>()
 
-  constructor(client: SQSClient, queue: string, clock: Clock) {
+  constructor(client: SQSClient, queue: string, clock: Clock, isInjected = false) {
+    this.#isInjected = isInjected
     this.#client = client
     this.#queue = queue
     this.#clock = clock
@@ -163,7 +175,7 @@ class OneWire implements Wire {
   }
 
   close(): void {
-    this.#client.destroy()
+    if (!this.#isInjected) this.#client.destroy()
   }
 
   async #ask<T>(

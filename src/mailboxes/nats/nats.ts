@@ -1,5 +1,5 @@
 import { StorageType } from '@nats-io/jetstream'
-import type { Msg, NodeConnectionOptions } from '@nats-io/transport-node'
+import type { Msg, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
@@ -29,7 +29,13 @@ import {
 import { Receipts } from './receipts.ts'
 import { ensureConsumer, ensureStream, nanos, problemsOf, usualVisibilityMs } from './setup.ts'
 import { isDeleted } from '../../backends/nats/errors.ts'
-import { wireTo, type Wire } from '../../backends/nats/connection.ts'
+import {
+  checkConnection,
+  useConnection,
+  wireTo,
+  type Wire,
+} from '../../backends/nats/connection.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 
 export interface NatsMailboxOptions {
   name: string
@@ -37,10 +43,12 @@ export interface NatsMailboxOptions {
    * `nats://user:password@host:4222`, `nats://token@host:4222` or `tls://…`; several hosts, with commas between them, for a cluster.
    * The settings from `prefix` on may also stand in it, behind a question mark.
    */
-  url: string
+  url?: string
+  /** A connection of the application, which stays open when the mailbox closes. Either `url` or `client` is required. */
+  client?: NatsConnection
   clock?: Clock
   resolver?: MailboxResolver
-  /** More for the connection: certificates, an authenticator. */
+  /** More options for the connection to `url`: certificates, an authenticator. */
   connection?: NodeConnectionOptions
   /** What names of streams and subjects begin with: a word. `redrive` unless said. */
   prefix?: string
@@ -60,6 +68,7 @@ export interface NatsMailboxOptions {
 const optionKeys = keysOf<NatsMailboxOptions>({
   name: true,
   url: true,
+  client: true,
   clock: true,
   resolver: true,
   connection: true,
@@ -73,7 +82,8 @@ const optionKeys = keysOf<NatsMailboxOptions>({
 /** A mailbox in NATS JetStream: a stream, and one consumer that all processes share. */
 export function natsMailbox(options: NatsMailboxOptions): Mailbox {
   checkKeys('nats mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
-  const settings = { ...settingsIn(options.url), ...options }
+  checkUrlOrClient(options.url, options.client, 'client')
+  const settings = { ...settingsIn(options.url ?? ''), ...options }
   const { clock = systemClock, resolver, retentionSeconds = 0 } = settings
   const driver = new NatsMailbox(settings, clock)
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
@@ -98,7 +108,7 @@ class NatsMailbox implements MailboxDriver {
   readonly name: string
   readonly #options: NatsMailboxOptions
   readonly #clock: Clock
-  readonly #connection: NodeConnectionOptions
+  readonly #connection: NodeConnectionOptions = {}
   readonly #naming: Naming
   readonly #receipts: Receipts
   #wire: Wire | undefined
@@ -109,7 +119,8 @@ class NatsMailbox implements MailboxDriver {
     this.name = options.name
     this.#options = options
     this.#clock = clock
-    this.#connection = { ...connectionTo(options.url), ...options.connection }
+    if (options.client) checkConnection(options.client)
+    else this.#connection = { ...connectionTo(options.url ?? ''), ...options.connection }
     this.#naming = namingOf(options.prefix ?? 'redrive', options.name)
     this.#receipts = new Receipts(clock)
   }
@@ -136,7 +147,10 @@ class NatsMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
-    const wire = await wireTo(this.#connection, placeOf(this.#options.url), this.#clock)
+    const { url = '', client } = this.#options
+    const wire = client
+      ? await useConnection(client, this.#clock)
+      : await wireTo(this.#connection, placeOf(url), this.#clock)
     try {
       const stream = await wire.call(() => ensureStream(wire, this.#naming, this.#options))
       this.#durable = stream.storage === StorageType.File

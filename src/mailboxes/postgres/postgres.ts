@@ -1,3 +1,4 @@
+import type { Pool } from 'pg'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
@@ -11,39 +12,57 @@ import type {
   MailboxResolver,
   OutgoingMessage,
 } from '../../mailbox.ts'
-import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
+import { addressOf, takeSetting, type Address } from '../../backends/postgres/address.ts'
+import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
+import { Notifications } from '../../backends/postgres/notifications.ts'
+import type { Tenant } from '../../backends/postgres/tenant.ts'
 import { mailbox } from '../mailbox.ts'
 import { receiving, type Receiving } from '../receiving.ts'
-import { retentionIn } from '../../backends/retention.ts'
-import { retentionMsOf } from '../../backends/retention.ts'
-import { openLink, readerOf, type Link } from './link.ts'
-import { notices, type Notices } from './notices.ts'
+import { retentionIn, retentionMsOf } from '../../backends/retention.ts'
 import { prepare } from './opening.ts'
-import { sending, type Sending } from './sending.ts'
-import { settling, type Settling } from './settling.ts'
+import { Sender } from './sender.ts'
+import { Settler } from './settler.ts'
 import * as statements from './statements.ts'
-import { sweeping, type Sweeping } from './sweeping.ts'
-import { deliveryOf, taker } from './taking.ts'
+import { Sweeper } from './sweeper.ts'
+import { deliveryOf, Taker } from './taker.ts'
 
 export interface PostgresMailboxOptions {
-  /** `postgres://user@host:5432/database`. Over a network with `?sslmode=verify-full`. */
-  url: string
+  /**
+   * `postgres://user@host:5432/database`. Over a network with `?sslmode=verify-full`. Either `url`
+   * or `pool` is required.
+   */
+  url?: string
+  /**
+   * A pool of the application, which stays open when the mailbox closes. One more connection, with
+   * its options, listens.
+   */
+  pool?: Pool
   name: string
-  /** Where the tables are; `redrive_mail` unless said. Also `?schema=` in the URL. */
+  /** The schema of the tables. Default: `redrive_mail`. Also `?schema=` in the URL. */
   schema?: string
-  /** Connections of this mailbox, 4 unless said; one more listens. Also `?poolSize=` in the URL. */
+  /**
+   * Connections of this mailbox; one more listens. Default: 4. Also `?poolSize=` in the URL. Not
+   * with `pool`.
+   */
   poolSize?: number
-  /** Opens also where the server's settings would break a promise. Also `?allowUnsafe=true` in the URL. */
+  /**
+   * Opens the mailbox even if the server's settings would break a guarantee. Also
+   * `?allowUnsafe=true` in the URL.
+   */
   allowUnsafe?: boolean
   clock?: Clock
   resolver?: MailboxResolver
-  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
+  /**
+   * Messages older than this are removed when the mailbox is received from. Default: 0, messages
+   * never expire.
+   */
   retentionSeconds?: number
 }
 
 const optionKeys = keysOf<PostgresMailboxOptions>({
   url: true,
+  pool: true,
   name: true,
   schema: true,
   poolSize: true,
@@ -62,16 +81,19 @@ export function postgresMailbox(options: PostgresMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** Reads `retentionSeconds` in the URL as an option, and takes it out: `pg` must not see it. An option goes first. */
+/**
+ * Reads `retentionSeconds` in the URL as an option, and removes it, since `pg` must not see it. An
+ * option overrides it.
+ */
 function withoutRetention(options: PostgresMailboxOptions): PostgresMailboxOptions {
-  if (!URL.canParse(options.url)) return options
+  if (options.url === undefined || !URL.canParse(options.url)) return options
   const url = new URL(options.url)
-  const retentionSeconds = taken(url, 'retentionSeconds')
+  const retentionSeconds = takeSetting(url, 'retentionSeconds')
   if (retentionSeconds === undefined) return options
   return { ...retentionIn({ retentionSeconds }), ...options, url: url.href }
 }
 
-/** The schema is not that of the letters: each is refused by the other. */
+/** Not the schema of the letters: stores and mailboxes reject each other's schema. */
 const addressDefaults = {
   schema: 'redrive_mail',
   poolSize: 4,
@@ -79,23 +101,34 @@ const addressDefaults = {
   alsoKnown: ['retentionSeconds'],
 }
 
-/** How often others are asked for news when they are heard, and when they are not. */
-const pollMs = { listening: 1000, deaf: 200 } as const
+/** The poll interval of waiting receivers, with and without notifications. */
+const pollMs = { listening: 1000, alone: 200 } as const
 
-/** Messages that one statement purges. */
+/** The maximum number of messages that one statement purges. */
 const maxPurged = 10_000
 
+const tenant: Tenant = { noun: 'mailbox', unavailable: 'MAILBOX_UNAVAILABLE' }
+
+/**
+ * A table of messages is empty one second and full the next, so the planner's statistics are often
+ * stale. Plans that are fast only on an empty table are disabled: every statement finds its rows by
+ * an index.
+ */
+const plannerSettings = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'].map(
+  (plan) => `enable_${plan} = off`,
+)
+
 interface Opened {
-  link: Link
+  connection: PostgresConnection
   /** The number of the mailbox. */
   number: number
-  sending: Sending
+  sender: Sender
   receiving: Receiving
-  acknowledging: Settling<null>
-  nacking: Settling<{ delayMs: number; failed: boolean; tail: boolean }>
-  extending: Settling<number>
-  sweeping: Sweeping
-  notices: Notices
+  acknowledger: Settler<null>
+  nacker: Settler<{ delayMs: number; failed: boolean; tail: boolean }>
+  extender: Settler<number>
+  sweeper: Sweeper
+  notifications: Notifications
 }
 
 class PostgresMailbox implements MailboxDriver {
@@ -134,48 +167,60 @@ class PostgresMailbox implements MailboxDriver {
   }
 
   async open(): Promise<void> {
-    const link = openLink(this.#address, this.#clock)
+    const [address, clock] = [this.#address, this.#clock]
+    const connection = new PostgresConnection({ address, clock, tenant, plannerSettings })
     try {
-      this.#opened = this.#begin(link, await prepare(link, this.#address, this.name))
+      this.#opened = this.#start(connection, await prepare(connection, this.#address, this.name))
     } catch (error) {
-      await link.close()
+      await connection.close()
       throw error
     }
   }
 
-  #begin(link: Link, number: number): Opened {
+  #start(connection: PostgresConnection, number: number): Opened {
     const clock = this.#clock
     const retentionMs = this.#retentionMs
     const report = (count: number): void => this.#report(count)
-    const sweep = sweeping({ link, mailbox: number, clock, retentionMs, report })
-    const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
-    const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
+    const sweeper = new Sweeper({ connection, mailbox: number, clock, retentionMs, report })
+    const notifications = new Notifications({
+      connection,
+      clock,
+      channel: `redrive_mail_${connection.schema}`,
+      topic: `${number} `,
+      onNotification: () => receiver.news(),
+    })
+    const nacker: Opened['nacker'] = new Settler(connection, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
       ({ failed }) => failed,
       ({ tail }) => tail,
     ])
-    const back = { delayMs: 0, failed: false, tail: false }
-    const line = receiving({
+    const taker = new Taker(connection, number, clock, retentionMs)
+    const untouched = { delayMs: 0, failed: false, tail: false }
+    const receiver = receiving({
       clock,
-      take: taker(link, number, clock, retentionMs),
+      take: (slots) => taker.take(slots),
       giveBack: (receipts) =>
-        Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() => news.tell()),
+        Promise.all(receipts.map((receipt) => nacker.settle(receipt, untouched))).then(() =>
+          notifications.notify(),
+        ),
       pollMs: () => {
         // Expired messages are also removed while a receiver waits.
-        sweep.nudge()
-        return pollMs[news.listening ? 'listening' : 'deaf'] * (0.75 + clock.random() / 2)
+        sweeper.nudge()
+        return (
+          pollMs[notifications.isListening ? 'listening' : 'alone'] * (0.75 + clock.random() / 2)
+        )
       },
     })
     return {
-      link,
+      connection,
       number,
-      sending: sending({ link, mailbox: number, retentionMs, report }),
-      receiving: line,
-      acknowledging: settling(link, number, statements.acknowledge, []),
-      nacking,
-      extending: settling(link, number, statements.extend, [(ms) => Math.ceil(ms)]),
-      sweeping: sweep,
-      notices: news,
+      sender: new Sender({ connection, mailbox: number, retentionMs, report }),
+      receiving: receiver,
+      acknowledger: new Settler(connection, number, statements.acknowledge, []),
+      nacker,
+      extender: new Settler(connection, number, statements.extend, [(ms) => Math.ceil(ms)]),
+      sweeper,
+      notifications,
     }
   }
 
@@ -183,87 +228,88 @@ class PostgresMailbox implements MailboxDriver {
     const opened = this.#opened
     if (!opened) return
     this.#opened = undefined
-    const { link, sending: sends, receiving: line, sweeping: sweep } = opened
-    await line.idle()
-    await Promise.all(
-      [sends, sweep, opened.acknowledging, opened.extending].map((one) => one.idle()),
-    )
-    await opened.nacking.idle()
-    await opened.notices.stop()
-    await link.close()
+    const { connection, sender, sweeper, acknowledger, extender } = opened
+    await opened.receiving.idle()
+    await Promise.all([sender, sweeper, acknowledger, extender].map((one) => one.idle()))
+    await opened.nacker.idle()
+    await opened.notifications.stop()
+    await connection.close()
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
+  async send(message: OutgoingMessage, delayMs: number): Promise<void> {
     const opened = this.#use()
-    await opened.sending.call({ parcel, delayMs })
-    this.#tell(opened)
+    await opened.sender.send(message, delayMs)
+    this.#wakeReceivers(opened)
   }
 
   async receive(ask: Ask): Promise<Delivery[]> {
     const opened = this.#use()
-    if (ask.waitMs > 0) opened.notices.listen()
-    opened.sweeping.nudge()
+    if (ask.waitMs > 0) opened.notifications.listen()
+    opened.sweeper.nudge()
     return opened.receiving.receive(ask)
   }
 
   async acknowledge(receipt: string): Promise<boolean> {
-    return this.#use().acknowledging.call(receipt, null)
+    return this.#use().acknowledger.settle(receipt, null)
   }
 
   async nack(receipt: string, how: { delayMs: number; failed: boolean }): Promise<boolean> {
     const opened = this.#use()
-    const given = await opened.nacking.call(receipt, { ...how, tail: true })
-    if (given) this.#tell(opened)
-    return given
+    const isReturned = await opened.nacker.settle(receipt, { ...how, tail: true })
+    if (isReturned) this.#wakeReceivers(opened)
+    return isReturned
   }
 
   async extend(receipt: string, ms: number): Promise<boolean> {
-    return this.#use().extending.call(receipt, ms)
+    return this.#use().extender.settle(receipt, ms)
   }
 
   async browse(
     after: string | undefined,
     limit: number,
   ): Promise<{ found: Delivery[]; after?: string }> {
-    const { link, number } = this.#use()
+    const { connection, number } = this.#use()
     const from = after === undefined ? 0 : Number(after)
     if (!Number.isSafeInteger(from) || from < 0)
-      throw new RedriveError('INVALID_INPUT', 'after must be what browse gave for the next page')
-    const [rows] = await link.do([[statements.browse, [number, from, limit]]])
-    const found = rows!.map((row) => ({ ...deliveryOf(row), receipt: '' }))
-    const last = rows!.at(-1)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `after must be the value that browse returned, got ${JSON.stringify(after)}`,
+      )
+    const rows = await connection.execute(statements.browse, [number, from, limit])
+    const found = rows.map((row) => ({ ...deliveryOf(row), receipt: '' }))
+    const last = rows.at(-1)
     const isLast = Number(last?.at(-1) ?? 0) === found.length
     return last && !isLast ? { found, after: String(last[0]) } : { found }
   }
 
   async purge(): Promise<number> {
-    const { link, number } = this.#use()
-    const [[newest]] = (await link.do([[statements.newest, [number]]])) as [[[number | null]]]
+    const { connection, number } = this.#use()
+    const [newest] = await connection.execute(statements.newest, [number])
     let purged = 0
     for (let count = maxPurged; count === maxPurged;) {
-      const values = [number, newest[0] ?? 0, maxPurged]
-      const [[some]] = (await link.do([[statements.purge, values]])) as [[[number]]]
-      count = some[0]
+      const values = [number, newest![0] ?? 0, maxPurged]
+      const [row] = await connection.execute(statements.purge, values)
+      count = row![0] as number
       purged += count
     }
     return purged
   }
 
   async count(): Promise<number> {
-    const { link, number } = this.#use()
-    const [[row]] = (await link.do([[statements.count, [number]]])) as [[[number]]]
-    return row[0]
+    const { connection, number } = this.#use()
+    const [row] = await connection.execute(statements.count, [number])
+    return row![0] as number
   }
 
   async health(): Promise<MailboxHealth> {
     const place = { place: this.#address.place, schema: this.#address.schema }
     try {
-      const { link, notices: news } = this.#use()
-      const { checks, problems } = await inspect(readerOf(link))
+      const { connection, notifications } = this.#use()
+      const { checks, problems } = await inspect((sql) => connection.read(sql))
       const all = {
         ...place,
         ...checks,
-        wakeups: news.state,
+        wakeups: notifications.state,
         messages: String(await this.count()),
       }
       return { ok: problems.length === 0, checks: all, problems }
@@ -273,14 +319,14 @@ class PostgresMailbox implements MailboxDriver {
     }
   }
 
-  /** Whoever waits, here and elsewhere. */
-  #tell({ receiving: line, notices: news }: Opened): void {
-    line.news()
-    news.tell()
+  /** Wakes waiting receivers, in this process and in others. */
+  #wakeReceivers({ receiving: receiver, notifications }: Opened): void {
+    receiver.news()
+    notifications.notify()
   }
 
   #use(): Opened {
     if (this.#opened) return this.#opened
-    throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: await open() first`)
+    throw new RedriveError('CLOSED', `the mailbox ${this.name} is not open: call open() first`)
   }
 }

@@ -1,13 +1,12 @@
-/** What stands in `meta` under "mail". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 2
-
 /**
- * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
- * through these very statements: append, and never edit.
+ * The statements that lead from each schema version to the next; `@` stands for the schema.
+ * Existing schemas were created by these statements: append, and never edit.
  *
- * A message without `hidden_until` waits, and is delivered in the order of `place`. One with it is held by a receiver (`held`) or delayed.
- * The receipt of a delivery is `seq` and `deliveries`: the latter only grows. `released` are the deliveries that were given back untried:
- * nobody is shown those. `expires_at` is not used: messages expire by `enqueued_at` and the retention of whoever receives. Times are in milliseconds by the server's clock.
+ * A message without `hidden_until` waits, and is delivered in the order of `place`. With it, the
+ * message is held by a receiver (`held`) or delayed. The receipt of a delivery is `seq` and
+ * `deliveries`; `deliveries` only grows. `released` counts deliveries that were returned untried;
+ * they are not reported. `expires_at` is unused: messages expire by `enqueued_at` and the retention
+ * of the receiver. Times are in milliseconds by the clock of the server.
  */
 export const migrations: readonly string[] = [
   `
@@ -37,8 +36,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX messages_hidden ON @messages (mailbox, hidden_until, place) WHERE hidden_until IS NOT NULL;
   CREATE INDEX messages_expiring ON @messages (mailbox, expires_at) WHERE expires_at IS NOT NULL;
   `,
-  // Every delivery writes to every index: one finds the messages of a mailbox by their numbers where there were two. What is given back
-  // untried is counted apart.
+  // One index where there were two, since every delivery writes to every index. Deliveries that were
+  // returned untried are counted.
   `
   DROP INDEX @messages_list;
   ALTER TABLE @messages DROP CONSTRAINT messages_pkey, ADD PRIMARY KEY (mailbox, seq);

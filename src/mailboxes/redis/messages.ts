@@ -1,23 +1,31 @@
-/** Messages that one script moves back or removes at the most, so that the server is never busy with it for long. */
+/**
+ * The maximum number of messages that one script puts back or removes, so that no script blocks the
+ * server for long.
+ */
 export const maxStep = 100
 
 /**
- * What every script begins with. All keys of a mailbox have one hash tag, so that a script may touch any of them: KEYS[1] is
- * the tag, and the names below stand behind it. A message is in `pending` or in `hidden`, never in both; one that is gone is nowhere.
+ * The beginning of every script. All keys of a mailbox have one hash tag, so that a script may use
+ * any of them: KEYS[1] is the tag, and the names below follow it. A message is in `pending` or in
+ * `hidden`, never in both.
  *
- *   pending   zset by place: what can be received. Places grow, so whatever comes back stands behind what waits
- *   hidden    zset by the moment of coming back: received, or delayed
- *   order     zset by the number of sending: all messages
- *   state     hash by id: receipt, deliveries, failures, first received, enqueued, 0, when the receipt lapses, size. Eight
- *             numbers of eight bytes, since reading and writing text takes several times as long. No number of the message's own
- *             is among them, so that what goes together and has one size has one state, which is made once
- *   body      hash by id: what was sent
- *   meta      hash: schema, the last number and receipt, counts of what was removed, and whether somebody waits
+ *   pending   zset by place: messages that can be received. Places grow, so a message that returns
+ *             comes after those that wait
+ *   hidden    zset by the time of becoming visible: received or delayed messages
+ *   order     zset by sequence number: all messages
+ *   state     hash by id: receipt, deliveries, failures, first received, enqueued, 0, when the
+ *             receipt lapses, size. Eight numbers of eight bytes, since strings are several times
+ *             slower. Nothing in it is unique to a message, so that messages of one batch and size
+ *             share a state, which is built once
+ *   body      hash by id: the packed message
+ *   meta      hash: schema, the last number and receipt, counts of removed messages, and whether a
+ *             receiver waits
  *
- * Calls from a script cost more than what most of them do, so that each command goes once for all messages of a batch. A script that
- * fails halfway keeps what it wrote. Refusals of the server (no memory, no disk, read-only) come with the first write. A server that
- * is out of memory refuses that one only if it could need more; what is there must still be received and settled then, so
- * those scripts begin with a write that needs none.
+ * A call from a script costs more than most commands, so each command is called once for all
+ * messages of a batch. A script that fails halfway keeps what it wrote. The server rejects the first
+ * write (no memory, no disk, read-only). A server that is out of memory rejects it only if the write
+ * could need more; messages must still be received and settled then, so those scripts begin with a
+ * write that needs none.
  */
 export const messages = String.raw`
 local P = KEYS[1] .. ':'
@@ -37,22 +45,22 @@ local function all(command, key, list)
   return call(command, key, unpack(list))
 end
 
--- A state that was damaged by hand is made anew: the message itself is still there, and is better delivered than lost.
+-- A damaged state is recreated: the message still exists, and must be delivered.
 local function sound(raw, id)
   if #raw == 64 then return raw end
   return pack(eight, 0, 0, 0, 0, nowMs, 0, 0, call('HSTRLEN', body, id))
 end
 
--- The write that needs no memory.
+-- A write that needs no memory.
 local function evenWhenFull() call('DEL', P .. 'none') end
 
--- Tells those who found nothing since it was last said. Nothing hangs on their hearing it.
+-- Notifies receivers that found nothing since the last notification. It may get lost.
 local function wake()
   if call('HDEL', meta, 'waiting') == 1 then redis.pcall('PUBLISH', P .. 'wake', '') end
 end
 `
 
-/** For scripts that remove what has expired or lost its body. */
+/** For scripts that remove messages that expired or lost their body. */
 export const removing = String.raw`
 local gone, expired = {}, 0
 local function removeGone()
@@ -67,18 +75,18 @@ local function expire(id)
   expired = expired + 1
 end
 
--- 0 is no retention: no message is older.
+-- 0 means no retention: no message is older.
 local function isOlder(raw, retention)
   return retention > 0 and read('>d', raw, 33) <= nowMs - retention
 end
 
--- Expired, and held by nobody.
+-- Expired, and not held by a receiver.
 local function overdue(raw, retention)
   local receipt, _, _, _, _, _, lapses = read(eight, raw)
   return isOlder(raw, retention) and not (receipt > 0 and lapses > nowMs)
 end
 
--- Messages expire in the order in which they were sent, so that only the oldest are looked at.
+-- Messages expire in the order in which they were sent, so only the oldest are checked.
 local function sweep(retention)
   if retention == 0 then return end
   local oldest = call('ZRANGE', order, '0', '${maxStep - 1}')

@@ -2,11 +2,11 @@ import type { OutgoingMessage } from '../../mailbox.ts'
 
 type Packed = Omit<OutgoingMessage, 'id'>
 
-/** What a packed parcel begins with: this byte, and four with the length of what is said about the body. */
+/** The header of a packed message: this byte, and four bytes with the length of the JSON. */
 const mark = 1
 const headLength = 5
 
-/** A parcel as it is kept: what is said about the body as JSON, and the body. */
+/** Packs a message: its properties as JSON, and the body. */
 export function pack({ contentType, headers, replyTo, bytes }: Packed): Buffer {
   const about = Buffer.from(JSON.stringify({ contentType, headers, replyTo }))
   const packed = Buffer.allocUnsafe(headLength + about.length + bytes.length)
@@ -17,7 +17,7 @@ export function pack({ contentType, headers, replyTo, bytes }: Packed): Buffer {
   return packed
 }
 
-/** What was packed. Anything else is delivered as the bytes that it is: whoever receives it must be able to deal with it. */
+/** Unpacks a message. Other bytes are delivered unchanged: the receiver must handle them. */
 export function unpack(packed: Buffer): Packed {
   const { buffer, byteOffset, length } = packed
   const bytesFrom = (start: number): Uint8Array =>

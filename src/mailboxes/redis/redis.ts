@@ -11,12 +11,17 @@ import type {
   MailboxResolver,
   OutgoingMessage,
 } from '../../mailbox.ts'
-import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { serverOf, settingsIn } from '../../backends/redis/address.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
-import { wireTo, type Argument, type Wire } from '../../backends/redis/connection.ts'
+import {
+  RedisConnection,
+  type Argument,
+  type RedisClient,
+} from '../../backends/redis/connection.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
-import { hintsOn, type Hints } from './hints.ts'
+import { Notifications } from './notifications.ts'
 import { pack, unpack } from './packing.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -25,30 +30,43 @@ import { costOf, TimedBatcher } from './timed-batcher.ts'
 export interface RedisMailboxOptions {
   name: string
   /**
-   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
-   * The settings from `prefix` on may also stand in it, behind a question mark.
+   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, separated by
+   * commas, for a cluster. May contain the options from `prefix` on, as in `?prefix=…`.
    */
-  url: string
-  /** For ids and waiting. When messages lapse and expire goes by the server's clock. */
+  url?: string
+  /**
+   * A connected client of the application, from `createClient` of the `redis` package, which stays
+   * open when the mailbox closes. A duplicate of it subscribes to wake-ups. Either `url` or
+   * `client` is required.
+   */
+  client?: RedisClient
+  /** For ids and waiting. Visibility and expiry use the clock of the server. */
   clock?: Clock
   resolver?: MailboxResolver
-  /** What all keys begin with, before the name. `redrive` unless said. */
+  /** The beginning of all keys, before the name. Default: `redrive`. */
   prefix?: string
-  /** Messages older than this are removed when the mailbox is received from. Default: 0, they are kept for ever. */
+  /**
+   * Messages older than this are removed when the mailbox is received from. Default: 0, messages
+   * never expire.
+   */
   retentionSeconds?: number
-  /** Waiting and hidden messages at the most; more are refused with MAILBOX_FULL. No limit unless said. */
+  /**
+   * The maximum number of messages, including hidden ones; more are rejected with MAILBOX_FULL.
+   * Default: no limit.
+   */
   maxMessages?: number
-  /** Opens also on a server that may lose messages. */
+  /** Opens the mailbox even if the server may lose messages. Default: false. */
   allowVolatile?: boolean
-  /** How many replicas must have a message before its sending is acknowledged. None unless said. */
+  /** How many replicas must have a message before its sending is acknowledged. Default: 0. */
   waitReplicas?: number
-  /** How long a call may take. 5 seconds unless said. */
+  /** The time limit of a call. Default: 5000. */
   timeoutMs?: number
 }
 
 const optionKeys = keysOf<RedisMailboxOptions>({
   name: true,
   url: true,
+  client: true,
   clock: true,
   resolver: true,
   prefix: true,
@@ -60,13 +78,15 @@ const optionKeys = keysOf<RedisMailboxOptions>({
 })
 
 /**
- * A mailbox in Redis, for any number of processes. Every verb is one script, so it happens whole or not at all. All keys
- * have one hash tag: in a cluster a mailbox lives on one node, and many mailboxes on all of them.
+ * A mailbox in Redis, for any number of processes. Every operation is one script, and so is atomic.
+ * All keys have one hash tag: in a cluster, a mailbox is on one node, and several mailboxes are
+ * spread over all nodes.
  */
 export function redisMailbox(options: RedisMailboxOptions): Mailbox {
   checkKeys('redis mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
+  checkUrlOrClient(options.url, options.client, 'client')
   const { clock = systemClock, resolver } = options
-  const settings = { ...settingsIn(options.url, urlNumbers), ...options }
+  const settings = { ...settingsIn(options.url ?? '', urlNumbers), ...options }
   const { retentionSeconds = 0 } = settings
   const driver = new RedisMailbox(settings, clock)
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
@@ -75,15 +95,18 @@ export function redisMailbox(options: RedisMailboxOptions): Mailbox {
 /** Settings of the URL that are numbers. */
 const urlNumbers = ['waitReplicas', 'timeoutMs', 'retentionSeconds', 'maxMessages'] as const
 
-/** How long one connection may take to stand. */
+/** The time limit for opening a connection. */
 const maxConnectMs = 2000
 
-/** What becomes of a receipt: a acknowledge, f give back as failed, n give back untried, u give back unseen, e extend. */
-type Deed = 'a' | 'f' | 'n' | 'u' | 'e'
+/**
+ * What to do with a receipt: a acknowledge, f return as failed, n return untried, u return unseen,
+ * e extend.
+ */
+type Operation = 'a' | 'f' | 'n' | 'u' | 'e'
 
 interface Taken {
   found: Delivery[]
-  /** When something may come into sight by itself. */
+  /** When a hidden message may become visible. */
   dueMs: number
 }
 
@@ -94,8 +117,8 @@ class RedisMailbox implements MailboxDriver {
   readonly #options: RedisMailboxOptions
   readonly #clock: Clock
   readonly #retentionMs: number
-  readonly #wire: Wire
-  readonly #hints: Hints
+  readonly #connection: RedisConnection
+  readonly #notifications: Notifications
   readonly #sends: TimedBatcher<Argument[], number>
   readonly #receives: TimedBatcher<Ask, Taken>
   readonly #settles: TimedBatcher<Argument[], boolean>
@@ -105,19 +128,26 @@ class RedisMailbox implements MailboxDriver {
 
   constructor(options: RedisMailboxOptions, clock: Clock) {
     checkOptions(options)
-    const { name, url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000 } = options
+    const { name, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000 } = options
     this.name = name
     this.#options = options
     this.#clock = clock
     this.#retentionMs = retentionMsOf(options.retentionSeconds)
-    // One of a few words stands behind it, so that no two names lead to the same key, whatever is in them.
+    // A fixed word follows the tag in each key, so that no two names lead to the same key.
     const tag = `{${prefix}/${name}}`
-    const address = addressOf(url)
+    const server = serverOf(options)
     const connectMs = Math.min(maxConnectMs, timeoutMs)
-    this.#wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs })
-    this.#hints = hintsOn(this.#wire, `${tag}:wake`, clock)
-    // Whoever sends, receives and settles is mostly the same.
-    this.#sends = new TimedBatcher(timeoutMs, (parcels) => this.#sendAll(parcels))
+    this.#connection = new RedisConnection({
+      tenant,
+      server,
+      tag,
+      waitReplicas,
+      timeoutMs,
+      connectMs,
+    })
+    this.#notifications = new Notifications(this.#connection, `${tag}:wake`, clock)
+    // Separate batchers, since the same callers mostly send, receive and settle in turn.
+    this.#sends = new TimedBatcher(timeoutMs, (messages) => this.#sendAll(messages))
     this.#receives = new TimedBatcher(timeoutMs, (asks) => this.#receiveAll(asks))
     this.#settles = new TimedBatcher(timeoutMs, (requests) => this.#settleAll(requests))
   }
@@ -147,29 +177,29 @@ class RedisMailbox implements MailboxDriver {
 
   async open(): Promise<void> {
     try {
-      const findings = await inspect(this.#wire)
-      refuseDangers(findings, this.#wire, this.#options.allowVolatile === true)
-      await checkSchema(this.#wire)
-      this.#durable = findings.durable
+      const inspection = await inspect(this.#connection)
+      refuseDangers(inspection, this.#connection, this.#options.allowVolatile === true)
+      await checkSchema(this.#connection)
+      this.#durable = inspection.durable
       this.#opened = true
     } catch (error) {
-      await this.#wire.disconnect()
+      await this.#connection.disconnect()
       throw error
     }
   }
 
-  /** What was received for nobody is on its way back by now, and gets there. */
+  /** Messages that were received for nobody are being returned; this waits for it. */
   async close(): Promise<void> {
-    this.#hints.stop()
+    this.#notifications.stop()
     await this.#receives.idle()
     await Promise.all([this.#sends.idle(), this.#settles.idle()])
-    await this.#wire.close()
+    await this.#connection.close()
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
+  async send(message: OutgoingMessage, delayMs: number): Promise<void> {
     this.#mustBeOpen()
-    const args = [parcel.id, String(delayMs), pack(parcel)]
-    const answer = await this.#sends.call(args, costOf(parcel.bytes.length))
+    const args = [message.id, String(delayMs), pack(message)]
+    const answer = await this.#sends.call(args, costOf(message.bytes.length))
     if (answer >= 0) return
     throw new RedriveError(
       'MAILBOX_FULL',
@@ -182,14 +212,14 @@ class RedisMailbox implements MailboxDriver {
     const endMs = this.#clock.mono() + ask.waitMs
     for (;;) {
       if (ask.signal.aborted) return []
-      const seen = this.#hints.count
+      const seen = this.#notifications.count
       const { found, dueMs } = await this.#take(ask)
       if (found.length > 0) return found
-      // There is more to go through than one script does.
+      // One script could not check all messages.
       if (dueMs === 0) continue
       const leftMs = endMs - this.#clock.mono()
       if (leftMs <= 0) return []
-      await this.#hints.wait(seen, Math.min(leftMs, dueMs), ask.signal)
+      await this.#notifications.wait(seen, Math.min(leftMs, dueMs), ask.signal)
     }
   }
 
@@ -211,16 +241,22 @@ class RedisMailbox implements MailboxDriver {
   ): Promise<{ found: Delivery[]; after?: string }> {
     this.#mustBeOpen()
     if (after !== undefined && !/^\d{1,15}$/.test(after))
-      throw new RedriveError('INVALID_INPUT', 'after must be what an earlier page said')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `after must be the value that browse returned, got ${JSON.stringify(after)}`,
+      )
     const args = [after ?? '0', String(Math.floor(limit))]
-    const [last, ...page] = (await this.#wire.run(scripts.browse, args)) as [number, ...Buffer[]]
+    const [last, ...page] = (await this.#connection.run(scripts.browse, args)) as [
+      number,
+      ...Buffer[],
+    ]
     const found = deliveriesIn(page, this.#clock)
     return last < 0 ? { found } : { found, after: String(last) }
   }
 
   async purge(): Promise<number> {
     this.#mustBeOpen()
-    return (await this.#wire.run(scripts.purge, [])) as number
+    return (await this.#connection.run(scripts.purge, [])) as number
   }
 
   async count(): Promise<number> {
@@ -232,7 +268,7 @@ class RedisMailbox implements MailboxDriver {
   async health(): Promise<MailboxHealth> {
     try {
       this.#mustBeOpen()
-      const { checks, dangers } = await inspect(this.#wire)
+      const { checks, dangers } = await inspect(this.#connection)
       const [messages, hidden, strays] = await this.#counts()
       const problems = this.#options.allowVolatile === true ? [] : dangers
       if (strays! > 0)
@@ -247,12 +283,12 @@ class RedisMailbox implements MailboxDriver {
     }
   }
 
-  /** Messages, hidden ones, and how many have lost their bodies since the beginning. */
+  /** The number of messages, of hidden ones, and of those that ever lost their body. */
   async #counts(): Promise<number[]> {
-    return (await this.#wire.run(scripts.count, [])) as number[]
+    return (await this.#connection.run(scripts.count, [])) as number[]
   }
 
-  /** What comes after the abort goes back to where it was. */
+  /** Messages that arrive after the abort are returned to their place. */
   #take(ask: Ask): Promise<Taken> {
     const { signal } = ask
     return new Promise((resolve, reject) => {
@@ -267,19 +303,19 @@ class RedisMailbox implements MailboxDriver {
 
   #giveBack(found: readonly Delivery[]): void {
     for (const { receipt } of found)
-      // When this fails too, they come back when their receipts lapse.
-      this.#settles.call(deedOf('u', receipt, 0)).catch(() => {})
+      // If this fails too, the messages become visible when their receipts lapse.
+      this.#settles.call(operationArguments('u', receipt, 0)).catch(() => {})
   }
 
-  #settle(deed: Deed, receipt: string, ms: number): Promise<boolean> {
-    return this.#settles.call(deedOf(deed, receipt, ms))
+  #settle(operation: Operation, receipt: string, ms: number): Promise<boolean> {
+    return this.#settles.call(operationArguments(operation, receipt, ms))
   }
 
-  async #sendAll(parcels: Argument[][]): Promise<number[]> {
+  async #sendAll(messages: Argument[][]): Promise<number[]> {
     const { maxMessages = '' } = this.#options
     const args: Argument[] = [String(maxMessages), String(this.#retentionMs)]
-    for (const parcel of parcels) args.push(...parcel)
-    const [expired, ...answers] = (await this.#wire.run(scripts.send, args)) as number[]
+    for (const message of messages) args.push(...message)
+    const [expired, ...answers] = (await this.#connection.run(scripts.send, args)) as number[]
     this.#report(expired!)
     return answers
   }
@@ -289,7 +325,7 @@ class RedisMailbox implements MailboxDriver {
     if (live.length === 0) return asks.map(() => nothing)
     const args: string[] = [String(this.#retentionMs)]
     for (const { max, visibilityMs } of live) args.push(String(max), String(visibilityMs))
-    const reply = await this.#wire.run(scripts.receive, args)
+    const reply = await this.#connection.run(scripts.receive, args)
     const [expired, due, ...rest] = reply as [number, number, ...(number | Buffer)[]]
     this.#report(expired)
     const dueMs = due < 0 ? Infinity : due
@@ -304,24 +340,24 @@ class RedisMailbox implements MailboxDriver {
 
   async #settleAll(requests: Argument[][]): Promise<boolean[]> {
     const args: Argument[] = []
-    for (const deed of requests) args.push(...deed)
-    const answers = (await this.#wire.run(scripts.settle, args)) as number[]
+    for (const operation of requests) args.push(...operation)
+    const answers = (await this.#connection.run(scripts.settle, args)) as number[]
     return answers.map((answer) => answer === 1)
   }
 
   #mustBeOpen(): void {
     if (!this.#opened)
-      throw new RedriveError('CLOSED', `${this.name} is not open yet: await open() first`)
+      throw new RedriveError('CLOSED', `${this.name} is not open: call open() first`)
   }
 }
 
-function deedOf(deed: Deed, receipt: string, ms: number): Argument[] {
+function operationArguments(operation: Operation, receipt: string, ms: number): Argument[] {
   const colon = receipt.indexOf(':')
   const number = receipt.slice(0, colon)
-  return [deed, receipt.slice(colon + 1), /^\d{1,16}$/.test(number) ? number : '0', String(ms)]
+  return [operation, receipt.slice(colon + 1), /^\d{1,16}$/.test(number) ? number : '0', String(ms)]
 }
 
-/** Three values of the reply are one message: its id, its state and what was sent. */
+/** Three values of the reply are one message: id, state and packed bytes. */
 function deliveriesIn(reply: readonly Buffer[], clock: Clock): Delivery[] {
   const deliveries: Delivery[] = []
   for (let at = 0; at < reply.length; at += 3) {
@@ -341,20 +377,22 @@ function deliveriesIn(reply: readonly Buffer[], clock: Clock): Delivery[] {
 }
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-const unfit = /[\u0000-\u001f\u007f]/
+const controlCharacters = /[\u0000-\u001f\u007f]/
 
 function checkOptions(options: RedisMailboxOptions): void {
   const { name, prefix = '-', waitReplicas = 0, timeoutMs = 1 } = options
   const { maxMessages = 1 } = options
-  if (name === '' || name.length > 200 || unfit.test(name))
-    throw invalid('the name of a mailbox has 1 to 200 printable characters')
+  if (name === '' || name.length > 200 || controlCharacters.test(name))
+    throw invalid(`name must have 1 to 200 printable characters, got ${JSON.stringify(name)}`)
   if (prefix === '' || /[{}\s/]/.test(prefix))
-    throw invalid('prefix must be a word without braces, slashes or spaces')
+    throw invalid(
+      `prefix must be a non-empty string without braces, slashes or spaces, got ${JSON.stringify(prefix)}`,
+    )
   if (!Number.isInteger(waitReplicas) || waitReplicas < 0)
-    throw invalid(`waitReplicas must be a whole number from 0 on, not ${waitReplicas}`)
-  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, not ${timeoutMs}`)
+    throw invalid(`waitReplicas must be an integer of at least 0, got ${waitReplicas}`)
+  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, got ${timeoutMs}`)
   if (!Number.isInteger(maxMessages) || maxMessages < 1)
-    throw invalid(`maxMessages must be a whole number from 1 on, not ${maxMessages}`)
+    throw invalid(`maxMessages must be an integer of at least 1, got ${maxMessages}`)
 }
 
 function invalid(message: string): RedriveError {

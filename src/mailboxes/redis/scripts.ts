@@ -1,12 +1,13 @@
 import { script } from '../../backends/redis/script.ts'
 import { maxStep, messages, removing } from './messages.ts'
 
-/** Past this many bytes of bodies an answer ends early. */
+/** A reply ends early past this number of body bytes. */
 const maxAnswerBytes = 32 * 2 ** 20
 
 /**
- * ARGV: most messages or nothing, retention in ms or 0, then for each parcel its id, delay in ms and bytes. Answers how many
- * expired, and for each 1 kept, 0 there already, -1 full. The first write is one that a full server refuses.
+ * ARGV: maximum number of messages or empty, retention in ms or 0, then for each message its id,
+ * delay in ms and bytes. Returns the number of expired messages, and for each message 1 stored, 0
+ * exists already, -1 full. The first write is one that a full server rejects.
  */
 const send = String.raw`
 local most, retention, parcels = tonumber(ARGV[1]), tonumber(ARGV[2]), (#ARGV - 2) / 3
@@ -19,7 +20,7 @@ local there = {}
 for n, id in ipairs(ids) do
   if there[id] == nil then
     there[id] = found[n] and not overdue(sound(found[n], id), retention)
-    -- What has expired must not be in the way of what comes.
+    -- An expired message must not block a new one with its id.
     if found[n] and not there[id] then expire(id) end
   end
 end
@@ -66,10 +67,11 @@ return answers
 `
 
 /**
- * ARGV: retention in ms or 0, then for each ask its most messages and visibility in ms. Answers how many expired, in how many ms to come again or -1, for
- * each ask how many it gets, and then id, state and bytes of each message. A receipt is the id with a number, the same for all that
- * one script gives. It is no lower than the time in microseconds, so that none comes twice for a message, even if the server
- * has forgotten the last ones.
+ * ARGV: retention in ms or 0, then for each request its maximum number of messages and visibility
+ * in ms. Returns the number of expired messages, in how many ms to poll again or -1, the number of
+ * messages of each request, and then id, state and bytes of each message. A receipt is the id with
+ * a number, the same for all messages of one script. It is at least the time in microseconds, so
+ * that no receipt of a message is used twice, even if the server has lost the last ones.
  */
 const receive = String.raw`
 local retention = tonumber(ARGV[1])
@@ -96,7 +98,7 @@ local wanted = 0
 for at = 1, #ARGV, 2 do wanted = wanted + ARGV[at] end
 local ids = call('ZRANGE', pending, '0', text(wanted - 1))
 local raws = all('HMGET', state, ids)
--- There is more to do now, even for those who get nothing this time.
+-- There is more to do now, even for requests that get nothing this time.
 local more = #lapsed == ${maxStep}
 local at, bytes, strays = 1, 0, 0
 local function stray(id)
@@ -146,7 +148,7 @@ if #taken > 0 then
     if old == lastRaw and ARGV[ask + 1] == lastAsk then return end
     lastRaw, lastAsk = old, ARGV[ask + 1]
     local _, deliveries, failures, first, enqueued, _, _, size = read(eight, old)
-    -- To the microsecond, so that it says which delivery was the first.
+    -- In microseconds, to identify the first delivery.
     if first == 0 then first = receipt / 1000 end
     local lapses = math.floor(nowMs + lastAsk)
     raw = pack(eight, receipt, deliveries + 1, failures, first, enqueued, 0, lapses, size)
@@ -165,7 +167,7 @@ if #taken > 0 then
       answers[last + 1], answers[last + 2], answers[last + 3] = id, raw, sent[n]
     end
   end
-  -- All is ready: nothing fails between leaving the one and being in the other.
+  -- Everything is prepared: nothing can fail between leaving one zset and entering the other.
   call('ZREMRANGEBYRANK', pending, '0', text(at - 2))
   all('ZADD', hidden, hides)
   all('HSET', state, states)
@@ -173,7 +175,7 @@ if #taken > 0 then
 else evenWhenFull() end
 if strays > 0 then call('HINCRBY', meta, 'strays', strays) end
 removeGone()
--- Where one has expired there are others.
+-- If one message expired, there may be more.
 if expired > 0 then sweep(retention) end
 if more then answers[2] = 0
 elseif #taken < wanted then
@@ -182,14 +184,15 @@ elseif #taken < wanted then
 end
 answers[1] = expired
 if #lapsed > 0 and call('EXISTS', pending) == 1 then wake() end
--- Whoever got nothing may wait, and is told of what comes next.
+-- A receiver that got nothing may wait for a notification.
 if answers[#ARGV / 2 + 2] == 0 then call('HSETNX', meta, 'waiting', '1') end
 return answers
 `
 
 /**
- * ARGV: for each receipt what to do (a acknowledge, f give back as failed, n give back untried, u give back unseen to the front, e
- * extend), the id, the receipt's number and ms. Answers 1 for each that held, else 0.
+ * ARGV: for each receipt the operation (a acknowledge, f return as failed, n return untried, u
+ * return unseen to the front, e extend), the id, the number of the receipt and ms. Returns 1 for
+ * each valid receipt, else 0.
  */
 const settle = String.raw`
 local ids = {}
@@ -206,9 +209,9 @@ local function change(id, receipt, deliveries, failures, first, lapses)
 end
 local function giveBack(what, id, ms)
   local receipt, deliveries, failures, first = read('>dddd', known[id])
-  -- What was not tried was no delivery.
+  -- A message that was returned untried does not count as delivered.
   if what == 'f' then failures = failures + 1 else deliveries = deliveries - 1 end
-  -- Nobody has seen it, so that another one will be the first.
+  -- Nobody has seen the message, so the next delivery is the first.
   if what == 'u' and first == receipt / 1000 then first = 0 end
   change(id, 0, deliveries, failures, first, 0)
   news = true
@@ -238,16 +241,19 @@ local answers = {}
 for at = 1, #ARGV, 4 do
   answers[#answers + 1] = settle(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
 end
--- A server that may not write knows nothing of receipts, and has to say so.
+-- A server that cannot write knows nothing about receipts, and must report that.
 if #gone == 0 then evenWhenFull() end
--- What somebody has is not among what can be received.
+-- Held messages are not in pending.
 for _, key in ipairs({ hidden, order }) do all('ZREM', key, gone) end
 for _, key in ipairs({ state, body }) do all('HDEL', key, gone) end
 if news then wake() end
 return answers
 `
 
-/** ARGV: the number to go on after, most messages. Answers the number of the last one or -1 at the end, and the messages as receive does. */
+/**
+ * ARGV: the number to continue after, maximum number of messages. Returns the number of the last
+ * message or -1 at the end, and the messages as receive does.
+ */
 const browse = String.raw`
 local found = call('ZRANGEBYSCORE', order, '(' .. ARGV[1], '+inf', 'LIMIT', '0', text(ARGV[2] + 1), 'WITHSCORES')
 local answers, bytes, last = { -1 }, 0, -1
@@ -261,7 +267,7 @@ for at = 1, #found, 2 do
   local raw, sent = call('HGET', state, id), call('HGET', body, id)
   if raw and sent then
     bytes = bytes + #sent
-    -- The receipt is not theirs.
+    -- The receipt is not included.
     local shown = pack('>d', 0) .. string.sub(sound(raw, id), 9)
     for _, one in ipairs({ id, shown, sent }) do answers[#answers + 1] = one end
   end
@@ -269,13 +275,13 @@ end
 return answers
 `
 
-/** Answers how many messages there are, how many of them hidden, and how many had lost their body. */
+/** Returns the number of messages, of hidden ones, and of those that lost their body. */
 const count = String.raw`
 evenWhenFull()
 return { call('HLEN', state), call('ZCARD', hidden), tonumber(call('HGET', meta, 'strays') or 0) }
 `
 
-/** The numbers stay, so that no receipt that is out ever holds again. */
+/** The numbers stay, so that no old receipt becomes valid again. */
 const purge = String.raw`
 evenWhenFull()
 local gone = call('HLEN', state)

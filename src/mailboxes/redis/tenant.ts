@@ -5,5 +5,5 @@ export const tenant: Tenant = {
   unavailable: 'MAILBOX_UNAVAILABLE',
   keeps: 'messages',
   page: 'docs/operating/mailboxes/redis.md',
-  shortOfCopies: 'the master has it',
+  tooFewReplicas: 'the master has the message',
 }

@@ -20,9 +20,9 @@ interface TimedRequest<A> {
 }
 
 /**
- * A batcher whose calls fail when they were queued for longer than `timeoutMs`. When the server does
- * not answer, calls would otherwise wait longer and longer behind each other. A call that fails this
- * way was never sent.
+ * A batcher whose calls fail when they were queued for longer than `timeoutMs`. When the server
+ * does not answer, calls would otherwise wait longer and longer behind each other. A call that
+ * fails this way was never sent.
  */
 export class TimedBatcher<A, R> {
   readonly #batcher: Batcher<TimedRequest<A>, R>

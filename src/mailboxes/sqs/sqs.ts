@@ -1,4 +1,4 @@
-import type { Message, QueueAttributeName, SQSClientConfig } from '@aws-sdk/client-sqs'
+import type { Message, QueueAttributeName, SQSClient, SQSClientConfig } from '@aws-sdk/client-sqs'
 import { createHash } from 'node:crypto'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
@@ -20,7 +20,8 @@ import { pack, unpack, type Packed } from './packing.ts'
 import { Polls } from '../../backends/sqs/polls.ts'
 import { Receipts } from './receipts.ts'
 import { isMissingQueue, isStale, isTakenQueue } from '../../backends/sqs/errors.ts'
-import { wireTo, type Wire } from '../../backends/sqs/connection.ts'
+import { useClient, wireTo, type Wire } from '../../backends/sqs/connection.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 
 export interface SqsMailboxOptions {
   name: string
@@ -28,7 +29,12 @@ export interface SqsMailboxOptions {
    * `sqs://host:port/queue?region=eu-west-1` for a server of one's own, `sqs:///queue?region=eu-west-1` for AWS, or the `https://` URL of
    * a queue. Without a queue it is called like the mailbox. Names that end in `.fifo` are FIFO queues.
    */
-  url: string
+  url?: string
+  /**
+   * A client of the application, which is not destroyed when the mailbox closes. The queue is named like the mailbox. Either `url`
+   * or `client` is required.
+   */
+  client?: SQSClient
   clock?: Clock
   resolver?: MailboxResolver
   /** More for the client. Credentials come from where the SDK looks for them unless they stand here. */
@@ -43,6 +49,7 @@ export interface SqsMailboxOptions {
 const optionKeys = keysOf<SqsMailboxOptions>({
   name: true,
   url: true,
+  client: true,
   clock: true,
   resolver: true,
   connection: true,
@@ -52,7 +59,8 @@ const optionKeys = keysOf<SqsMailboxOptions>({
 /** A mailbox in Amazon SQS, or in a server that speaks like it. */
 export function sqsMailbox(options: SqsMailboxOptions): Mailbox {
   checkKeys('sqs mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
-  const address = addressOf(options.url)
+  checkUrlOrClient(options.url, options.client, 'client')
+  const address = options.url === undefined ? {} : addressOf(options.url)
   const { clock = systemClock, resolver } = options
   const { retentionSeconds = address.retentionSeconds ?? 0 } = options
   const driver = new SqsMailbox({ ...options, retentionSeconds }, address, clock)
@@ -106,14 +114,16 @@ class SqsMailbox implements MailboxDriver {
   #maxBytes = 256 * 1024
 
   constructor(options: SqsMailboxOptions, address: Address, clock: Clock) {
-    const { name, connection = {}, retentionSeconds = 0 } = options
+    const { name, client, connection = {}, retentionSeconds = 0 } = options
     this.name = name
     this.#wantedSeconds = retentionSeconds > 0 ? retentionSeconds : maxRetentionSeconds
     this.#clock = clock
     this.#address = address
     this.#queue = this.#address.queue ?? queueNameOf(name)
     this.#isFifo = this.#queue.endsWith('.fifo')
-    this.#wire = wireTo(this.#address, connection, this.#queue, clock)
+    this.#wire = client
+      ? useClient(client, this.#queue, clock)
+      : wireTo(this.#address, connection, this.#queue, clock)
     this.#receipts = new Receipts(clock)
     this.#polls = new Polls({
       clock,

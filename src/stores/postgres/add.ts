@@ -7,44 +7,49 @@ import { keyHash } from '../rows/key-hash.ts'
 import { occurred } from '../rows/patch.ts'
 import { restOf } from '../rows/rest.ts'
 import { rowOf, type Row } from '../rows/row.ts'
-import type { Books } from './books.ts'
-import { isNear, makeRoom, roomFor, type Room } from './capacity.ts'
+import type { StoreContext } from './context.ts'
+import { isCapacityNear, makeRoom, findRoom, type Room } from './capacity.ts'
 import { erase } from './erase.ts'
-import { follow, insertLetters, isResolvedRow, type Fresh } from './insert.ts'
-import type { Tx } from './link.ts'
+import { writeRelated, insertLetters, isResolvedRow, type NewLetter } from './insert.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { capacityLock, keyLock, laneLock, lock, lockMissing } from './locks.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
 import { fromText, toText } from './text.ts'
-import { Again } from './trouble.ts'
-import { dependents, lockForWaiting, resolvedAmong } from './waits.ts'
-import { Writing } from './writing.ts'
+import { StateChanged } from '../../backends/postgres/errors.ts'
+import { findDependents, lockForWaiting, readResolved } from './waits.ts'
+import { WriteSet } from './write-set.ts'
 
 const capture = actionCode('capture')
 const parkAtCapture = actionCode('park-at-capture')
 const occurrence = actionCode('occur')
 const evict = actionCode('evict')
 
-/** One letter of a call, with what the call allows. */
-export interface Wanted {
+/** A letter of a call, with the capacity limit of the call. */
+export interface AddRequest {
   packed: PackedLetter
   capacity: Capacity | undefined
 }
 
-export interface Candidate extends Fresh {
+export interface Candidate extends NewLetter {
   capacity: Capacity | undefined
-  /** The name of the lock of its key, which stands for the key. */
+  /** The name of the lock of the dedupe key, which identifies the key. */
   key: string | undefined
 }
 
-/** Readies letters: their queues get numbers, and claims will look where they stand. */
-export async function candidatesOf(books: Books, wanted: readonly Wanted[]): Promise<Candidate[]> {
-  const numbers = await books.queues.numbers(wanted.map(({ packed }) => packed[1]))
+/** Prepares letters: gives their queues numbers, and registers their ranges for claims. */
+export async function candidatesOf(
+  context: StoreContext,
+  wanted: readonly AddRequest[],
+): Promise<Candidate[]> {
+  const numbers = await context.queues.numbers(wanted.map(({ packed }) => packed[1]))
   const candidates = wanted.map(({ packed, capacity }) => {
     const queue = numbers.get(packed[1])!
     const row = rowOf(packed[0])
     return candidateOf(packed, queue, row, row.state === archived ? undefined : capacity)
   })
-  await books.queues.ranges(candidates.map(({ queue, row }) => ({ queue, priority: row.priority })))
+  await context.queues.ranges(
+    candidates.map(({ queue, row }) => ({ queue, priority: row.priority })),
+  )
   return candidates
 }
 
@@ -74,64 +79,72 @@ export function candidateOf(
 
 export interface Added {
   results: AddResult[]
-  woken: Promise<boolean>
+  shouldWake: Promise<boolean>
 }
 
-/** Adds letters in one transaction, and answers for each, in order: by id first, then by key, then whether there is room. */
+/**
+ * Adds letters in one transaction. For each letter, in order, checks the id, then the dedupe key,
+ * then the capacity.
+ */
 export async function addIn(
-  books: Books,
-  tx: Tx,
+  context: StoreContext,
+  tx: Transaction,
   wanted: readonly Candidate[],
   slot: number,
 ): Promise<Added> {
-  // A transaction that is begun afresh starts from the letters as they were given.
+  // Copies, since a transaction that starts over needs the letters as they were given.
   const candidates = wanted.map((one) => ({ ...one, later: [...one.later] }))
-  const room = await takeLocks(books, tx, candidates)
-  const exacting = candidates.some(({ key, capacity }) => key !== undefined || capacity)
-  const seen: Seen = exacting ? await look(tx, candidates) : { ids: new Map(), holders: new Map() }
-  const writing = new Writing()
-  const { results, fresh } = decide(candidates, seen, room, writing)
-  // First, since what is evicted is not there any more to be waited for.
-  erase(tx, writing, room?.going ?? [], evict)
-  const coming = await meetDependencies(tx, fresh)
+  const room = await takeLocks(context, tx, candidates)
+  const needsExactCheck = candidates.some(({ key, capacity }) => key !== undefined || capacity)
+  const existing: Existing = needsExactCheck
+    ? await findExisting(tx, candidates)
+    : { ids: new Map(), holders: new Map() }
+  const writes = new WriteSet()
+  const { results, fresh } = decide(candidates, existing, room, writes)
+  // First, since letters must not wait for an evicted letter.
+  erase(tx, writes, room?.evicted ?? [], evict)
+  const coming = await resolveDependencies(tx, fresh)
   const inserted = await insertLetters(tx, fresh)
   const known = fresh.filter(({ row }) => !inserted.has(row.id))
-  if (known.length > 0 && (exacting || known.some(({ row }) => coming.has(row.id))))
-    throw new Again('a letter came in between')
+  if (known.length > 0 && (needsExactCheck || known.some(({ row }) => coming.has(row.id))))
+    throw new StateChanged('a letter was added concurrently')
   const kept = fresh.filter(({ row }) => inserted.has(row.id))
-  follow(tx, writing, kept)
+  writeRelated(tx, writes, kept)
   for (const { queue, row } of kept) {
-    writing.deltas.total(queue, capture, row)
-    if (row.state === parked) writing.deltas.total(queue, parkAtCapture, row)
+    writes.deltas.total(queue, capture, row)
+    if (row.state === parked) writes.deltas.total(queue, parkAtCapture, row)
   }
-  if (known.length > 0) await tellDuplicates(tx, candidates, results, inserted)
-  const waiting = await dependents(tx, writing.resolved)
-  const { woken } = await writing.flush(books, tx, slot, waiting)
-  return { results, woken }
+  if (known.length > 0) await reportDuplicates(tx, candidates, results, inserted)
+  const waiting = await findDependents(tx, writes.resolved)
+  const { shouldWake } = await writes.flush(context, tx, slot, waiting)
+  return { results, shouldWake }
 }
 
 async function takeLocks(
-  books: Books,
-  tx: Tx,
+  context: StoreContext,
+  tx: Transaction,
   candidates: readonly Candidate[],
 ): Promise<Room | undefined> {
-  const { link } = books
+  const { connection } = context
   const unmet = candidates.flatMap((one) => one.unmet)
   const capacities = candidates.flatMap(({ capacity }) => (capacity ? [capacity] : []))
-  if (unmet.length > 0) await lockForWaiting(tx, link, unmet.map(toText))
-  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, link, 'resolve')
-  const near = capacities.length > 0 && (await isNear(tx, capacities))
+  if (unmet.length > 0) await lockForWaiting(tx, connection, unmet.map(toText))
+  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, connection, 'resolve')
+  const near = capacities.length > 0 && (await isCapacityNear(tx, capacities))
   const names = candidates.flatMap(({ key, queue, row }) => [
     ...(key === undefined ? [] : [key]),
     ...(row.lane !== null && isActiveCode(row.state) ? [laneLock(queue, toText(row.lane))] : []),
   ])
   if (near) names.push(capacityLock)
-  await lock(tx, link, names)
-  return near ? roomFor(tx, capacities) : undefined
+  await lock(tx, connection, names)
+  return near ? findRoom(tx, capacities) : undefined
 }
 
-/** What is there already: ids with how often they occurred, and the open letters that hold keys. */
-interface Seen {
+/**
+ * Existing letters: ids with their number of occurrences, and the open letters that hold dedupe
+ * keys.
+ */
+interface Existing {
   ids: Map<string, number>
   holders: Map<string, Entry>
 }
@@ -142,7 +155,7 @@ const holdersOf = `SELECT k.n::int, h.id FROM unnest($1::int[], $2::bytea[]) WIT
 const lockHolders = `SELECT ${entryColumns('l')} FROM @letters l
   WHERE l.id = ANY($1::text[]) AND l.state NOT IN (2, 5) ORDER BY l.id FOR UPDATE`
 
-async function look(tx: Tx, candidates: readonly Candidate[]): Promise<Seen> {
+async function findExisting(tx: Transaction, candidates: readonly Candidate[]): Promise<Existing> {
   const found = tx.rows('SELECT id, rest FROM @letters WHERE id = ANY($1::text[])', [
     candidates.map(({ row }) => toText(row.id)),
   ])
@@ -163,7 +176,8 @@ async function look(tx: Tx, candidates: readonly Candidate[]): Promise<Seen> {
   const holders = new Map<string, Entry>()
   for (const [n, id] of holding as [number, string][]) {
     const entry = entries.get(id)
-    if (!entry) throw new Again('the holder of a key was settled in between')
+    if (!entry)
+      throw new StateChanged('the letter that holds a dedupe key was settled concurrently')
     holders.set(keyed[n - 1]!.key!, entry)
   }
   const ids = new Map<string, number>()
@@ -179,9 +193,9 @@ interface Decided {
 
 function decide(
   candidates: readonly Candidate[],
-  { ids, holders }: Seen,
+  { ids, holders }: Existing,
   room: Room | undefined,
-  writing: Writing,
+  writes: WriteSet,
 ): Decided {
   const fresh: Candidate[] = []
   const newHolders = new Map<string, Candidate>()
@@ -204,12 +218,12 @@ function decide(
     if (holder) {
       const { row: next, entry: line } = occurred(holder.row, packed)
       if (entry) {
-        writing.remember(next, line)
-        writing.rewrite(entry, next)
-        writing.deltas.total(entry.queue, occurrence, next)
+        writes.remember(next, line)
+        writes.rewrite(entry, next)
+        writes.deltas.total(entry.queue, occurrence, next)
       } else {
         appendLater(holder as Candidate, next, line)
-        writing.deltas.total(holder.queue, occurrence, next)
+        writes.deltas.total(holder.queue, occurrence, next)
       }
       holder.row = next
       rows.set(next.id, next)
@@ -227,7 +241,7 @@ function decide(
 
 const isOpenCode = (state: number): boolean => state !== resolved && state !== archived
 
-/** The history of a letter that is not written yet, bounded as any. */
+/** Adds to the history of a letter that is not written yet, within the usual bound. */
 function appendLater({ later }: Candidate, next: Row, line: HistoryEntry): void {
   later.push(line)
   next.entries += 1
@@ -237,13 +251,17 @@ function appendLater({ later }: Candidate, next: Row, line: HistoryEntry): void 
 }
 
 /**
- * Leaves in `unmet` only what is not resolved, here or among the letters that come along. Whoever comes under the id of a letter that is
- * here will not be kept, so that it counts for nothing. Answers whom others count on to be kept.
+ * Leaves in `unmet` only dependencies that are not resolved, neither in the database nor among the
+ * new letters. A new letter whose id exists already is not stored and does not count. Returns the
+ * new letters that others rely on.
  */
-export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<Set<string>> {
+export async function resolveDependencies(
+  tx: Transaction,
+  fresh: Candidate[],
+): Promise<Set<string>> {
   const ids = fresh.flatMap(({ unmet }) => unmet.map(toText))
   if (ids.length === 0) return new Set()
-  const there = new Map([...(await resolvedAmong(tx, ids))].map(([id, is]) => [fromText(id), is]))
+  const there = new Map([...(await readResolved(tx, ids))].map(([id, is]) => [fromText(id), is]))
   const asked = new Set(fresh.flatMap(({ unmet }) => unmet))
   const coming = new Set(
     fresh.flatMap(({ row }) =>
@@ -254,9 +272,9 @@ export async function meetDependencies(tx: Tx, fresh: Candidate[]): Promise<Set<
   return coming
 }
 
-/** Letters whose id was kept already, which only the insertion could tell. */
-async function tellDuplicates(
-  tx: Tx,
+/** Reports letters whose id exists already, which only the insertion could detect. */
+async function reportDuplicates(
+  tx: Transaction,
   candidates: readonly Candidate[],
   results: AddResult[],
   inserted: ReadonlySet<string>,
@@ -267,7 +285,7 @@ async function tellDuplicates(
   for (const [at, { row }] of candidates.entries()) {
     if (inserted.has(row.id)) continue
     const rest = found.get(row.id)
-    if (rest === undefined) throw new Again('a letter was removed in between')
+    if (rest === undefined) throw new StateChanged('a letter was removed concurrently')
     const occurrences = restOf({ rest } as Row)?.occurrences ?? 1
     results[at] = { kind: 'duplicate', of: row.id, by: 'id', occurrences }
   }

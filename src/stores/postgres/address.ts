@@ -1,14 +1,14 @@
 import {
   addressOf,
   invalid,
-  taken,
+  takeSetting,
   type Address,
   type AddressOptions,
 } from '../../backends/postgres/address.ts'
 
-/** Where the letters are, and under which conditions. */
+/** Where the letters are, and how to connect. */
 export interface StoreAddress extends Address {
-  /** What the schema must be made by, undefined where it goes with what is there. */
+  /** How the schema must be partitioned; undefined accepts the existing schema. */
   partitions: 'month' | undefined
 }
 
@@ -23,11 +23,13 @@ const defaults = {
   alsoKnown: ['partitions'],
 }
 
-/** Options go before what the URL says. */
+/** Reads the options, which override the settings in the URL. */
 export function storeAddressOf(options: StoreAddressOptions): StoreAddress {
   const address = addressOf(options, defaults)
-  const url = new URL(address.url)
-  const partitions = taken(url, 'partitions')
+  const { server } = address
+  if ('pool' in server) return { ...address, partitions: options.partitions }
+  const url = new URL(server.url)
+  const partitions = takeSetting(url, 'partitions')
   if (partitions !== undefined && partitions !== 'month') throw invalid('partitions must be month')
-  return { ...address, url: url.href, partitions: options.partitions ?? partitions }
+  return { ...address, server: { url: url.href }, partitions: options.partitions ?? partitions }
 }

@@ -3,54 +3,54 @@ import { countsOf, type Change } from '../../letter/moves.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { actionCode, retrying } from '../rows/codes.ts'
 import { patched } from '../rows/patch.ts'
-import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
-import type { Tx } from './link.ts'
+import { isoOf, nowMs, wholeMs, type StoreContext } from './context.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lockLanes, lockMissing } from './locks.ts'
 import { entryColumns, entryOf, type Entry } from './rows.ts'
 import { toText } from './text.ts'
-import { dependents } from './waits.ts'
-import { Writing } from './writing.ts'
+import { findDependents } from './waits.ts'
+import { WriteSet } from './write-set.ts'
 
 export const lockLetters = `SELECT ${entryColumns('l')} FROM @letters l WHERE l.id = ANY($1::text[]) ORDER BY l.id FOR UPDATE`
 
 export interface Applied {
   results: ApplyResult[]
-  woken: Promise<boolean>
+  shouldWake: Promise<boolean>
 }
 
-/** Writes changes whose guard holds, in one transaction, each on its own and in the order given. */
+/** Writes the changes whose guard holds, in one transaction, one by one and in the given order. */
 export async function applyIn(
-  books: Books,
-  tx: Tx,
+  context: StoreContext,
+  tx: Transaction,
   changes: readonly Change[],
   slot: number,
 ): Promise<Applied> {
   const ids = [...new Set(changes.map(({ id }) => toText(id)))]
   const resolving = changes.flatMap(({ id, set }) => (set.state === 'resolved' ? [toText(id)] : []))
-  if (resolving.length > 0) void lockMissing(tx, books.link, 'resolve')
-  lockLanes(tx, books.link, ids)
+  if (resolving.length > 0) void lockMissing(tx, context.connection, 'resolve')
+  lockLanes(tx, context.connection, ids)
   const locked = tx.rows(lockLetters, [ids])
-  const waiting = dependents(tx, resolving)
+  const waiting = findDependents(tx, resolving)
   const entries = new Map<string, Entry>()
   for (const cells of await locked) {
     const entry = entryOf(cells)
     entries.set(entry.row.id, entry)
   }
-  const writing = new Writing()
+  const writes = new WriteSet()
   const edits = new Map<string, Uint8Array>()
-  const results = changes.map((change) => applyOne(writing, entries, edits, change))
+  const results = changes.map((change) => applyOne(writes, entries, edits, change))
   keepEdits(tx, edits)
   const moved = changes.flatMap(({ id, set }) => (set.priority ? [entries.get(id)] : []))
-  await books.queues.ranges(
+  await context.queues.ranges(
     moved.flatMap((entry) => (entry ? [{ queue: entry.queue, priority: entry.row.priority }] : [])),
     tx,
   )
-  const { woken } = await writing.flush(books, tx, slot, await waiting)
-  return { results, woken }
+  const { shouldWake } = await writes.flush(context, tx, slot, await waiting)
+  return { results, shouldWake }
 }
 
 function applyOne(
-  writing: Writing,
+  writes: WriteSet,
   entries: Map<string, Entry>,
   edits: Map<string, Uint8Array>,
   change: Change,
@@ -63,17 +63,20 @@ function applyOne(
   const next = patched(entry.row, set)
   next.version += 1
   next.updatedAt = change.entry.at
-  writing.remember(next, change.entry)
+  writes.remember(next, change.entry)
   const size = set.payload?.bytes.byteLength ?? entry.size
-  writing.rewrite(entry, next, size)
-  for (const action of countsOf(change)) writing.deltas.total(entry.queue, actionCode(action), next)
+  writes.rewrite(entry, next, size)
+  for (const action of countsOf(change)) writes.deltas.total(entry.queue, actionCode(action), next)
   if (set.payload) edits.set(change.id, set.payload.bytes)
   entry.row = next
   entry.size = size
   return 'written'
 }
 
-/** Leased under this epoch, even past the end of the lease as long as nobody took over. */
+/**
+ * Whether the letter is leased under this epoch; also after the lease expired, as long as no other
+ * worker claimed it.
+ */
 function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: string }): boolean {
   return (
     row.state === retrying && row.epoch === epoch && (worker === undefined || row.worker === worker)
@@ -83,12 +86,12 @@ function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: s
 const keepEdit = `INSERT INTO @edits VALUES ($1, $2, $3)
   ON CONFLICT (id) DO UPDATE SET bytes_crc = excluded.bytes_crc, bytes = excluded.bytes`
 
-/** One by one: edits are few, and a payload alone travels as it is. */
-export function keepEdits(tx: Tx, edits: ReadonlyMap<string, Uint8Array>): void {
+/** Sent one by one: edits are few, and a single payload is sent as binary. */
+export function keepEdits(tx: Transaction, edits: ReadonlyMap<string, Uint8Array>): void {
   for (const [id, bytes] of edits) void tx.rows(keepEdit, [toText(id), crc32(bytes), bytes])
 }
 
-/** A lease to be renewed, and for how long. */
+/** A lease to renew, and its new length. */
 export interface Renewal extends LeaseRef {
   leaseMs: number
 }
@@ -104,10 +107,10 @@ const renew = `WITH t AS MATERIALIZED (SELECT ${nowMs('$5')} AS ms),
     FROM (SELECT id, max(until) AS until FROM good GROUP BY id) g WHERE l.id = g.id AND l.due_at < g.until)
   SELECT n::int FROM good`
 
-/** Moves the end of leases that still hold, never nearer, in one statement. */
+/** Extends leases that still hold, and never shortens them, in one statement. */
 export async function renewIn(
-  books: Books,
-  tx: Tx,
+  context: StoreContext,
+  tx: Transaction,
   renewals: readonly Renewal[],
 ): Promise<boolean[]> {
   const rows = await tx.rows(renew, [
@@ -115,7 +118,7 @@ export async function renewIn(
     renewals.map(({ epoch }) => epoch),
     renewals.map(({ worker }) => (worker === undefined ? null : toText(worker))),
     renewals.map(({ leaseMs }) => wholeMs(leaseMs)),
-    books.now(),
+    context.now(),
   ])
   const good = new Set(rows.map(([n]) => n))
   return renewals.map((_, at) => good.has(at + 1))

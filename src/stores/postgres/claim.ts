@@ -5,8 +5,9 @@ import { actionCode } from '../rows/codes.ts'
 import type { LoadedLetter } from '../rows/form.ts'
 import { tagsOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
-import { isoOf, nowMs, wholeMs, type Books } from './books.ts'
-import type { Cells, Tx } from './link.ts'
+import { isoOf, nowMs, wholeMs, type StoreContext } from './context.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import {
   bodyColumns,
   bodyTables,
@@ -17,28 +18,29 @@ import {
   type Entry,
 } from './rows.ts'
 import { fromText, toText } from './text.ts'
-import { Writing } from './writing.ts'
+import { WriteSet } from './write-set.ts'
 
 const claimed = actionCode('claim')
 
-/** One claim gives no more than this, and ends early past so many payload bytes, so that the memory does not fill up. */
+/** Limits of one claim, in letters and payload bytes, to bound memory. */
 const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /**
- * How far claims look past letters that other claims are just taking: at first for some more heads than are wanted, so that a few
- * workers that claim at the same moment need not ask twice, then four times as far, and so on.
+ * How many candidates a claim reads beyond its limit, since other claims may hold the first ones:
+ * some spare candidates at first, then four times as many, and so on.
  */
 const spareHeads = 64
 const widenings = [1, 4, 16, 64]
 
-/** Which queues, by number: $1 the queues asked or null, $2 those left out. */
+/** Selects queues by number: $1 the included queues or null, $2 the excluded ones. */
 const ranges = `@ranges r CROSS JOIN (VALUES (0::smallint), (1::smallint)) AS w(wait)`
 const asked = `($1::int[] IS NULL OR r.queue = ANY($1::int[])) AND r.queue <> ALL($2::int[])`
 
 /**
- * The heads of every range, merged in the order of claims, are looked at without locks; of those, the first that nobody has locked are
- * taken. No more than the limit is ever locked: each row is locked by a lookup of its own, and the limit ends the lookups.
+ * The first letters of every range, merged in claim order, are read without locks; the claim takes
+ * the first of them that are not locked. At most `limit` rows are locked: each row is locked by its
+ * own lookup, and the limit ends the lookups.
  */
 const claimDue = `WITH t AS MATERIALIZED (SELECT ${nowMs('$3')} AS ms),
   heads AS MATERIALIZED (
@@ -76,32 +78,35 @@ export interface Claimed {
   nextDueMs: Promise<number | undefined>
 }
 
-/** Numbers of the queues asked, null for all, and of those left out. */
+/** The numbers of the included queues, null for all, and of the excluded ones. */
 export type Queues = [asked: number[] | null, except: number[]]
 
-export async function queuesOf(books: Books, { queues, except }: ClaimRequest): Promise<Queues> {
-  const numbers = await books.queues.find([...(queues ?? []), ...(except ?? [])])
+export async function queuesOf(
+  context: StoreContext,
+  { queues, except }: ClaimRequest,
+): Promise<Queues> {
+  const numbers = await context.queues.find([...(queues ?? []), ...(except ?? [])])
   const some = (names: readonly string[]): number[] =>
     names.flatMap((name) => (numbers.has(name) ? [numbers.get(name)!] : []))
   return [queues ? some(queues) : null, some(except ?? [])]
 }
 
 export async function claimIn(
-  books: Books,
-  tx: Tx,
+  context: StoreContext,
+  tx: Transaction,
   request: ClaimRequest,
   queues: Queues,
   slot: number,
 ): Promise<Claimed> {
   const limit = Math.min(request.limit, maxClaimLetters)
-  const writing = new Writing()
+  const writes = new WriteSet()
   const taken: Taken[] = []
   for (const widening of limit > 0 ? widenings : []) {
     const left = limit - taken.length
     const heads = (left + spareHeads) * widening
     const rows = await tx.rows(claimDue, [
       ...queues,
-      books.now(),
+      context.now(),
       heads,
       left,
       toText(request.worker),
@@ -110,23 +115,23 @@ export async function claimIn(
     const seen = rows[0]![entryWidth] as number
     const got = rows.filter(([id]) => id !== null).map(takenOf)
     taken.push(...got)
-    // Only where another claim holds what this one saw can there be more behind it.
+    // There can be more only if another claim holds letters that this one read.
     const more = got.length < left && got.length < seen && seen >= heads
     if (!more || bytesOf(taken) > maxClaimBytes) break
   }
-  const nameOf = await books.queues.names(
+  const nameOf = await context.queues.names(
     taken.map(({ entry }) => entry.queue),
     tx,
   )
-  const letters = taken.map((one) => leased(writing, one, nameOf(one.entry.queue)))
+  const letters = taken.map((one) => recordClaim(writes, one, nameOf(one.entry.queue)))
   const next = letters.length < request.limit ? tx.rows(nextDue, queues) : Promise.resolve([[null]])
-  await writing.flush(books, tx, slot, [])
+  await writes.flush(context, tx, slot, [])
   const nextDueMs = next.then((rows) => (rows[0]![0] as number | null) ?? undefined)
-  // When the answer is lost and the commit is not, the claim stands, and says nothing of the next letter.
+  // If this answer is lost but the commit succeeds, the claim stands, without the next due time.
   return { letters, nextDueMs: nextDueMs.catch(() => undefined) }
 }
 
-/** A letter that was just claimed, as it now stands, and as it was in what the claim changed. */
+/** A letter that was just claimed, with the values that the claim replaced. */
 interface Taken {
   entry: Entry
   oldState: number
@@ -150,20 +155,23 @@ function takenOf(cells: Cells): Taken {
 const bytesOf = (taken: readonly Taken[]): number =>
   taken.reduce((sum, { entry }) => sum + entry.size, 0)
 
-/** Counts one claim, and leaves a line where a worker went silent: see `claim` in `letter/moves.ts`. */
-function leased(writing: Writing, taken: Taken, queue: string): LoadedLetter {
+/**
+ * Counts a claim, and records in the history that the previous lease lapsed: see `claim` in
+ * `letter/moves.ts`.
+ */
+function recordClaim(writes: WriteSet, taken: Taken, queue: string): LoadedLetter {
   const { entry, oldState, oldWorker, oldUntil, body } = taken
   const { row } = entry
   const tags = tagsOf(row)
-  writing.deltas.count(entry.queue, { ...row, state: oldState }, tags, -1)
-  writing.deltas.count(entry.queue, row, tags, 1)
-  writing.deltas.total(entry.queue, claimed, row)
+  writes.deltas.count(entry.queue, { ...row, state: oldState }, tags, -1)
+  writes.deltas.count(entry.queue, row, tags, 1)
+  writes.deltas.total(entry.queue, claimed, row)
   if (oldWorker === null || oldUntil === null) return keptOf(entry, queue, body)
   const old = { worker: oldWorker, epoch: row.epoch - 1, expiresAt: oldUntil }
   const line = lapse(old, row.updatedAt)
   const next: Row = { ...row }
-  writing.remember(next, line)
-  writing.rewrite(entry, next)
+  writes.remember(next, line)
+  writes.rewrite(entry, next)
   const kept = keptOf({ ...entry, row: next }, queue, body)
   kept[6] = [...kept[6], JSON.stringify(line)].slice(next.omitted - row.omitted)
   return kept

@@ -12,7 +12,8 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
-import type { Link, Tx } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
 
@@ -23,13 +24,13 @@ const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot,
   ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
     max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
 
-/** Writes them in the order of the keys, right before the commit. */
-export function writeDeltas(tx: Tx, slot: number, deltas: Deltas): void {
+/** Writes the deltas in key order, right before the commit. */
+export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
   const changed = deltas.changed()
-  if (changed.length > 0) void growth(tx, slot, changed)
+  if (changed.length > 0) void addDeltas(tx, slot, changed)
 }
 
-function growth(tx: Tx, slot: number, deltas: Delta[]): Promise<unknown> {
+function addDeltas(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
   const all = deltas.toSorted(byKey)
   return tx.rows(growCounters, [
     all.map(({ kind }) => kind),
@@ -49,7 +50,7 @@ function byKey(a: Delta, b: Delta): number {
   return a.kind - b.kind || a.queue - b.queue || a.code - b.code
 }
 
-/** The cells that hold letters, told by their parts. */
+/** The counter cells that are not zero. */
 export async function readCells(
   read: (sql: string, values: unknown[]) => Promise<unknown[][]>,
 ): Promise<[Cell, number][]> {
@@ -58,20 +59,20 @@ export async function readCells(
   return rows.map(([queue, code, n]) => [partsOf(queue * codesPerQueue + code), n])
 }
 
-/** Letters kept, archived ones aside. */
-export function standingOf(cells: readonly [Cell, number][]): number {
+/** The number of letters, excluding archived ones. */
+export function countStored(cells: readonly [Cell, number][]): number {
   return cells.reduce((sum, [{ state }, n]) => (state === archived ? sum : sum + n), 0)
 }
 
-/** How many letters each group or tag has, over the cells that pass. */
-export async function namedCounts(
-  link: Link,
+/** The number of letters of each group or tag, in the cells that pass. */
+export async function readNamedCounts(
+  connection: PostgresConnection,
   kind: 'group' | 'tag',
   passes: (cell: Cell) => boolean,
 ): Promise<Map<string, number>> {
   const sql = `SELECT queue, name, code, sum(n)::bigint FROM @counters WHERE kind = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`
   const counted = new Map<string, number>()
-  const rows = (await link.read(sql, [counter[kind]])) as [number, string, number, number][]
+  const rows = (await connection.read(sql, [counter[kind]])) as [number, string, number, number][]
   for (const [queue, kept, code, n] of rows) {
     const name = fromText(kept)
     if (passes(partsOf(queue * codesPerQueue + code)))
@@ -80,10 +81,13 @@ export async function namedCounts(
   return counted
 }
 
-export async function readTotals(link: Link, queues: QueueNames): Promise<Total[]> {
+export async function readTotals(
+  connection: PostgresConnection,
+  queues: QueueNames,
+): Promise<Total[]> {
   const sql = `SELECT queue, code, sum(n)::bigint, sum(retries)::bigint, max(max_retries), sum(backoff_ms)
     FROM @counters WHERE kind = $1 GROUP BY 1, 2 ORDER BY 1, 2`
-  const rows = (await link.read(sql, [counter.total])) as number[][]
+  const rows = (await connection.read(sql, [counter.total])) as number[][]
   const nameOf = await queues.names(rows.map(([queue]) => queue!))
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
     action: actions[code! >> 2]!,
@@ -99,9 +103,9 @@ export async function readTotals(link: Link, queues: QueueNames): Promise<Total[
 const dropTotals = `DELETE FROM @counters c USING unnest($2::int[], $3::int[]) AS t(queue, code)
   WHERE c.kind = $1 AND c.queue = t.queue AND c.name = '' AND c.code = t.code`
 
-/** Sets totals, each in place of what all slots have of it. */
+/** Replaces totals in all slots. */
 export async function writeTotals(
-  link: Link,
+  connection: PostgresConnection,
   queues: QueueNames,
   totals: readonly Total[],
   slot: number,
@@ -115,15 +119,15 @@ export async function writeTotals(
     deltas.set(`${number} ${code}`, { ...place, n: count, ...sums })
   }
   const all = [...deltas.values()]
-  const work = async (tx: Tx): Promise<void> => {
+  const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
-    void growth(tx, slot, all)
+    void addDeltas(tx, slot, all)
   }
-  await link.transaction('cold', work, { repeatable: true })
+  await connection.transaction('cold', work, { repeatable: true })
 }
 
-/** Rows that one step of `tidyCounters` looks at. */
+/** Rows that one step of `tidyCounters` reads. */
 const tidyRows = 2000
 
 type Key = [kind: number, queue: number, name: string, code: number]
@@ -142,16 +146,17 @@ const takeRows = `WITH taken AS MATERIALIZED (
   RETURNING c.kind, c.queue, c.name, c.code, c.n, c.retries, c.max_retries, c.backoff_ms`
 
 /**
- * Puts together what several slots have of one count, and drops what has come to nothing; otherwise the rows of writers that are
- * gone would add up for ever. Bounded: answers where the next step goes on, or undefined at the end.
+ * Merges the slots of each counter, and deletes counters that are zero; otherwise the rows of
+ * former writers would accumulate. Bounded: returns where the next step continues, or undefined at
+ * the end.
  */
 export async function tidyCounters(
-  link: Link,
+  connection: PostgresConnection,
   slot: number,
   after?: Key,
 ): Promise<Key | undefined> {
   const from = after ?? [-1, 0, '', 0]
-  const rows = (await link.read(nextRows, [...from, tidyRows])) as [...Key, number, number][]
+  const rows = (await connection.read(nextRows, [...from, tidyRows])) as [...Key, number, number][]
   const many = new Map<string, { key: Key; count: number }>()
   for (const [kind, queue, name, code, , n] of rows) {
     const key: Key = [kind, queue, name, code]
@@ -160,11 +165,11 @@ export async function tidyCounters(
     many.set(key.join(' '), seen)
   }
   const split = [...many.values()].filter(({ count }) => count > 1).map(({ key }) => key)
-  if (split.length > 0) await link.transaction('cold', (tx) => merge(tx, slot, split))
+  if (split.length > 0) await connection.transaction('cold', (tx) => merge(tx, slot, split))
   return rows.length < tidyRows ? undefined : (rows.at(-1)!.slice(0, 4) as Key)
 }
 
-async function merge(tx: Tx, slot: number, keys: Key[]): Promise<void> {
+async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> {
   const columns = [0, 1, 2, 3].map((at) => keys.map((key) => key[at]))
   const sums = new Map<string, Delta>()
   for (const cells of await tx.rows(takeRows, columns)) {
@@ -182,10 +187,12 @@ async function merge(tx: Tx, slot: number, keys: Key[]): Promise<void> {
     else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
-  if (left.length > 0) void growth(tx, slot, left)
+  if (left.length > 0) void addDeltas(tx, slot, left)
 }
 
-/** A slot that nobody else is likely to have; two that share one only wait for each other. */
+/**
+ * A random slot, most likely unused. Two transactions with the same slot only wait for each other.
+ */
 export function drawSlot(clock: Clock): number {
   return Math.floor(clock.random() * 2 ** 48)
 }

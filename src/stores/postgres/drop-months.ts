@@ -1,55 +1,64 @@
 import { actionCode, archived, resolved } from '../rows/codes.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { Deltas } from '../rows/deltas.ts'
 import { writeDeltas } from './counters.ts'
-import type { Link, Tx } from './link.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lock } from './locks.ts'
 import {
   boundsOf,
   isMonth,
-  keepOut,
+  excludeOthers,
   monthOf,
-  monthsThere,
-  parted,
+  listMonths,
+  partitionedTables,
   partitionsLock,
-  partitionsOf,
+  readPartitions,
   tableOf,
 } from './partitions.ts'
 import { fromText } from './text.ts'
 
-/** What became of the months that were asked for. */
+/** The result of `dropBefore`. */
 export interface DroppedMonths {
   dropped: { month: string; letters: number }[]
-  /** Months that stay, and how many of their letters are neither resolved nor archived. None: its letters were just being changed. */
+  /**
+   * Months that stay, with their number of letters that are neither resolved nor archived. 0: its
+   * letters changed while the month was counted.
+   */
   kept: { month: string; open: number }[]
 }
 
-/** Counting the letters of a month may take long, and harms nobody meanwhile. */
+/** Counting the letters of a month may take long, and blocks nobody. */
 const countTimeoutMs = 600_000
 const maxTries = 5
 
 const removed = actionCode('remove')
 
-/** Drops months before the given one, and never the present one, since its letters are still to come. */
-export async function dropBefore(books: Books, before: string): Promise<DroppedMonths> {
-  const { link } = books
+/** Drops months before the given one, except the current month, which still receives letters. */
+export async function dropBefore(context: StoreContext, before: string): Promise<DroppedMonths> {
+  const { connection } = context
   if (!isMonth(before))
-    throw new RedriveError('INVALID_INPUT', 'a month is told like 2026-01, by year and month')
-  if ((await partitionsOf((sql) => link.read(sql))) === undefined)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `month must be like 2026-01 (year and month), got ${JSON.stringify(before)}`,
+    )
+  if ((await readPartitions((sql) => connection.read(sql))) === undefined)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `${link.place}: the schema ${link.schema} is not kept by month: remove letters by a filter`,
+      `${connection.place}: the schema ${connection.schema} is not partitioned by month: remove letters by a filter`,
     )
-  const present = monthOf(books.now() ?? books.clock.now())
-  const months = await monthsThere((sql, values) => link.read(sql, values), link)
+  const present = monthOf(context.now() ?? context.clock.now())
+  const months = await listMonths((sql, values) => connection.read(sql, values), connection)
   const answer: DroppedMonths = { dropped: [], kept: [] }
   for (const month of months.filter((one) => one < before && one < present)) {
-    const { letters, open, gone } = await dropMonth(books, month).catch(async (error: unknown) => {
-      const there = await monthsThere((sql, values) => link.read(sql, values), link)
-      if (there.includes(month)) throw error
-      return { letters: 0, open: 0, gone: 'elsewhere' as const }
-    })
+    const { letters, open, gone } = await dropMonth(context, month).catch(
+      async (error: unknown) => {
+        const there = await listMonths((sql, values) => connection.read(sql, values), connection)
+        if (there.includes(month)) throw error
+        return { letters: 0, open: 0, gone: 'elsewhere' as const }
+      },
+    )
     if (gone === 'here') answer.dropped.push({ month, letters })
     else if (gone === undefined) answer.kept.push({ month, open })
   }
@@ -59,53 +68,66 @@ export async function dropBefore(books: Books, before: string): Promise<DroppedM
 interface Outcome {
   letters: number
   open: number
-  /** Whether it went, or another process was first. Undefined: it stays. */
+  /** Who dropped the month: this call or another process. Undefined: the month stays. */
   gone?: 'here' | 'elsewhere'
 }
 
 /**
- * The letters are counted while everybody goes on; the month is dropped, and what they counted for taken off, in one
- * transaction if none of them changed since.
+ * Counts the letters while others continue to write. If none of them changed since, drops the month
+ * and subtracts its counts in one transaction.
  */
-async function dropMonth(books: Books, month: string): Promise<Outcome> {
-  const { link } = books
-  let outcome: Outcome = { letters: 0, open: await openIn(link, month) }
+async function dropMonth(context: StoreContext, month: string): Promise<Outcome> {
+  const { connection } = context
+  let outcome: Outcome = { letters: 0, open: await countOpen(connection, month) }
   for (let tries = 0; outcome.open === 0 && tries < maxTries; tries++) {
-    const seen = await link.transaction('cold', (tx) => watchMonth(tx, link, month))
+    const seen = await connection.transaction('cold', (tx) => watchChanges(tx, connection, month))
     if (seen === undefined) return { ...outcome, gone: 'elsewhere' }
-    const { deltas, letters, open } = await countMonth(link, month)
+    const { deltas, letters, open } = await countMonth(connection, month)
     outcome = { letters, open }
     if (open > 0) break
-    const drop = (tx: Tx, slot: number): Promise<Outcome['gone']> =>
-      dropTables(tx, link, month, seen, deltas, slot)
-    const gone = await books.withSlot((slot) => link.transaction('cold', (tx) => drop(tx, slot)))
+    const drop = (tx: Transaction, slot: number): Promise<Outcome['gone']> =>
+      dropTables(tx, connection, month, seen, deltas, slot)
+    const gone = await context.withSlot((slot) =>
+      connection.transaction('cold', (tx) => drop(tx, slot)),
+    )
     if (gone) return { ...outcome, gone }
   }
   return outcome
 }
 
-/** By the index of every queue, so that a month that cannot go is not read through. */
-async function openIn(link: Link, month: string): Promise<number> {
+/** Uses the index of every queue, so that a month that must stay is not read completely. */
+async function countOpen(connection: PostgresConnection, month: string): Promise<number> {
   const sql = `SELECT count(*) FROM @queues q JOIN @${tableOf('letters', month)} l
     ON l.queue = q.id AND l.state = ANY('{0,1,3,4}'::smallint[])`
-  return (await link.read(sql, [], { timeoutMs: countTimeoutMs }))[0]![0] as number
+  return (await connection.read(sql, [], { timeoutMs: countTimeoutMs }))[0]![0] as number
 }
 
-const isThere = async (tx: Tx, link: Link, month: string): Promise<boolean> =>
-  (await monthsThere((sql, values) => tx.rows(sql, values), link)).includes(month)
+const isThere = async (
+  tx: Transaction,
+  connection: PostgresConnection,
+  month: string,
+): Promise<boolean> =>
+  (await listMonths((sql, values) => tx.rows(sql, values), connection)).includes(month)
 
-/** A number that differs once a letter of a month that is watched was written. It does not wait for commits. */
+/** A number that changes when a letter of a watched month is written, before the write commits. */
 const changes = 'SELECT last_value * 2 + is_called::int FROM @changes'
 
-/** From now on, changes to letters of the month show. Answers where they stand, at a moment at which nobody has one under way. */
-async function watchMonth(tx: Tx, link: Link, month: string): Promise<unknown> {
-  await lock(tx, link, [partitionsLock])
-  if (!(await isThere(tx, link, month))) return undefined
+/**
+ * Makes changes to letters of the month detectable, and returns the current change number, at a
+ * time when no change is in progress.
+ */
+async function watchChanges(
+  tx: Transaction,
+  connection: PostgresConnection,
+  month: string,
+): Promise<unknown> {
+  await lock(tx, connection, [partitionsLock])
+  if (!(await isThere(tx, connection, month))) return undefined
   const table = tableOf('letters', month)
   void tx.rows('SET LOCAL lock_timeout = 2000')
   await tx.rows(`LOCK TABLE @${table} IN SHARE ROW EXCLUSIVE MODE`)
   const watched = `SELECT 1 FROM pg_trigger WHERE tgrelid = to_regclass($1) AND tgname = 'note_change'`
-  if ((await tx.rows(watched, [`"${link.schema}".${table}`])).length === 0)
+  if ((await tx.rows(watched, [`"${connection.schema}".${table}`])).length === 0)
     await tx.rows(`CREATE TRIGGER note_change AFTER INSERT OR UPDATE OR DELETE ON @${table}
       FOR EACH ROW EXECUTE FUNCTION @note_change()`)
   return (await tx.rows(changes))[0]![0]
@@ -120,15 +142,15 @@ interface Counted {
 type Parts = [queue: number, state: number, category: number, priority: number, policy: number]
 type LetterCells = [...Parts, string, n: number, retries: number, most: number, backoffMs: number]
 
-/** Counts what the letters of a month count for, as `erase` does one by one. */
-async function countMonth(link: Link, month: string): Promise<Counted> {
+/** Collects the counts of the letters of a month, as `erase` does letter by letter. */
+async function countMonth(connection: PostgresConnection, month: string): Promise<Counted> {
   const [letters, tags] = [tableOf('letters', month), tableOf('tags', month)]
   const columns = 'l.queue, l.state, l.category, l.priority, l.policy'
   const options = { timeoutMs: countTimeoutMs }
   const counted: Counted = { deltas: new Deltas(), letters: 0, open: 0 }
   const sql = `SELECT ${columns}, l.fingerprint, count(*), sum(l.retries)::bigint, max(l.retries), sum(l.backoff_ms)
     FROM @${letters} l GROUP BY ${columns}, l.fingerprint`
-  for (const cells of (await link.read(sql, [], options)) as LetterCells[]) {
+  for (const cells of (await connection.read(sql, [], options)) as LetterCells[]) {
     const [queue, state, category, priority, policy, group, n, retries, maxRetries, backoffMs] =
       cells
     const row = { state, category, priority, policy, fingerprint: fromText(group) }
@@ -138,7 +160,11 @@ async function countMonth(link: Link, month: string): Promise<Counted> {
     if (state !== resolved && state !== archived) counted.open += n
   }
   const tagged = `SELECT ${columns}, t.tag, count(*) FROM @${tags} t JOIN @${letters} l ON l.id = t.id GROUP BY ${columns}, t.tag`
-  for (const cells of (await link.read(tagged, [], options)) as [...Parts, string, number][]) {
+  for (const cells of (await connection.read(tagged, [], options)) as [
+    ...Parts,
+    string,
+    number,
+  ][]) {
     const [queue, state, category, priority, policy, tag, n] = cells
     counted.deltas.tag(queue, { state, category, priority, policy }, fromText(tag), -n)
   }
@@ -146,18 +172,18 @@ async function countMonth(link: Link, month: string): Promise<Counted> {
 }
 
 async function dropTables(
-  tx: Tx,
-  link: Link,
+  tx: Transaction,
+  connection: PostgresConnection,
   month: string,
   seen: unknown,
   deltas: Deltas,
   slot: number,
 ): Promise<Outcome['gone']> {
-  await lock(tx, link, [partitionsLock])
-  if (!(await isThere(tx, link, month))) return 'elsewhere'
-  await keepOut(tx)
+  await lock(tx, connection, [partitionsLock])
+  if (!(await isThere(tx, connection, month))) return 'elsewhere'
+  await excludeOthers(tx)
   if ((await tx.rows(changes))[0]![0] !== seen) return undefined
-  const names = parted.map((table) => `@${tableOf(table, month)}`)
+  const names = partitionedTables.map((table) => `@${tableOf(table, month)}`)
   void tx.rows('DELETE FROM @deps WHERE letter >= $1 AND letter < $2', boundsOf(month))
   void tx.rows(`DROP TABLE ${names.join(', ')}`)
   writeDeltas(tx, slot, deltas)

@@ -2,28 +2,28 @@ import type { LetterFilter } from '../../letter/query.ts'
 import type { Cell } from '../rows/codes.ts'
 import { among, cellCodes, listed, passes, type CellCodes } from '../rows/tally.ts'
 import { metadataTexts, sourceKey } from '../rows/source-key.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { toText } from './text.ts'
 
-/** What a filter asks of a cell, with all words as numbers. Undefined: the field may be anything. */
+/** The filter on cells, in codes. Undefined: the field may have any value. */
 export interface Codes extends CellCodes {
   queues: number[] | undefined
 }
 
-export async function codesOf(books: Books, filter: LetterFilter): Promise<Codes> {
+export async function codesOf(context: StoreContext, filter: LetterFilter): Promise<Codes> {
   const names = filter.queue === undefined ? undefined : listed(filter.queue)
-  const queues = names && [...(await books.queues.find(names)).values()]
+  const queues = names && [...(await context.queues.find(names)).values()]
   return { queues, ...cellCodes(filter) }
 }
 
-/** What a filter means for a cell of the counts. A cell that does not pass has no letter that matches. */
+/** Tests a cell of the counts. A cell that does not pass has no matching letter. */
 export function cellTest(codes: Codes): (cell: Cell) => boolean {
   return (cell) => among(codes.queues, cell.queue) && passes(codes, cell)
 }
 
 /**
- * What a filter means for a row of `l`, in SQL; values are added to those given. It must agree with `matches` in `letter/query.ts`. Where
- * `needsReading` is true, it only narrows the search.
+ * SQL for a filter on a row of `l`; its values are appended. It must agree with `matches` in
+ * `letter/query.ts`. Where `needsReading` is true, it only narrows the search.
  */
 export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[]): string {
   const parts: string[] = []
@@ -66,28 +66,36 @@ export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[
 }
 
 /**
- * What a letter that mentions the text has in its JSON for sure: the longest stretch of ASCII. Other letters fold in ways that
- * depend on the server. Undefined: there is none, and every letter must be looked at.
+ * The longest ASCII part of the text, as it appears in JSON: every letter that mentions the text
+ * contains it. Case folding of other characters depends on the server. Undefined: there is no ASCII
+ * part, and every letter must be read.
  */
-function stretchOf(text: string): string | undefined {
+function longestAscii(text: string): string | undefined {
   const stretches = text.toLowerCase().match(/[\u0020-\u007e]+/g) ?? []
   const [longest] = stretches.toSorted((a, b) => b.length - a.length)
   return longest === undefined ? undefined : JSON.stringify(longest).slice(1, -1)
 }
 
-/** The first look for a text in `l` and its body `b`, in SQL: it lets through all that mention it, and a few more. */
-export async function mentioning(books: Books, text: string, values: unknown[]): Promise<string> {
-  const stretch = stretchOf(text)
+/**
+ * SQL that preselects letters `l` with bodies `b` that mention the text: it passes all of them, and
+ * a few others.
+ */
+export async function preselectText(
+  context: StoreContext,
+  text: string,
+  values: unknown[],
+): Promise<string> {
+  const stretch = longestAscii(text)
   if (stretch === undefined) return 'true'
   const needle = text.toLowerCase()
-  const named = [...(await books.queues.all())].filter(([name]) =>
+  const named = [...(await context.queues.all())].filter(([name]) =>
     name.toLowerCase().includes(needle),
   )
   const put = (value: unknown): string => `$${values.push(value)}`
   const queue = `l.queue = ANY(${put(named.map(([, queue]) => queue))}::int[])`
   const at = put(stretch)
   const has = (column: string): string => `strpos(lower(${column} COLLATE "C"), ${at}::text) > 0`
-  // The Kelvin sign and the dotted capital I are the two that fold to ASCII.
+  // The Kelvin sign and the dotted capital I are the only characters that fold to ASCII.
   const folding = put('[\u212a\u0130]')
   const odd = (column: string): string => `${column} ~ ${folding}::text`
   return `(${queue} OR ${['l.rest', 'b.origin'].flatMap((column) => [has(column), odd(column)]).join(' OR ')})`

@@ -3,24 +3,24 @@ import type { HistoryEntry } from '../../letter/letter.ts'
 import { archived, isActiveCode, resolved, wait } from '../rows/codes.ts'
 import type { PackedLetter } from '../rows/form.ts'
 import { rowColumns, type Row } from '../rows/row.ts'
-import type { Tx } from './link.ts'
-import { cellsOf, sealed, waitOf } from './rows.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
+import { cellsOf, withChecksum, waitOf } from './rows.ts'
 import { fromText, toText } from './text.ts'
 import { addDependencies, isResolved } from './waits.ts'
-import type { Writing } from './writing.ts'
+import type { WriteSet } from './write-set.ts'
 
-/** A letter that is to be inserted, with what the driver needs to know of it. */
-export interface Fresh {
+/** A letter to insert, with derived values. */
+export interface NewLetter {
   packed: PackedLetter
   row: Row
   queue: number
   dedupe: Uint8Array | null
   tags: readonly string[]
-  /** Entries of the history beyond the first. */
+  /** History entries after the first. */
   later: HistoryEntry[]
-  /** What it has to wait for: ids of letters that are not resolved. */
+  /** Ids of unresolved letters that it depends on. */
   unmet: readonly string[]
-  /** Bytes of its payload as it now is. */
+  /** The size of the current payload in bytes. */
   size: number
 }
 
@@ -33,7 +33,10 @@ const types = letterTypes.split(', ')
 const unnested = types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')
 const more = (n: number): string => `$${types.length + n}`
 
-/** The bytes of all letters travel as one value, and are cut apart on the server: as a list they would travel as text. */
+/**
+ * The payloads of all letters are sent as one value and split on the server: an array would be sent
+ * as text.
+ */
 const insert = `WITH fresh AS (
     INSERT INTO @letters (${letterColumns}) SELECT * FROM unnest(${unnested}) ON CONFLICT DO NOTHING RETURNING id),
   kept AS (
@@ -44,17 +47,20 @@ const insert = `WITH fresh AS (
     WHERE b.id IN (SELECT id FROM fresh))
   SELECT id FROM fresh`
 
-/** Whether claims leave it alone for now: its lane is asked once it stands in it. */
-const isHeld = ({ row, unmet }: Fresh): boolean => row.lane !== null || unmet.length > 0
+/** Whether the letter is not claimable yet: its lane is checked once it is stored. */
+const isHeld = ({ row, unmet }: NewLetter): boolean => row.lane !== null || unmet.length > 0
 
-/** Inserts letters with their bodies. Answers the ids that were not kept already. */
-export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
+/** Inserts letters with their bodies. Returns the ids that did not exist. */
+export async function insertLetters(
+  tx: Transaction,
+  all: readonly NewLetter[],
+): Promise<Set<string>> {
   if (all.length === 0) return new Set()
   const rows = all.map((fresh) => {
     const { row, queue, dedupe, size, packed } = fresh
     const source = packed[6]?.source
     return [
-      ...cellsOf(sealed(row, true)),
+      ...cellsOf(withChecksum(row, true)),
       queue,
       dedupe,
       waitOf(row, isHeld(fresh)),
@@ -78,17 +84,21 @@ export async function insertLetters(tx: Tx, all: readonly Fresh[]): Promise<Set<
   return new Set(inserted.map(([id]) => fromText(id as string)))
 }
 
-/** Takes note of what goes with letters that were inserted. */
-export function follow(tx: Tx, writing: Writing, inserted: readonly Fresh[]): void {
+/** Writes tags, history, dependencies and counts of inserted letters. */
+export function writeRelated(
+  tx: Transaction,
+  writes: WriteSet,
+  inserted: readonly NewLetter[],
+): void {
   for (const fresh of inserted) {
     const { row, queue, tags, later } = fresh
     const first = row.entries - later.length
-    for (const [at, entry] of later.entries()) writing.note(row.id, first + at, entry)
-    for (const tag of tags) writing.tag(tag, row.id)
-    writing.deltas.count(queue, row, tags, 1)
-    if (row.lane !== null && isActiveCode(row.state)) writing.changeLane(queue, row.lane)
-    if (isResolvedRow(row)) writing.resolve(row.id)
-    if (waitOf(row, isHeld(fresh)) === wait.ready) writing.due(dueOf(row))
+    for (const [at, entry] of later.entries()) writes.note(row.id, first + at, entry)
+    for (const tag of tags) writes.tag(tag, row.id)
+    writes.deltas.count(queue, row, tags, 1)
+    if (row.lane !== null && isActiveCode(row.state)) writes.changeLane(queue, row.lane)
+    if (isResolvedRow(row)) writes.resolve(row.id)
+    if (waitOf(row, isHeld(fresh)) === wait.ready) writes.due(dueOf(row))
   }
   addDependencies(
     tx,

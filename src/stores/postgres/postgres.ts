@@ -1,5 +1,5 @@
-import { systemClock, type Clock } from '../../clock/clock.ts'
-import { checkKeys, keysOf } from '../../check/keys.ts'
+import { systemClock } from '../../clock/clock.ts'
+import { checkKeys } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
@@ -13,8 +13,13 @@ import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
 import { packStored } from '../rows/stored.ts'
 import { unpack, unpackOriginal } from '../rows/unpack.ts'
-import { inspect } from '../../backends/postgres/inspect.ts'
+import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { isRefusal } from '../../backends/postgres/errors.ts'
+import { inspect } from '../../backends/postgres/inspect.ts'
+import { Notifications } from '../../backends/postgres/notifications.ts'
+import type { Queryable } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
+import { watchers, type Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -31,81 +36,61 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { addIn, candidatesOf, type Wanted } from './add.ts'
+import { addIn, candidatesOf, type AddRequest } from './add.ts'
 import { storeAddressOf, type StoreAddress } from './address.ts'
 import { applyIn, renewIn, type Renewal } from './apply.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { claimIn, queuesOf } from './claim.ts'
 import { readTotals, writeTotals } from './counters.ts'
 import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
 import { keep, stored } from './keep.ts'
-import { openLink, type Connection, type Link, type Tx } from './link.ts'
-import { prepare, troubleWith } from './opening.ts'
-import { monthKeeper } from './partitions.ts'
-import { queueNames } from './queue-names.ts'
-import { lettersById } from './reading.ts'
+import { findSchemaProblem, prepare } from './opening.ts'
+import { monthCreator } from './partitions.ts'
+import { optionKeys, type PostgresStoreOptions } from './options.ts'
+import { QueueNames } from './queue-names.ts'
+import { readLetters } from './read-letters.ts'
 import { postgresRecords } from './records.ts'
 import { remove } from './remove.ts'
 import { schemaVersion } from './schema.ts'
-import { slotsOf, type Slots } from './slots.ts'
+import { CounterSlots } from './slots.ts'
 import { tally } from './tally.ts'
-import { inParts, together } from './together.ts'
-import { waking, type Waking } from './waking.ts'
+import { tenant } from './tenant.ts'
+import { sendInParts, runBatch } from './batches.ts'
 import { addWithin } from './within.ts'
 
 export type { DroppedMonths } from './drop-months.ts'
+export type { PostgresStoreOptions } from './options.ts'
 
-export interface PostgresStoreOptions {
-  /** `postgres://user@host:5432/database`. What `schema`, `allowUnsafe`, `poolSize` and `partitions` are can also be said in it, as `?schema=…`. */
-  url: string
-  /** Where the tables are: `redrive` unless said. */
-  schema?: string
-  /** Connections of this store, 10 unless said: half of them for capture, claim, renew and settle alone. One more listens. */
-  poolSize?: number
-  /** Opens also where the server's settings would break a promise. */
-  allowUnsafe?: boolean
-  /** Keeps the letters of each month in tables of their own, for `dropBefore`. Decided when the schema is made; a schema made without is refused. */
-  partitions?: 'month'
-  /** For tests: leases and due times are judged by it. Unless it is given, by the server's clock. */
-  clock?: Clock
-}
-
-const knownOptions = keysOf<PostgresStoreOptions>({
-  url: true,
-  schema: true,
-  poolSize: true,
-  allowUnsafe: true,
-  partitions: true,
-  clock: true,
-})
-
-/** A store on Postgres can also write within a transaction of its caller, and drop whole months. */
+/**
+ * A store on Postgres can also add letters in a transaction of the caller, and drop whole months.
+ */
 export interface PostgresStore extends Store {
   /**
-   * Captures that belong to a transaction which the caller has begun on this connection of `pg`: they are kept, and workers
-   * are woken, when it commits.
+   * Adds letters in a transaction that the caller has begun on this `pg` connection: they are
+   * stored, and workers are woken, when it commits.
    */
-  within(client: Connection): Pick<Store, 'add'>
+  within(client: Queryable): Pick<Store, 'add'>
   /**
-   * Where letters are kept by month (`partitions`): removes the months before this one, like `2026-01`, in which every letter is
-   * resolved or archived. A month with other letters stays, and so does the present one. Each letter counts as removed.
+   * With `partitions`: removes the months before this one, like `2026-01`, in which every letter is
+   * resolved or archived. A month with other letters stays, and so does the current one. Each
+   * letter counts as removed.
    */
   dropBefore(month: string): Promise<DroppedMonths>
 }
 
-/** Letters, changes or ids that go in one transaction. */
+/** The maximum number of letters, changes or ids in one transaction. */
 const maxItems = 256
 /** Payload bytes that count as one more letter in a batch. */
 const bytesPerItem = 64 * 1024
 
-/** Letters in a schema of a Postgres database, for any number of processes and machines. */
+/** A store in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
-  checkKeys('options of postgresStore', options, knownOptions, { code: 'INVALID_CONFIG' })
-  return new SharedStore(options)
+  checkKeys('options of postgresStore', options, optionKeys, { code: 'INVALID_CONFIG' })
+  return new PostgresLetterStore(options)
 }
 
-class SharedStore implements PostgresStore {
+class PostgresLetterStore implements PostgresStore {
   readonly powers: Powers = {
     kind: 'postgres',
     durable: true,
@@ -115,41 +100,48 @@ class SharedStore implements PostgresStore {
   }
   readonly records: Records
   readonly #address: StoreAddress
-  readonly #link: Link
-  readonly #books: Books
-  readonly #waking: Waking
-  readonly #slots: Slots
-  readonly #adds: Batcher<Wanted[], AddResult[]>
+  readonly #connection: PostgresConnection
+  readonly #books: StoreContext
+  readonly #notifications: Notifications
+  readonly #watchers: Watchers = watchers()
+  readonly #slots: CounterSlots
+  readonly #adds: Batcher<AddRequest[], AddResult[]>
   readonly #changes: Batcher<readonly Change[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life = new Lifetime('postgres', {
-    release: () => this.#link.disconnect(),
+    release: () => this.#connection.disconnect(),
     isRefusal,
   })
-  #keepMonths: (() => Promise<void>) | undefined
+  #createMonths: (() => Promise<void>) | undefined
 
   constructor(options: PostgresStoreOptions) {
     const { clock = systemClock } = options
     const own = options.clock
     this.#address = storeAddressOf(options)
-    const link = openLink(this.#address, clock)
-    this.#link = link
-    this.#waking = waking(link, clock)
-    this.#slots = slotsOf(link, clock)
-    this.#books = {
-      link,
+    const address = this.#address
+    const connection = new PostgresConnection({ address, clock, tenant, separateSides: true })
+    this.#connection = connection
+    this.#notifications = new Notifications({
+      connection,
       clock,
-      queues: queueNames(link),
+      channel: `redrive_${connection.schema}`,
+      onNotification: () => this.#watchers.tell(),
+    })
+    this.#slots = new CounterSlots(connection, clock)
+    this.#books = {
+      connection,
+      clock,
+      queues: new QueueNames(connection),
       now: () => (own ? Math.trunc(own.now()) : null),
       withSlot: (use) => this.#slots.use(use),
-      wake: () => this.#waking.wake(),
+      wake: () => this.#wake(),
     }
     this.records = postgresRecords((work) => this.#use(work))
     const batches = { maxInFlight: 2, maxBatchCost: maxItems }
-    this.#adds = new Batcher(batches, (asks) => together(asks, (some) => this.#addAll(some)))
-    this.#changes = new Batcher(batches, (asks) => together(asks, (some) => this.#applyAll(some)))
-    this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (asks) =>
-      together(asks, (some) => this.#renewAll(some)),
+    this.#adds = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#addAll(some)))
+    this.#changes = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#applyAll(some)))
+    this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (calls) =>
+      runBatch(calls, (some) => this.#renewAll(some)),
     )
   }
 
@@ -157,70 +149,76 @@ class SharedStore implements PostgresStore {
     return this.#life.open(async () => {
       this.#books.queues.forget()
       const now = (): number => this.#books.clock.now()
-      const byMonth = await prepare(this.#link, this.#address, now())
-      this.#keepMonths = byMonth ? monthKeeper(this.#link, now) : undefined
-      await this.#keepMonths?.()
+      const byMonth = await prepare(this.#connection, this.#address, now())
+      this.#createMonths = byMonth ? monthCreator(this.#connection, now) : undefined
+      await this.#createMonths?.()
     })
   }
 
   close(): Promise<void> {
     return this.#life.close(async () => {
-      await this.#waking.stop()
+      this.#watchers.clear()
+      await this.#notifications.stop()
       await this.#slots.idle()
-      await this.#link.close()
+      await this.#connection.close()
     })
   }
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
-      this.#makeMonths()
-      const wanted = wantedOf(letters, capacity)
-      const send = (some: readonly Wanted[]): Promise<AddResult[]> =>
-        this.#adds.call([...some], sumOf(some.map(weightOf)))
-      return inParts(wanted, maxItems, send, weightOf)
+      this.#startCreatingMonths()
+      const wanted = addRequestsOf(letters, capacity)
+      const send = (some: readonly AddRequest[]): Promise<AddResult[]> =>
+        this.#adds.call([...some], sumOf(some.map(costOf)))
+      return sendInParts(wanted, maxItems, send, costOf)
     })
   }
 
-  /** Nobody waits for it: months are made long before they are needed. */
-  #makeMonths(): void {
-    if (this.#keepMonths) void this.#life.track(this.#keepMonths())
+  /** Runs in the background: months are created long before they are needed. */
+  #startCreatingMonths(): void {
+    if (this.#createMonths) void this.#life.track(this.#createMonths())
   }
 
-  /** Letters of several calls. */
-  async #addAll(asks: Wanted[][]): Promise<AddResult[][]> {
-    const all = asks.flat()
-    const results = all.some(isIntricate)
-      ? await inParts(all, 1, (some) => this.#addSome(some))
+  /** Adds the letters of several calls. */
+  async #addAll(calls: AddRequest[][]): Promise<AddResult[][]> {
+    const all = calls.flat()
+    const results = all.some(mayEvictOwnLetters)
+      ? await sendInParts(all, 1, (some) => this.#addSome(some))
       : await this.#addSome(all)
-    return splitResults(results, asks)
+    return splitResults(results, calls)
   }
 
-  async #addSome(wanted: readonly Wanted[]): Promise<AddResult[]> {
+  async #addSome(wanted: readonly AddRequest[]): Promise<AddResult[]> {
     const candidates = await candidatesOf(this.#books, wanted)
-    const { results, woken } = await this.#write((tx, slot) =>
+    const { results, shouldWake } = await this.#write((tx, slot) =>
       addIn(this.#books, tx, candidates, slot),
     )
-    if (await woken) this.#waking.wake()
+    if (await shouldWake) this.#wake()
     return results
   }
 
-  #write<T>(work: (tx: Tx, slot: number) => Promise<T>): Promise<T> {
-    return this.#slots.use((slot) => this.#link.transaction('hot', (tx) => work(tx, slot)))
+  #write<T>(work: (tx: Transaction, slot: number) => Promise<T>): Promise<T> {
+    return this.#slots.use((slot) => this.#connection.transaction('hot', (tx) => work(tx, slot)))
   }
 
-  within(client: Connection): Pick<Store, 'add'> {
+  within(client: Queryable): Pick<Store, 'add'> {
     return {
       add: (letters, capacity) =>
-        this.#use((books) => {
-          this.#makeMonths()
-          return addWithin(books, client, this.#waking.channel, wantedOf(letters, capacity))
+        this.#use((context) => {
+          this.#startCreatingMonths()
+          return addWithin(
+            context,
+            client,
+            this.#notifications.channel,
+            addRequestsOf(letters, capacity),
+          )
         }),
     }
   }
 
   get(ids: readonly string[]): Promise<DeadLetter[]> {
-    return this.#use(async (books) => {
-      const found = await lettersById(books, ids, 'whole')
+    return this.#use(async (context) => {
+      const found = await readLetters(context, ids, 'whole')
       return ids.flatMap((id) => {
         const kept = found.get(id)
         return kept ? [unpack(kept)] : []
@@ -229,8 +227,8 @@ class SharedStore implements PostgresStore {
   }
 
   original(id: string): Promise<Payload | undefined> {
-    return this.#use(async (books) => {
-      const kept = (await lettersById(books, [id], 'captured')).get(id)
+    return this.#use(async (context) => {
+      const kept = (await readLetters(context, [id], 'captured')).get(id)
       return kept && unpackOriginal(kept)
     })
   }
@@ -238,54 +236,54 @@ class SharedStore implements PostgresStore {
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
-    return this.#use(async (books) => {
+    return this.#use(async (context) => {
       const search = searchOf(query)
       if (search.limit === 0) return { items: [] }
-      const { items, next } = await find(books, search)
+      const { items, next } = await find(context, search)
       return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
     })
   }
 
   tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#use(async (books) => {
+    return this.#use(async (context) => {
       checkTally(by, filter)
-      return tally(books, by, filter)
+      return tally(context, by, filter)
     })
   }
 
   totals(): Promise<Total[]> {
-    return this.#use(({ link, queues }) => readTotals(link, queues))
+    return this.#use(({ connection, queues }) => readTotals(connection, queues))
   }
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    return this.#use((books) => inParts(ids, maxItems, (some) => stored(books, some)))
+    return this.#use((context) => sendInParts(ids, maxItems, (some) => stored(context, some)))
   }
 
   keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
-    return this.#use((books) => {
+    return this.#use((context) => {
       const incoming = letters.map((one) => ({
         packed: packStored(one),
         edit: one.original ? one.letter.payload.bytes : null,
       }))
       const ids = new Set(letters.map(({ letter }) => letter.id))
       const most = ids.size === letters.length ? maxItems : 1
-      return inParts(incoming, most, (some) => keep(books, some))
+      return sendInParts(incoming, most, (some) => keep(context, some))
     })
   }
 
   keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#use(async ({ link, queues }) => {
+    return this.#use(async ({ connection, queues }) => {
       if (totals.length > 0)
-        await this.#slots.use((slot) => writeTotals(link, queues, totals, slot))
+        await this.#slots.use((slot) => writeTotals(connection, queues, totals, slot))
     })
   }
 
   claim(request: ClaimRequest): Promise<Claim> {
-    return this.#use(async (books) => {
+    return this.#use(async (context) => {
       checkLease(request.leaseMs)
-      const queues = await queuesOf(books, request)
+      const queues = await queuesOf(context, request)
       const { letters, nextDueMs } = await this.#write((tx, slot) =>
-        claimIn(books, tx, request, queues, slot),
+        claimIn(context, tx, request, queues, slot),
       )
       const next = await nextDueMs
       const claimed = letters.map(unpack)
@@ -299,79 +297,98 @@ class SharedStore implements PostgresStore {
     return this.#use(() => {
       checkLease(leaseMs)
       const renewals = leases.map((lease) => ({ ...lease, leaseMs }))
-      return inParts(renewals, maxItems, (some) => this.#renewals.call([...some], some.length))
+      return sendInParts(renewals, maxItems, (some) => this.#renewals.call([...some], some.length))
     })
   }
 
-  async #renewAll(asks: Renewal[][]): Promise<boolean[][]> {
-    const work = (tx: Tx): Promise<boolean[]> => renewIn(this.#books, tx, asks.flat())
-    return splitResults(await this.#link.transaction('hot', work, { repeatable: true }), asks)
+  async #renewAll(calls: Renewal[][]): Promise<boolean[][]> {
+    const work = (tx: Transaction): Promise<boolean[]> => renewIn(this.#books, tx, calls.flat())
+    return splitResults(
+      await this.#connection.transaction('hot', work, { repeatable: true }),
+      calls,
+    )
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#use(() =>
-      inParts(changes, maxItems, (some) => this.#changes.call(structuredClone(some), some.length)),
+      sendInParts(changes, maxItems, (some) =>
+        this.#changes.call(structuredClone(some), some.length),
+      ),
     )
   }
 
-  async #applyAll(asks: (readonly Change[])[]): Promise<ApplyResult[][]> {
-    const { results, woken } = await this.#write((tx, slot) =>
-      applyIn(this.#books, tx, asks.flat(), slot),
+  async #applyAll(calls: (readonly Change[])[]): Promise<ApplyResult[][]> {
+    const { results, shouldWake } = await this.#write((tx, slot) =>
+      applyIn(this.#books, tx, calls.flat(), slot),
     )
-    if (await woken) this.#waking.wake()
-    return splitResults(results, asks)
+    if (await shouldWake) this.#wake()
+    return splitResults(results, calls)
   }
 
   remove(which: LetterFilter): Promise<number> {
-    return this.#use(async (books) => {
+    return this.#use(async (context) => {
       checkRemoval(which)
-      if (!which.ids) return remove(books, which)
-      const gone = await inParts([...new Set(which.ids)], maxItems, async (ids) => [
-        await remove(books, { ...which, ids: [...ids] }),
+      if (!which.ids) return remove(context, which)
+      const gone = await sendInParts([...new Set(which.ids)], maxItems, async (ids) => [
+        await remove(context, { ...which, ids: [...ids] }),
       ])
       return sumOf(gone)
     })
   }
 
   dropBefore(month: string): Promise<DroppedMonths> {
-    return this.#use((books) => dropBefore(books, month))
+    return this.#use((context) => dropBefore(context, month))
   }
 
   watch(listener: () => void): () => void {
-    return this.#life.state === 'closed' ? () => {} : this.#waking.watch(listener)
+    if (this.#life.state === 'closed') return () => {}
+    this.#notifications.listen()
+    return this.#watchers.add(listener)
+  }
+
+  /**
+   * Letters may have become due: wakes watchers here at once, and those of other processes by a
+   * notification.
+   */
+  #wake(): void {
+    this.#watchers.tell()
+    this.#notifications.notify()
   }
 
   health(): Promise<StoreHealth> {
     return this.#life.health(async () => {
-      const { checks, problems } = await inspect((sql) => this.#link.read(sql))
-      const trouble = await troubleWith(this.#link)
-      if (trouble !== undefined) problems.push(trouble)
-      const { place, schema } = this.#link
+      const { checks, problems } = await inspect((sql) => this.#connection.read(sql))
+      const problem = await findSchemaProblem(this.#connection)
+      if (problem !== undefined) problems.push(problem)
+      const { place, schema } = this.#connection
       const all = { place, schema: `${schema}, version ${schemaVersion}`, ...checks }
       return {
         ok: problems.length === 0,
-        checks: { ...all, wakeups: this.#waking.state() },
+        checks: { ...all, wakeups: this.#notifications.state },
         problems,
       }
     })
   }
 
-  #use<T>(work: (books: Books) => T | Promise<T>): Promise<T> {
+  #use<T>(work: (context: StoreContext) => T | Promise<T>): Promise<T> {
     return this.#life.run(() => work(this.#books))
   }
 }
 
-function wantedOf(letters: readonly DeadLetter[], capacity: Capacity | undefined): Wanted[] {
+function addRequestsOf(
+  letters: readonly DeadLetter[],
+  capacity: Capacity | undefined,
+): AddRequest[] {
   return letters.map((letter) => ({ packed: pack(letter), capacity }))
 }
 
-function weightOf({ packed }: Wanted): number {
+function costOf({ packed }: AddRequest): number {
   return 1 + Math.floor(packed[4].byteLength / bytesPerItem)
 }
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
 
-/** To make room, a letter may have to go that another of the batch brings, or waits for. */
-const isIntricate = ({ packed, capacity }: Wanted): boolean =>
+/** Whether making room may evict a letter that another letter of the batch adds or depends on. */
+const mayEvictOwnLetters = ({ packed, capacity }: AddRequest): boolean =>
   capacity?.overflow === 'evict-resolved' &&
   (packed[0][1] === resolved || packed[6]?.dependsOn !== undefined)

@@ -1,13 +1,13 @@
 import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
-import { isoOf, nowMs, type Books } from './books.ts'
-import type { Cells } from './link.ts'
+import { isoOf, nowMs, type StoreContext } from './context.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
 import { fromText, toText } from './text.ts'
 
 const columns = 'id, version, value, updated_at'
 
-/** $5: the version that is expected, or null. One statement, so that of two writers one is refused. */
+/** $5 is the expected version, or null. One statement, so that one of two writers is rejected. */
 const put = `WITH t AS (SELECT ${isoOf(nowMs('$4'))} AS at)
   INSERT INTO @records AS r (kind, id, version, value, updated_at) SELECT $1, $2, 1, $3, t.at FROM t
     WHERE $5::bigint IS NULL OR $5 = 0 OR EXISTS (SELECT 1 FROM @records WHERE kind = $1 AND id = $2)
@@ -15,55 +15,55 @@ const put = `WITH t AS (SELECT ${isoOf(nowMs('$4'))} AS at)
     WHERE $5::bigint IS NULL OR r.version = $5
   RETURNING version`
 
-/** Records in the database. `use` gives the store, or throws when it is not open. */
+/** Records in the database. `use` rejects if the store is not open. */
 export function postgresRecords(
-  use: <T>(work: (books: Books) => Promise<T>) => Promise<T>,
+  use: <T>(work: (context: StoreContext) => Promise<T>) => Promise<T>,
 ): Records {
   return {
     get: (kind, id) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         const sql = `SELECT ${columns} FROM @records WHERE kind = $1 AND id = $2`
-        const [row] = await link.read(sql, [toText(kind), toText(id)])
+        const [row] = await connection.read(sql, [toText(kind), toText(id)])
         return row && recordOf(row)
       }),
     put: (kind, id, value, expectedVersion) =>
-      use(async (books) => {
+      use(async (context) => {
         const values = [
           toText(kind),
           toText(id),
           JSON.stringify(value),
-          books.now(),
+          context.now(),
           expectedVersion,
         ]
-        const rows = await books.link.transaction('cold', (tx) => tx.rows(put, values))
+        const rows = await context.connection.transaction('cold', (tx) => tx.rows(put, values))
         return rows.length > 0 ? 'written' : 'conflict'
       }),
     list: (kind, { prefix = '', after, limit } = {}) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         checkListLimit(limit)
         const sql = `SELECT ${columns} FROM @records
           WHERE kind = $1 AND id >= $2 AND starts_with(id, $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4`
         const from = [toText(prefix), after === undefined ? null : toText(after), limit ?? null]
-        return (await link.read(sql, [toText(kind), ...from])).map(recordOf)
+        return (await connection.read(sql, [toText(kind), ...from])).map(recordOf)
       }),
     remove: (kind, id) =>
-      use(async ({ link }) => {
+      use(async ({ connection }) => {
         const sql = 'DELETE FROM @records WHERE kind = $1 AND id = $2 RETURNING 1'
-        const rows = await link.transaction('cold', (tx) =>
+        const rows = await connection.transaction('cold', (tx) =>
           tx.rows(sql, [toText(kind), toText(id)]),
         )
         return rows.length > 0
       }),
     kinds: () =>
-      use(async ({ link }) => {
-        const kinds = (await link.read(kindsThere)).map(([kind]) => fromText(kind as string))
+      use(async ({ connection }) => {
+        const kinds = (await connection.read(listKinds)).map(([kind]) => fromText(kind as string))
         return kinds.toSorted()
       }),
   }
 }
 
-/** One step in the index for each kind, however many records it has. */
-const kindsThere = `WITH RECURSIVE kinds AS (
+/** One index lookup per kind, however many records it has. */
+const listKinds = `WITH RECURSIVE kinds AS (
     (SELECT kind FROM @records ORDER BY kind LIMIT 1)
     UNION ALL
     SELECT (SELECT r.kind FROM @records r WHERE r.kind > kinds.kind ORDER BY r.kind LIMIT 1) FROM kinds WHERE kinds.kind IS NOT NULL)

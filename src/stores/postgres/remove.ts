@@ -4,75 +4,83 @@ import type { Place } from '../search.ts'
 import { matches } from '../../letter/query.ts'
 import { unpackSummary } from '../rows/unpack.ts'
 import { needsReading } from '../rows/source-key.ts'
-import type { Books } from './books.ts'
+import type { StoreContext } from './context.ts'
 import { erase } from './erase.ts'
 import { codesOf, conditionOf } from './filter.ts'
-import { searchStride, soughtBy } from './find.ts'
-import type { Tx } from './link.ts'
+import { searchStep, resolveFilter } from './find.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { lockLanes } from './locks.ts'
-import { lettersById } from './reading.ts'
+import { readLetters } from './read-letters.ts'
 import { entryColumns, entryOf } from './rows.ts'
 import { toText } from './text.ts'
-import { Writing } from './writing.ts'
+import { WriteSet } from './write-set.ts'
 
 const removed = actionCode('remove')
 
-/** Letters that go in one transaction, so that a large removal does not keep others waiting. */
-const strideLetters = 250
+/** Letters removed in one transaction, so that a large removal does not block others. */
+const stepLetters = 250
 
-/** Removes what matches, in bounded steps, each its own transaction. What is leased stays. */
-export async function remove(books: Books, filter: LetterFilter): Promise<number> {
+/** Removes matching letters in bounded steps, each in its own transaction. Leased letters stay. */
+export async function remove(context: StoreContext, filter: LetterFilter): Promise<number> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
-  const sought = await soughtBy(books, { filter, order })
+  const query = await resolveFilter(context, { filter, order })
   let gone = 0
   let after: Place | undefined
   do {
-    const stride = await searchStride(books, sought, strideLetters, after)
+    const step = await searchStep(context, query, stepLetters, after)
     const ids = await matching(
-      books,
+      context,
       filter,
-      stride.spots.map(({ id }) => id),
+      step.entries.map(({ id }) => id),
     )
-    for (let start = 0; start < ids.length; start += strideLetters)
-      gone += await removeSome(books, filter, ids.slice(start, start + strideLetters))
-    after = stride.next
+    for (let start = 0; start < ids.length; start += stepLetters)
+      gone += await removeSome(context, filter, ids.slice(start, start + stepLetters))
+    after = step.next
   } while (after)
   return gone
 }
 
-/** Those of the letters found that match, where columns only narrow the search. */
-async function matching(books: Books, filter: LetterFilter, ids: string[]): Promise<string[]> {
+/** The letters that match, where columns only narrow the search. */
+async function matching(
+  context: StoreContext,
+  filter: LetterFilter,
+  ids: string[],
+): Promise<string[]> {
   if (!needsReading(filter)) return ids
-  const letters = await lettersById(books, ids, 'summary')
+  const letters = await readLetters(context, ids, 'summary')
   return ids.filter((id) => {
     const kept = letters.get(id)
     return kept && matches(unpackSummary(kept), filter)
   })
 }
 
-/** What matched a moment ago must match still, now that it is locked. */
-async function removeSome(books: Books, filter: LetterFilter, ids: string[]): Promise<number> {
-  const codes = await codesOf(books, filter)
+/** Checks again, now that the letters are locked. */
+async function removeSome(
+  context: StoreContext,
+  filter: LetterFilter,
+  ids: string[],
+): Promise<number> {
+  const codes = await codesOf(context, filter)
   const work = async (
-    tx: Tx,
+    tx: Transaction,
     slot: number,
-  ): Promise<{ count: number; woken: Promise<boolean> }> => {
-    const writing = new Writing()
+  ): Promise<{ count: number; shouldWake: Promise<boolean> }> => {
+    const writes = new WriteSet()
     const values: unknown[] = [ids.map(toText)]
     const condition = conditionOf(filter, codes, values)
-    lockLanes(tx, books.link, ids.map(toText))
+    lockLanes(tx, context.connection, ids.map(toText))
     const rows = await tx.rows(
       `SELECT ${entryColumns('l')} FROM @letters l
        WHERE l.id = ANY($1::text[]) AND l.state <> 1 AND ${condition} ORDER BY l.id FOR UPDATE`,
       values,
     )
-    erase(tx, writing, rows.map(entryOf), removed)
-    const { woken } = await writing.flush(books, tx, slot, [])
-    return { count: rows.length, woken }
+    erase(tx, writes, rows.map(entryOf), removed)
+    const { shouldWake } = await writes.flush(context, tx, slot, [])
+    return { count: rows.length, shouldWake }
   }
-  const { count, woken } = await books.withSlot((slot) =>
-    books.link.transaction('cold', (tx) => work(tx, slot)),
+  const { count, shouldWake } = await context.withSlot((slot) =>
+    context.connection.transaction('cold', (tx) => work(tx, slot)),
   )
-  if (await woken) books.wake()
+  if (await shouldWake) context.wake()
   return count
 }

@@ -11,22 +11,22 @@ import {
   type Row,
   type SqlValue,
 } from '../rows/row.ts'
-import type { Cells } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
 import { fromText, toText } from './text.ts'
 
-/** A letter in the database, as the driver works on it. */
+/** A letter in the database, decoded. */
 export interface Entry {
   row: Row
   queue: number
-  /** Where it waits. See `wait` in `kept/codes.ts`. */
+  /** Its wait state: see `wait` in `rows/codes.ts`. */
   wait: number | null
-  /** Bytes of its payload as it now is. */
+  /** The size of the current payload in bytes. */
   size: number
-  /** Whether the row is as it was written. */
+  /** Whether the checksum of the row is correct. */
   sound: boolean
 }
 
-/** The columns of an entry, of the table or alias given. */
+/** The columns of an entry, for a table or alias. */
 export function entryColumns(table: string): string {
   return `${rowColumns}, queue, wait, size`
     .split(', ')
@@ -36,7 +36,7 @@ export function entryColumns(table: string): string {
 
 export const entryWidth = rowWidth + 3
 
-/** Places of the columns that hold names: id, reason, fingerprint, worker, lane, tenant. */
+/** Positions of the columns with names: id, reason, fingerprint, worker, lane, tenant. */
 const named = [0, 5, 6, 16, 18, 19]
 
 export function entryOf(cells: Cells): Entry {
@@ -50,7 +50,7 @@ export function entryOf(cells: Cells): Entry {
   return { row, queue, wait: place, size, sound: row.crc === sealOf(row) && row.state in states }
 }
 
-/** The values of a row as they are written, in the order of `rowColumns`. */
+/** The values of a row in the order of `rowColumns`. */
 export function cellsOf(row: Row): SqlValue[] {
   const values = valuesOf(row)
   for (const at of named) {
@@ -61,8 +61,8 @@ export function cellsOf(row: Row): SqlValue[] {
 }
 
 /**
- * The checksum of a row in this database. Claims and renewals are single statements, and Postgres has no CRC-32: it covers
- * what they leave alone.
+ * The checksum of a row. Claims and renewals are single statements, and Postgres has no CRC-32: the
+ * checksum covers the columns that they do not change.
  */
 export function sealOf(row: Row): number {
   return crc32(
@@ -71,12 +71,18 @@ export function sealOf(row: Row): number {
   )
 }
 
-/** The row with the checksum that it must carry. One that was not sound is never made good by writing over it. */
-export function sealed(row: Row, sound: boolean): Row {
+/**
+ * The row with its checksum. The checksum of a corrupt row stays wrong, so that a write does not
+ * hide the damage.
+ */
+export function withChecksum(row: Row, sound: boolean): Row {
   return { ...row, crc: sound ? sealOf(row) : ~sealOf(row) >>> 0 }
 }
 
-/** Where a letter waits, lane and dependencies aside: `held` says that one of them keeps it. */
+/**
+ * The wait state of a letter, except for lane and dependencies: `held` says that one of them holds
+ * it.
+ */
 export function waitOf(row: Row, held: boolean): number | null {
   if (dueOf(row) === null) return null
   if (!isActiveCode(row.state)) return wait.resting
@@ -84,13 +90,15 @@ export function waitOf(row: Row, held: boolean): number | null {
   return held ? wait.held : wait.ready
 }
 
-/** How much of a letter is read: what lists show, all of it, or all of it as it was captured. */
+/** Which parts of a letter are read: those in lists, all, or all as captured. */
 export type Extent = 'summary' | 'whole' | 'captured'
 
-/** What parts entries of a history in one text. JSON has no such character unescaped. */
+/** The separator of history entries. JSON never contains this character unescaped. */
 const separator = '\u001e'
 
-/** The columns behind those of the entry that `keptOf` reads, for letters of `l` with bodies of `b`. */
+/**
+ * The columns after those of the entry, as `keptOf` reads them, for letters `l` with bodies `b`.
+ */
 export function bodyColumns(extent: Extent): string {
   if (extent === 'summary') return 'b.origin, b.origin_crc'
   const captured = 'b.origin, b.origin_crc, b.bytes, b.bytes_crc'
@@ -102,8 +110,8 @@ export function bodyColumns(extent: Extent): string {
 }
 
 /**
- * What `bodyColumns` reads from, after letters. `ids` is the list of their ids, in SQL: where letters are kept by month, the others are
- * not looked at.
+ * The tables for `bodyColumns`. `ids` is SQL for the list of ids: with partitions by month, other
+ * months are not read.
  */
 export function bodyTables(extent: Extent, ids: string): string {
   const bodies = `LEFT JOIN @bodies b ON b.id = l.id AND b.id = ANY(${ids})`
@@ -112,7 +120,7 @@ export function bodyTables(extent: Extent, ids: string): string {
     : bodies
 }
 
-/** A letter in the form in which `kept/unpack.ts` takes it. */
+/** A letter in the form that `rows/unpack.ts` reads. */
 export function keptOf(entry: Entry, queue: string, body: Cells): LoadedLetter {
   const [origin, originCrc, bytes, bytesCrc, history, edit, editCrc] = body as [
     string | null,

@@ -1,14 +1,13 @@
-/** What stands in `meta` under "schema". A schema with a higher number was written by a newer Redrive. */
-export const schemaVersion = 2
-
 /**
- * How a schema gets from each version to the next, in one transaction; `@` stands for the schema. Schemas in the field went
- * through these very statements: append, and never edit.
+ * The statements that lead from each schema version to the next, in one transaction; `@` stands for
+ * the schema. Existing schemas were created by these statements: append, and never edit.
  *
- * `letters` has what changes, one short row a letter. `bodies` has what never changes after capture, so that a settle
- * does not rewrite the payload. `wait` and `due_at` say where a letter waits and until when; they follow from the rest.
- * `ranges` has every queue and priority that ever had a letter, so that a claim knows which heads to look at. `counters` has how many
- * letters there are of each kind and what ever happened, in many slots that add up, so that writers do not wait for each other.
+ * `letters` has the columns that change, in one short row per letter. `bodies` has what never
+ * changes after capture, so that a settle does not rewrite the payload. `wait` and `due_at` are
+ * derived: why and until when a letter waits. `ranges` has every queue and priority that ever had a
+ * letter, so that a claim knows which ranges to read. `counters` has the number of letters of each
+ * kind and the lifetime totals, in many slots that add up, so that writers do not wait for each
+ * other.
  */
 export const migrations: readonly string[] = [
   `
@@ -105,3 +104,9 @@ export const migrations: readonly string[] = [
   CREATE INDEX letters_source ON @letters (source_id, id) WHERE source_id IS NOT NULL;
   `,
 ]
+
+/**
+ * The version in `meta` under "schema". A schema with a higher number was written by a newer
+ * Redrive.
+ */
+export const schemaVersion = migrations.length

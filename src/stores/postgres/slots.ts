@@ -1,42 +1,55 @@
 import type { Clock } from '../../clock/clock.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { drawSlot, tidyCounters } from './counters.ts'
-import type { Link } from './link.ts'
 
-/** Transactions after which some of the counts are tidied. */
+/** The number of transactions after which some counters are tidied. */
 const tidyEvery = 200
 
-/** The slots of the counters that one store uses: as many as it has transactions at once, so that none waits for another. */
-export interface Slots {
-  use<T>(work: (slot: number) => Promise<T>): Promise<T>
-  idle(): Promise<unknown>
-}
+/**
+ * The counter slots of one store: one per concurrent transaction, so that none waits for another.
+ */
+export class CounterSlots {
+  readonly #connection: PostgresConnection
+  readonly #clock: Clock
+  readonly #free: number[] = []
+  #uses = 0
+  /** Where the next tidying continues. */
+  #tidyAfter: Awaited<ReturnType<typeof tidyCounters>>
+  #tidying: Promise<unknown> | undefined
 
-export function slotsOf(link: Link, clock: Clock): Slots {
-  const free: number[] = []
-  let uses = 0
-  let place: Awaited<ReturnType<typeof tidyCounters>>
-  let tidying: Promise<unknown> | undefined
-  const tidy = async (slot: number): Promise<void> => {
+  constructor(connection: PostgresConnection, clock: Clock) {
+    this.#connection = connection
+    this.#clock = clock
+  }
+
+  /** Lends a slot that no other transaction of this store is using. */
+  async use<T>(work: (slot: number) => Promise<T>): Promise<T> {
+    const slot = this.#take()
     try {
-      place = await tidyCounters(link, slot, place)
-    } catch {
-      // The counts add up all the same; the next turn tries again.
+      return await work(slot)
     } finally {
-      free.push(slot)
-      tidying = undefined
+      this.#free.push(slot)
+      if (++this.#uses % tidyEvery === 0) this.#tidying ??= this.#tidy(this.#take())
     }
   }
-  const take = (): number => free.pop() ?? drawSlot(clock)
-  return {
-    async use(work) {
-      const slot = take()
-      try {
-        return await work(slot)
-      } finally {
-        free.push(slot)
-        if (++uses % tidyEvery === 0) tidying ??= tidy(take())
-      }
-    },
-    idle: async () => tidying,
+
+  /** Resolves when no tidying is in progress. */
+  async idle(): Promise<void> {
+    await this.#tidying
+  }
+
+  #take(): number {
+    return this.#free.pop() ?? drawSlot(this.#clock)
+  }
+
+  async #tidy(slot: number): Promise<void> {
+    try {
+      this.#tidyAfter = await tidyCounters(this.#connection, slot, this.#tidyAfter)
+    } catch {
+      // The counts are correct without it; the next run tries again.
+    } finally {
+      this.#free.push(slot)
+      this.#tidying = undefined
+    }
   }
 }

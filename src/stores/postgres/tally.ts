@@ -13,28 +13,32 @@ import {
 } from '../rows/tally.ts'
 import { unpackSummary } from '../rows/unpack.ts'
 import { matches } from '../../letter/query.ts'
-import type { Books } from './books.ts'
-import { namedCounts, readCells } from './counters.ts'
+import type { StoreContext } from './context.ts'
+import { readNamedCounts, readCells } from './counters.ts'
 import { cellTest, codesOf, conditionOf } from './filter.ts'
-import { searchStride, soughtBy } from './find.ts'
-import { lettersById } from './reading.ts'
+import { searchStep, resolveFilter } from './find.ts'
+import { readLetters } from './read-letters.ts'
 import { fromText } from './text.ts'
 
 type Counted = Map<string, number>
 type CellKey = CodedKey | 'queue'
 
-/** A count that has to look at every letter may take long, and harms nobody meanwhile. */
+/** A count that reads every letter may take long, and blocks nobody. */
 const scanTimeoutMs = 120_000
-const strideLetters = 500
+const stepLetters = 500
 
-/** From the counts where they can answer; otherwise letter by letter. */
-export async function tally(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
-  if (isUncounted(by) || needsReading(filter)) return readThrough(books, by, filter)
-  if (!isCountable(filter)) return scanned(books, by, filter)
-  const passes = cellTest(await codesOf(books, filter))
-  if (by === 'group' || by === 'tag') return namedCounts(books.link, by, passes)
-  const cells = await readCells((sql, values) => books.link.read(sql, values))
-  const nameOf = await books.queues.names(cells.map(([{ queue }]) => queue))
+/** Counts from the counters if possible, otherwise letter by letter. */
+export async function tally(
+  context: StoreContext,
+  by: TallyKey,
+  filter: LetterFilter,
+): Promise<Counted> {
+  if (isUncounted(by) || needsReading(filter)) return countByReading(context, by, filter)
+  if (!isCountable(filter)) return countByScan(context, by, filter)
+  const passes = cellTest(await codesOf(context, filter))
+  if (by === 'group' || by === 'tag') return readNamedCounts(context.connection, by, passes)
+  const cells = await readCells((sql, values) => context.connection.read(sql, values))
+  const nameOf = await context.queues.names(cells.map(([{ queue }]) => queue))
   const counted: Counted = new Map()
   for (const [cell, n] of cells) if (passes(cell)) grow(counted, valueOf(by, cell[by], nameOf), n)
   return counted
@@ -50,20 +54,20 @@ const columns: Record<Exclude<TallyKey, UncountedKey>, string> = {
   tag: 't.tag',
 }
 
-async function scanned(
-  books: Books,
+async function countByScan(
+  context: StoreContext,
   by: keyof typeof columns,
   filter: LetterFilter,
 ): Promise<Counted> {
   const values: unknown[] = []
-  const condition = conditionOf(filter, await codesOf(books, filter), values)
+  const condition = conditionOf(filter, await codesOf(context, filter), values)
   const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
   const sql = `SELECT ${columns[by]}, count(*) FROM @letters l ${tags} WHERE ${condition} GROUP BY 1`
-  const rows = (await books.link.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
+  const rows = (await context.connection.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
     number | string,
     number,
   ][]
-  const nameOf = await books.queues.names(
+  const nameOf = await context.queues.names(
     by === 'queue' ? rows.map(([queue]) => queue as number) : [],
   )
   const counted: Counted = new Map()
@@ -76,19 +80,23 @@ async function scanned(
   return counted
 }
 
-/** Reads every letter, for what only the letters themselves have. */
-async function readThrough(books: Books, by: TallyKey, filter: LetterFilter): Promise<Counted> {
+/** Reads every letter, for keys and filters that no column has. */
+async function countByReading(
+  context: StoreContext,
+  by: TallyKey,
+  filter: LetterFilter,
+): Promise<Counted> {
   const counted: Counted = new Map()
-  const sought = await soughtBy(books, { filter, order: 'oldest' })
+  const query = await resolveFilter(context, { filter, order: 'oldest' })
   let after: Place | undefined
   do {
-    const stride = await searchStride(books, sought, strideLetters, after)
-    const ids = stride.spots.map(({ id }) => id)
-    for (const kept of (await lettersById(books, ids, 'summary')).values()) {
+    const step = await searchStep(context, query, stepLetters, after)
+    const ids = step.entries.map(({ id }) => id)
+    for (const kept of (await readLetters(context, ids, 'summary')).values()) {
       const letter = unpackSummary(kept)
       if (matches(letter, filter)) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
     }
-    after = stride.next
+    after = step.next
   } while (after)
   return counted
 }

@@ -1,6 +1,6 @@
 /*
- * Postgres refuses NUL in text, and its UTF-8 has no lone surrogates. Names may have both. They are written with an escape, so
- * that what is kept is what was given; a text without them stands as it is.
+ * Postgres rejects NUL in text, and its UTF-8 has no lone surrogates. Names may contain both. They
+ * are escaped, so that the original string is restored; other strings are stored unchanged.
  */
 const escape = '\u0010'
 // oxlint-disable-next-line no-control-regex -- control characters are the point
@@ -8,13 +8,13 @@ const odd = /[\0\u0010]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[
 // oxlint-disable-next-line no-control-regex -- likewise
 const escaped = /\u0010([0-9a-f]{4})/g
 
-/** A text as it can be kept. */
+/** Escapes a string for Postgres. */
 export function toText(text: string): string {
   if (text.isWellFormed() && !text.includes('\0') && !text.includes(escape)) return text
   return text.replace(odd, (unit) => escape + unit.charCodeAt(0).toString(16).padStart(4, '0'))
 }
 
-/** The text that was given to `toText`. */
+/** The original string of `toText`. */
 export function fromText(kept: string): string {
   if (!kept.includes(escape)) return kept
   return kept.replace(escaped, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))

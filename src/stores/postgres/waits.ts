@@ -1,10 +1,12 @@
 import { archived, resolved } from '../rows/codes.ts'
 import { restOf } from '../rows/rest.ts'
 import type { Row } from '../rows/row.ts'
-import type { Cells, Link, Tx } from './link.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { laneLock, lock, lockMissing } from './locks.ts'
 
-/* Ids and lanes are given here as they stand in the database: see `text.ts`. */
+/* Ids and lanes are escaped here: see `text.ts`. */
 
 export interface Lane {
   queue: number
@@ -13,15 +15,18 @@ export interface Lane {
 
 const lanes = `(SELECT DISTINCT queue, lane FROM unnest($1::int[], $2::text[]) AS u(queue, lane)) AS lanes`
 
-/** Whether one of the lane is in flight. */
+/** Whether a letter of the lane is in flight. */
 const busy = `EXISTS (SELECT 1 FROM @letters b WHERE b.queue = lanes.queue AND b.lane = lanes.lane AND b.wait < 2 AND b.state = 1)`
 
-/** A free letter that is not the first any more, or whose lane is taken, waits. A claim that is under way goes first. */
+/**
+ * Holds a claimable letter that is no longer the first of its lane, or whose lane is in flight. A
+ * claim in progress has precedence.
+ */
 const holdBack = `UPDATE @letters l SET wait = 2 FROM ${lanes}
   WHERE l.queue = lanes.queue AND l.lane = lanes.lane AND l.wait < 2 AND l.wait = 0 AND (${busy} OR EXISTS (
     SELECT 1 FROM @letters o WHERE o.queue = lanes.queue AND o.lane = lanes.lane AND o.state < 2 AND o.id < l.id))`
 
-/** The first of a lane that nobody runs is free, unless it depends on others. */
+/** Releases the first letter of a lane that is not in flight, unless it depends on others. */
 const freeHeads = `UPDATE @letters l SET wait = 0
   FROM ${lanes} CROSS JOIN LATERAL (
     SELECT h.id FROM @letters h WHERE h.queue = lanes.queue AND h.lane = lanes.lane AND h.state < 2 ORDER BY h.id LIMIT 1) AS head
@@ -29,8 +34,11 @@ const freeHeads = `UPDATE @letters l SET wait = 0
     AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
   RETURNING l.due_at`
 
-/** Finds anew who is free in these lanes, whose locks are held. Answers when those that became free are due. */
-export function settleLanes(tx: Tx, changed: readonly Lane[]): Promise<Cells[]> {
+/**
+ * Recomputes which letters of these lanes are claimable; the lane locks must be held. Returns the
+ * due times of released letters.
+ */
+export function settleLanes(tx: Transaction, changed: readonly Lane[]): Promise<Cells[]> {
   if (changed.length === 0) return Promise.resolve([])
   const values = [changed.map(({ queue }) => queue), changed.map(({ lane }) => lane)]
   void tx.rows(holdBack, values)
@@ -45,23 +53,23 @@ const freeDependents = `UPDATE @letters l SET wait = 0
     AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
   RETURNING l.due_at`
 
-/** Frees those of these letters that have nothing to wait for. Answers when they are due. */
-export function recheck(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+/** Releases the letters that wait for nothing. Returns their due times. */
+export function releaseUnblocked(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
   return ids.length === 0 ? Promise.resolve([]) : tx.rows(freeDependents, [ids])
 }
 
-/** Who waits for letters of the given ids: to be asked for once their rows are locked. */
-export function dependents(tx: Tx, ids: readonly string[]): Promise<Cells[]> {
+/** The letters that depend on the given ids: to be queried once their rows are locked. */
+export function findDependents(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
   return ids.length === 0 ? Promise.resolve([]) : tx.rows(dependentsOf, [ids])
 }
 
 /**
- * These letters are resolved: whoever depended on them does so no more. `waiting` is what `dependents` found. Answers the lanes to be
- * settled, and when those that became free are due.
+ * Removes the dependencies on resolved letters. `waiting` is the result of `findDependents`. Returns
+ * the lanes to settle, and the due times of released letters.
  */
-export async function freeFrom(
-  tx: Tx,
-  link: Link,
+export async function releaseDependents(
+  tx: Transaction,
+  connection: PostgresConnection,
   ids: readonly string[],
   waiting: readonly Cells[],
 ): Promise<{ lanes: Lane[]; freed: Promise<Cells[]> }> {
@@ -71,17 +79,17 @@ export async function freeFrom(
   )
   await lock(
     tx,
-    link,
+    connection,
     inLanes.map(({ queue, lane }) => laneLock(queue, lane)),
   )
   const letters = waiting.map(([id]) => id)
-  // Two that are resolved at once must not each leave it to the other to free the letter that waits for both.
+  // Locked, so that of two concurrent resolves one releases the letter that waits for both.
   void tx.rows(lockRows, [letters])
   void tx.rows('DELETE FROM @deps WHERE id = ANY($1::text[])', [ids])
   return { lanes: inLanes, freed: tx.rows(freeDependents, [letters]) }
 }
 
-/** A dependency that a new letter notes. */
+/** A dependency of a new letter. */
 export interface Dependency {
   letter: string
   id: string
@@ -89,28 +97,36 @@ export interface Dependency {
 
 const findStates = 'SELECT id, state, rest FROM @letters WHERE id = ANY($1::text[]) ORDER BY id'
 
-/** To be taken before other locks by whoever is going to wait for letters with these ids. */
-export async function lockForWaiting(tx: Tx, link: Link, ids: readonly string[]): Promise<void> {
+/** To be called before other locks are taken, if letters with these ids will be waited for. */
+export async function lockForWaiting(
+  tx: Transaction,
+  connection: PostgresConnection,
+  ids: readonly string[],
+): Promise<void> {
   const rows = await tx.rows('SELECT count(*)::int FROM @letters WHERE id = ANY($1::text[])', [ids])
-  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, link, 'wait')
+  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, connection, 'wait')
 }
 
 /**
- * Those of these letters that are there, and whether they are resolved already. The others cannot be resolved before this transaction
- * ends: those that are there are locked, those that are not yet are kept out by `lockForWaiting`.
+ * The existing letters of these, and whether each is resolved. The others cannot be resolved before
+ * this transaction ends: existing ones are locked, and missing ones are excluded by
+ * `lockForWaiting`.
  */
-export async function resolvedAmong(tx: Tx, ids: readonly string[]): Promise<Map<string, boolean>> {
+export async function readResolved(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<Map<string, boolean>> {
   const rows = (await tx.rows(`${findStates} FOR SHARE`, [ids])) as [string, number, string][]
   return new Map(rows.map(([id, state, rest]) => [id, isResolved(state, rest)]))
 }
 
-/** Resolved, or put away after it was. */
+/** Resolved, or archived from that state. */
 export function isResolved(state: number, rest: string): boolean {
   if (state !== archived) return state === resolved
   return restOf({ rest } as Row)?.archivedFrom === 'resolved'
 }
 
-export function addDependencies(tx: Tx, dependencies: readonly Dependency[]): void {
+export function addDependencies(tx: Transaction, dependencies: readonly Dependency[]): void {
   if (dependencies.length === 0) return
   void tx.rows(
     'INSERT INTO @deps SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING',

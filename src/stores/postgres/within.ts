@@ -1,115 +1,97 @@
 import { RedriveError } from '../../errors.ts'
-import { stateOf } from '../../backends/postgres/errors.ts'
+import { sqlStateOf, StateChanged, toRedriveError } from '../../backends/postgres/errors.ts'
 import type { AddResult } from '../../store.ts'
-import { addIn, candidatesOf, type Candidate, type Wanted } from './add.ts'
-import type { Books } from './books.ts'
+import { addIn, candidatesOf, type Candidate, type AddRequest } from './add.ts'
+import type { StoreContext } from './context.ts'
 import { drawSlot } from './counters.ts'
-import { maxTries, rowsOf, type Cells, type Connection, type Link, type Tx } from './link.ts'
-import { Again, toRedriveError } from './trouble.ts'
+import { maxTries } from '../../backends/postgres/connection.ts'
+import { queryRows, type Queryable } from '../../backends/postgres/query.ts'
+import { Transaction } from '../../backends/postgres/transaction.ts'
+import { tenant } from './tenant.ts'
 
 /**
- * Adds in the transaction that the caller has begun on this connection. Whoever watches hears of it when it commits. When it fails, the
- * transaction stands where it stood before.
+ * Adds letters in a transaction that the caller has begun on this connection. Watchers are notified
+ * when it commits. On failure, the transaction is rolled back to where it was before.
  */
 export async function addWithin(
-  books: Books,
-  client: Connection,
+  context: StoreContext,
+  client: Queryable,
   channel: string,
-  wanted: readonly Wanted[],
+  wanted: readonly AddRequest[],
 ): Promise<AddResult[]> {
-  const { place } = books.link
+  const { place } = context.connection
   try {
-    if (typeof (client as Partial<Connection> | null)?.query !== 'function') throw notBegun(place)
-    const candidates = await candidatesOf(books, wanted)
-    return await inTurn(client, async () => {
-      await mark(client, place)
-      return adding(books, client, channel, candidates)
+    if (typeof (client as Partial<Queryable> | null)?.query !== 'function')
+      throw noTransactionError(place)
+    const candidates = await candidatesOf(context, wanted)
+    return await runInTurn(client, async () => {
+      await setSavepointOn(client, place)
+      return addWithRetries(context, client, channel, candidates)
     })
   } catch (error) {
-    throw toRedriveError(error, place)
+    throw toRedriveError(error, place, tenant)
   }
 }
 
-const turns = new WeakMap<Connection, Promise<unknown>>()
+const lastCalls = new WeakMap<Queryable, Promise<unknown>>()
 
-/** One at a time on a connection: who goes back to its mark must find its own there. */
-function inTurn<T>(client: Connection, work: () => Promise<T>): Promise<T> {
-  const turn = (turns.get(client) ?? Promise.resolve()).then(work)
+/** Runs calls on a connection one at a time, so that each rolls back to its own savepoint. */
+function runInTurn<T>(client: Queryable, work: () => Promise<T>): Promise<T> {
+  const turn = (lastCalls.get(client) ?? Promise.resolve()).then(work)
   const over = turn.catch(() => {})
-  turns.set(client, over)
+  lastCalls.set(client, over)
   return turn
 }
 
-const setMark = `SAVEPOINT redrive; SELECT current_setting('transaction_isolation')`
-const backToMark = 'ROLLBACK TO SAVEPOINT redrive'
-const dropMark = 'RELEASE SAVEPOINT redrive'
+const setSavepoint = `SAVEPOINT redrive; SELECT current_setting('transaction_isolation')`
+const rollBackToSavepoint = 'ROLLBACK TO SAVEPOINT redrive'
+const releaseSavepoint = 'RELEASE SAVEPOINT redrive'
 
-/** Marks where the transaction stands, and refuses one in which locks would not hold, or in which what others did is not seen. */
-async function mark(client: Connection, place: string): Promise<void> {
-  const [row] = await rowsOf(client, setMark).catch((error: unknown) => {
-    throw stateOf(error) === '25P01' ? notBegun(place) : error
+/** Sets a savepoint, and rejects isolation levels in which the writes of others are not visible. */
+async function setSavepointOn(client: Queryable, place: string): Promise<void> {
+  const [row] = await queryRows(client, setSavepoint).catch((error: unknown) => {
+    throw sqlStateOf(error) === '25P01' ? noTransactionError(place) : error
   })
   const level = row?.[0] as string
   if (level === 'read committed' || level === 'read uncommitted') return
-  await rowsOf(client, dropMark)
+  await queryRows(client, releaseSavepoint)
   throw new RedriveError(
     'INVALID_INPUT',
-    `${place}: a transaction that is ${level} does not see what others captured meanwhile: begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or capture without client`,
+    `${place}: a transaction with isolation level ${level} does not see concurrent captures: begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or capture without client`,
   )
 }
 
-function notBegun(place: string): RedriveError {
+function noTransactionError(place: string): RedriveError {
   return new RedriveError(
     'INVALID_INPUT',
-    `${place}: client must be a connection of pg on which a transaction was begun: send BEGIN on it first, and give the connection itself, not its Pool`,
+    `${place}: client must be a pg connection with a transaction: send BEGIN on it first, and pass the connection, not its Pool`,
   )
 }
 
-async function adding(
-  books: Books,
-  client: Connection,
+async function addWithRetries(
+  context: StoreContext,
+  client: Queryable,
   channel: string,
   candidates: readonly Candidate[],
 ): Promise<AddResult[]> {
   for (let tries = 1; ; tries++) {
-    const tx = oneByOne(client, books.link)
+    const tx = new Transaction(client, context.connection)
     try {
-      // A slot of its own: its rows stay locked until the caller commits.
-      const { results, woken } = await addIn(books, tx, candidates, drawSlot(books.clock))
-      await tx.idle()
-      if (await woken) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
-      await tx.rows(dropMark)
+      // A separate slot, since its rows stay locked until the caller commits.
+      const { results, shouldWake } = await addIn(context, tx, candidates, drawSlot(context.clock))
+      await tx.settle()
+      if (await shouldWake) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
+      await tx.rows(releaseSavepoint)
       return results
     } catch (error) {
-      await tx.idle().catch(() => {})
-      if (error instanceof Again && tries < maxTries) {
-        await rowsOf(client, backToMark)
+      await tx.settle().catch(() => {})
+      if (error instanceof StateChanged && tries < maxTries) {
+        await queryRows(client, rollBackToSavepoint)
         continue
       }
-      // Where there is no way back, what went wrong first says why.
-      await rowsOf(client, `${backToMark}; ${dropMark}`).catch(() => {})
+      // If the rollback fails too, the first error is the cause.
+      await queryRows(client, `${rollBackToSavepoint}; ${releaseSavepoint}`).catch(() => {})
       throw error
     }
-  }
-}
-
-/** Statements on the caller's connection, which takes them one after the other. */
-function oneByOne(client: Connection, link: Link): Tx & { idle(): Promise<unknown> } {
-  let last: Promise<unknown> = Promise.resolve()
-  let trouble: unknown
-  const rows = (sql: string, values?: unknown[]): Promise<Cells[]> => {
-    const turn = last.then(async () => {
-      if (trouble !== undefined) throw trouble
-      return rowsOf(client, link.qualified(sql), values)
-    })
-    last = turn.catch((error: unknown) => (trouble ??= error))
-    return turn
-  }
-  return {
-    rows,
-    idle: async () => {
-      await last
-      if (trouble !== undefined) throw trouble
-    },
   }
 }

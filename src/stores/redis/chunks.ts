@@ -1,32 +1,36 @@
-/** Letters, changes or leases that go to the server in one script, so that it is never busy with one for long. */
+/**
+ * The maximum number of letters, changes or leases in one script, so that no script blocks the
+ * server for long.
+ */
 export const maxScriptItems = 128
 
-/** Chunks of one large call that may be on their way before the oldest is awaited. */
+/** The number of chunks of one large call in flight. */
 const maxAhead = 2
 
-/** Cuts a list where the weight of a piece has reached its most. */
-function* piecesOf<T>(
+/** Splits a list into chunks of limited cost. */
+function* chunksOf<T>(
   all: readonly T[],
   maxBatchCost: number,
   weigh: (one: T) => number,
 ): Generator<readonly T[]> {
   let start = 0
-  let weight = 0
+  let cost = 0
   for (const [at, one] of all.entries()) {
-    weight += weigh(one)
-    if (weight < maxBatchCost) continue
+    cost += weigh(one)
+    if (cost < maxBatchCost) continue
     yield all.slice(start, at + 1)
     start = at + 1
-    weight = 0
+    cost = 0
   }
   if (start < all.length) yield start === 0 ? all : all.slice(start)
 }
 
 /**
- * Sends what fits into one script, again and again and a little ahead, and puts the answers together in order. It fails
- * only once everything sent has come to an end, so that nothing is written behind the caller's back.
+ * Sends a large call in chunks, some of them in flight at once, and returns the replies in order.
+ * It rejects only after every chunk that was sent has ended, so that nothing is written after the
+ * rejection.
  */
-export async function inChunks<T, R>(
+export async function sendInChunks<T, R>(
   all: readonly T[],
   maxBatchCost: number,
   send: (some: readonly T[]) => Promise<R[]>,
@@ -34,9 +38,9 @@ export async function inChunks<T, R>(
 ): Promise<R[]> {
   const calls: Promise<R[]>[] = []
   try {
-    for (const some of piecesOf(all, maxBatchCost, weigh)) {
+    for (const some of chunksOf(all, maxBatchCost, weigh)) {
       const call = send(some)
-      // Whoever fails first is the answer; until then no other failure may count as unhandled.
+      // The first failure is thrown below; until then no other failure may count as unhandled.
       call.catch(() => {})
       calls.push(call)
       await calls[calls.length - 1 - maxAhead]

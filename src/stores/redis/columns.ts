@@ -1,6 +1,7 @@
 /**
- * The places of a letter's fields in its row: a JSON array that scripts read and write too, so Lua's counting from 1 is
- * used throughout. `false` stands for what a letter does not have. Rows exist in servers: append, and never reorder.
+ * The positions of a letter's fields in its row: a JSON array that scripts read and write too, so
+ * positions are counted from 1 as in Lua. `false` means absent. Rows exist on servers: append, and
+ * never reorder.
  */
 export const col = {
   id: 1,
@@ -14,7 +15,7 @@ export const col = {
   version: 9,
   epoch: 10,
   retries: 11,
-  /** As text, since the JSON of Lua keeps 14 digits. */
+  /** As a string, since JSON in Lua has 14 digits. */
   backoffMs: 12,
   retryAt: 13,
   settledAt: 14,
@@ -25,13 +26,13 @@ export const col = {
   leasedUntil: 19,
   lane: 20,
   tenant: 21,
-  /** 1: it has something in `dependsOn`. */
+  /** 1: `dependsOn` is not empty. */
   dependent: 22,
   entries: 23,
   omitted: 24,
   /** 1: the first entry of the history is in the origin. */
   first: 25,
-  /** Each once, or false. */
+  /** Without duplicates, or false. */
   tags: 26,
   /** The dedupeKey, hashed, or false. */
   dedupe: 27,
@@ -41,7 +42,7 @@ export const col = {
 
 export const rowWidth: number = Object.keys(col).length
 
-/** Columns that hold numbers. The others hold text, false, or the list of tags. */
+/** Columns with numbers. The others have strings, false, or the list of tags. */
 export const numberColumns: readonly number[] = [
   col.state,
   col.priority,
@@ -57,7 +58,7 @@ export const numberColumns: readonly number[] = [
   col.done,
 ]
 
-/** Columns that always hold text. */
+/** Columns that always have a string. */
 export const textColumns: readonly number[] = [
   col.id,
   col.queue,

@@ -2,7 +2,7 @@ import { states } from '../rows/codes.ts'
 import { cellCodes, listed } from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 
-/** A filter as the script `scan` takes it: what can be told from the row alone. `matches` has the last word. */
+/** A filter for the script `scan`: the conditions on the row alone. `matches` decides. */
 export interface RowFilter {
   queues?: string[]
   states?: number[]
@@ -21,7 +21,7 @@ export interface RowFilter {
   dependent?: boolean
 }
 
-/** All states that letters may be in, since places are looked up by state. */
+/** The states that match, since indexes are separated by state. */
 export function wantedStates(filter: LetterFilter): number[] {
   return cellCodes(filter).states ?? [...states.keys()]
 }

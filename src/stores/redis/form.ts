@@ -3,18 +3,18 @@ import { isEdited } from '../rows/rest.ts'
 import { seal, valuesOf, type Row } from '../rows/row.ts'
 import { col, numberColumns, rowWidth, textColumns } from './columns.ts'
 import type { Cell } from './packing.ts'
-import { sealLength, sealOf } from './seals.ts'
+import { checksumLength, checksumOf } from './checksum.ts'
 
-/** A letter as scripts give it: r x o, and for whole letters b e and the entries of the history. */
+/** The fields of a letter in a reply: r x o, and for whole letters b e and the history entries. */
 export type Fields = (Buffer | null | Buffer[])[]
 
-/** What stands in for a row that cannot be read, with what is known from where it was found. */
+/** A placeholder for an unreadable row, with what its index tells about it. */
 export interface Hint {
   queue?: string
   state?: number
 }
 
-/** What could be read of a row, and what is wrong with it. */
+/** A row, as far as it could be read, and its faults. */
 export interface ReadRow {
   row: Row
   queue: string
@@ -24,14 +24,14 @@ export interface ReadRow {
 
 export function readRow(id: string, r: Buffer | null, x: Buffer | null, hint: Hint = {}): ReadRow {
   const text = r?.toString() ?? ''
-  const cells = cellsIn(id, text.slice(sealLength))
+  const cells = cellsIn(id, text.slice(checksumLength))
   const restRaw = x?.toString() ?? ''
-  const rest = restRaw.slice(sealLength)
+  const rest = restRaw.slice(checksumLength)
   const faults: string[] = []
   if (!cells) faults.push('the row cannot be read')
-  else if (!text.startsWith(sealOf(text.slice(sealLength))))
+  else if (!text.startsWith(checksumOf(text.slice(checksumLength))))
     faults.push('the row does not match its checksum')
-  if (x !== null && !restRaw.startsWith(sealOf(rest)))
+  if (x !== null && !restRaw.startsWith(checksumOf(rest)))
     faults.push('the rest of the row does not match its checksum')
   const row = cells ? rowIn(cells, x === null ? '{}' : rest) : noRow(id, hint)
   row.crc = seal(row)
@@ -123,7 +123,7 @@ function noRow(id: string, { state = 4 }: Hint): Row {
   }
 }
 
-/** The form in which a letter goes on to `unpack`. */
+/** Converts a letter to the form that `unpack` takes. */
 export function keptOf(id: string, fields: Fields, hint?: Hint): LoadedLetter {
   const [r, x, o, b, e, h] = fields as [
     Buffer | null,
@@ -135,15 +135,15 @@ export function keptOf(id: string, fields: Fields, hint?: Hint): LoadedLetter {
   ]
   const { row, queue, trouble } = readRow(id, r, x, hint)
   const faults = trouble === null ? [] : [trouble]
-  if (x === null) faults.push('the rest of the row is gone')
-  if (o === null) faults.push('its origin is gone')
+  if (x === null) faults.push('the rest of the row is missing')
+  if (o === null) faults.push('its origin is missing')
   const origin = o?.toString() ?? null
   const [bytes, bytesCrc] = bytesIn((isEdited(row) ? e : b) ?? null)
   return [
     valuesOf(row),
     queue,
-    origin === null ? null : origin.slice(sealLength),
-    origin === null ? 0 : Number.parseInt(origin.slice(0, sealLength), 16),
+    origin === null ? null : origin.slice(checksumLength),
+    origin === null ? 0 : Number.parseInt(origin.slice(0, checksumLength), 16),
     bytes,
     bytesCrc,
     h?.map((entry) => entry.toString()) ?? [],
@@ -151,7 +151,7 @@ export function keptOf(id: string, fields: Fields, hint?: Hint): LoadedLetter {
   ]
 }
 
-/** The payload as it was captured, in the form that `unpackOriginal` takes. */
+/** The payload as captured, in the form that `unpackOriginal` takes. */
 export function originalOf(id: string, fields: Fields): LoadedLetter {
   const kept = keptOf(id, fields)
   const [bytes, bytesCrc] = bytesIn(fields[3] as Buffer | null)

@@ -1,29 +1,37 @@
-import { textOf, type Reply, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type Reply, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DriftReport } from '../../store.ts'
 import { scripts } from './scripts.ts'
 
-/** Letters or entries that one script looks at. */
-const stride = 200
+/** Letters or index entries that one script checks. */
+const step = 200
 
-/** How often the counts are taken while letters keep moving. */
+/** How often counting is repeated while letters move. */
 const maxRecounts = 3
 
 const maxExamples = 20
 
-/** Zsets of letters, by what their names begin with. Lanes come first, since they decide who is free to be claimed. */
+/**
+ * Zsets of letters, by the beginning of their names. Lanes come first, since they decide which
+ * letters are claimable.
+ */
 const zsets = /^(?:[aisdwgtnorfk]:|[xy]$)/
 
 /**
- * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step sees a letter and its
- * entries at one moment; the counts are compared only when nothing moved while they were taken.
+ * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step
+ * sees a letter and its index entries at the same time; the counts are compared only if no letter
+ * moved while they were read.
  */
-export async function checkDrift(wire: Wire, tag: string, repair: boolean): Promise<DriftReport> {
-  const check = new DriftCheck(wire, tag, repair)
+export async function checkDrift(
+  connection: RedisConnection,
+  tag: string,
+  repair: boolean,
+): Promise<DriftReport> {
+  const check = new DriftCheck(connection, tag, repair)
   return check.run()
 }
 
 class DriftCheck {
-  readonly #wire: Wire
+  readonly #connection: RedisConnection
   readonly #tag: string
   readonly #repair: '0' | '1'
   readonly #examples: string[] = []
@@ -31,8 +39,8 @@ class DriftCheck {
   #missing = 0
   #strays = 0
 
-  constructor(wire: Wire, tag: string, repair: boolean) {
-    this.#wire = wire
+  constructor(connection: RedisConnection, tag: string, repair: boolean) {
+    this.#connection = connection
     this.#tag = tag
     this.#repair = repair ? '1' : '0'
   }
@@ -53,33 +61,33 @@ class DriftCheck {
     if (this.#examples.length < maxExamples) this.#examples.push(example)
   }
 
-  /** Names behind the tag, a step of the server's own walk at a time. The same one may come twice. */
+  /** Key names after the tag, one step of SCAN at a time. A name may come twice. */
   async *#scan(pattern: string): AsyncGenerator<string[]> {
-    const match = `${globbed(this.#tag)}:${pattern}`
+    const match = `${escapeGlob(this.#tag)}:${pattern}`
     let cursor = '0'
     do {
       const asked = ['SCAN', cursor, 'MATCH', match, 'COUNT', '1000'] as const
-      const [next, keys] = (await this.#wire.ask(...asked)) as [Buffer, Buffer[]]
-      cursor = textOf(next)
-      yield keys.map((key) => textOf(key).slice(this.#tag.length + 1))
+      const [next, keys] = (await this.#connection.send(...asked)) as [Buffer, Buffer[]]
+      cursor = toText(next)
+      yield keys.map((key) => toText(key).slice(this.#tag.length + 1))
     } while (cursor !== '0')
   }
 
   async #letters(what: 'lists' | 'due'): Promise<number> {
     let looked = 0
     for await (const names of this.#scan('l:*'))
-      for (let at = 0; at < names.length; at += stride) {
-        const ids = names.slice(at, at + stride).map((name) => name.slice(2))
+      for (let at = 0; at < names.length; at += step) {
+        const ids = names.slice(at, at + step).map((name) => name.slice(2))
         looked += ids.length
-        const reply = await this.#wire.run(scripts.checkLetters, [what, this.#repair, ...ids])
+        const reply = await this.#connection.run(scripts.checkLetters, [what, this.#repair, ...ids])
         const [unreadable, missing] = reply as [Buffer[], Buffer[]]
         if (what === 'lists') this.#unreadable += unreadable.length
         if (what === 'lists')
-          for (const id of unreadable) this.#tell(`letter ${textOf(id)} cannot be read`)
+          for (const id of unreadable) this.#tell(`letter ${toText(id)} cannot be read`)
         this.#missing += missing.length / 2
         for (let n = 0; n < missing.length; n += 2)
           this.#tell(
-            `letter ${textOf(missing[n])} is not where it should be in ${textOf(missing[n + 1])}`,
+            `letter ${toText(missing[n])} is not where it should be in ${toText(missing[n + 1])}`,
           )
       }
     return looked
@@ -92,24 +100,27 @@ class DriftCheck {
     return keys
   }
 
-  /** From the end to the front, so that what is taken out does not move what is still to be looked at. */
+  /**
+   * From the end to the start, so that removed entries do not shift those that are still to be
+   * checked.
+   */
   async #entries(key: string): Promise<void> {
-    const size = Number(await this.#wire.ask('ZCARD', `${this.#tag}:${key}`))
-    for (let end = size; end > 0; end -= stride) {
-      const range = [String(Math.max(0, end - stride)), String(end - 1)]
-      const reply = await this.#wire.run(scripts.checkEntries, [key, ...range, this.#repair])
+    const size = Number(await this.#connection.send('ZCARD', `${this.#tag}:${key}`))
+    for (let end = size; end > 0; end -= step) {
+      const range = [String(Math.max(0, end - step)), String(end - 1)]
+      const reply = await this.#connection.run(scripts.checkEntries, [key, ...range, this.#repair])
       const strays = reply as Buffer[]
       this.#strays += strays.length
-      for (const stray of strays) this.#tell(`${key} has ${textOf(stray)}, which is no such letter`)
+      for (const stray of strays) this.#tell(`${key} has ${toText(stray)}, which is no such letter`)
     }
   }
 
-  /** Histories and waits of letters that are gone. */
+  /** Histories and waits of letters that no longer exist. */
   async #belongings(): Promise<void> {
     for (const kind of ['h:*', 'p:*'])
       for await (const names of this.#scan(kind)) {
         if (names.length === 0) continue
-        const found = await this.#wire.run(scripts.checkBelongings, [this.#repair, ...names])
+        const found = await this.#connection.run(scripts.checkBelongings, [this.#repair, ...names])
         this.#strays += Number(found)
       }
   }
@@ -122,48 +133,48 @@ class DriftCheck {
       for (const [name, field, n] of wrong)
         this.#tell(`${name} says something else than ${n} for ${field}`)
       if (this.#repair === '0' || wrong.length === 0) return wrong.length
-      const set = await this.#wire.run(scripts.setCounts, [moves, ...wrong.flat()])
+      const set = await this.#connection.run(scripts.setCounts, [moves, ...wrong.flat()])
       if (set === 1) return wrong.length
     }
     return undefined
   }
 
   async #moves(): Promise<string> {
-    const moves = await this.#wire.ask('HGET', `${this.#tag}:meta`, 'moves')
-    return moves === null ? '0' : textOf(moves)
+    const moves = await this.#connection.send('HGET', `${this.#tag}:meta`, 'moves')
+    return moves === null ? '0' : toText(moves)
   }
 
   async #wrongCounts(): Promise<[name: string, field: string, n: string][]> {
     const expected = await this.#recounted()
     const wrong: [string, string, string][] = []
     for (const [name, fields] of expected) {
-      const kept = (await this.#wire.ask('HGETALL', `${this.#tag}:${name}`)) as Buffer[]
+      const kept = (await this.#connection.send('HGETALL', `${this.#tag}:${name}`)) as Buffer[]
       for (let at = 0; at < kept.length; at += 2) {
-        const field = textOf(kept[at])
+        const field = toText(kept[at])
         const n = fields.get(field) ?? 0
         fields.delete(field)
-        if (String(n) !== textOf(kept[at + 1])) wrong.push([name, field, String(n)])
+        if (String(n) !== toText(kept[at + 1])) wrong.push([name, field, String(n)])
       }
       for (const [field, n] of fields) wrong.push([name, field, String(n)])
     }
     return wrong
   }
 
-  /** By the lists of queues and states: every letter stands in one of them. */
+  /** Reads the indexes of queues and states: every letter is in one of them. */
   async #recounted(): Promise<Map<string, Map<string, number>>> {
     const sums = new Map(
       ['cells', 'groups', 'tags', 'states'].map((name) => [name, new Map<string, number>()]),
     )
     for (const key of await this.#keys()) {
       if (!key.startsWith('i:')) continue
-      for (let from = '-', read = stride; read === stride;) {
-        const reply = await this.#wire.run(scripts.recount, [key, from, String(stride)])
+      for (let from = '-', read = step; read === step;) {
+        const reply = await this.#connection.run(scripts.recount, [key, from, String(step)])
         const [last, count, counted] = reply as [Buffer, number, Reply[]]
         read = count
-        from = `(${textOf(last)}`
+        from = `(${toText(last)}`
         for (let at = 0; at < counted.length; at += 3) {
-          const fields = sums.get(textOf(counted[at]))!
-          const field = textOf(counted[at + 1])
+          const fields = sums.get(toText(counted[at]))!
+          const field = toText(counted[at + 1])
           fields.set(field, (fields.get(field) ?? 0) + Number(counted[at + 2]))
         }
       }
@@ -176,7 +187,7 @@ function lanesFirst(a: string, b: string): number {
   return Number(b.startsWith('a:')) - Number(a.startsWith('a:'))
 }
 
-/** A name in which no character stands for others. */
-function globbed(name: string): string {
+/** Escapes a name for a glob pattern. */
+function escapeGlob(name: string): string {
   return name.replaceAll(/[*?[\]\\^]/g, String.raw`\$&`)
 }

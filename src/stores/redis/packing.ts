@@ -7,12 +7,12 @@ import { factsOf, pack, type Rest } from '../rows/pack.ts'
 import { rowOf, type Row } from '../rows/row.ts'
 import type { Argument } from '../../backends/redis/connection.ts'
 import { col } from './columns.ts'
-import { sealed, sealLength } from './seals.ts'
+import { prefixChecksum, checksumLength } from './checksum.ts'
 
 /** A value in a row. */
 export type Cell = string | number | false | string[]
 
-/** The fields of a rest, each in a line of its own, so that scripts can set one without reading the others. */
+/** The fields of a rest, one per line, so that scripts can set one without reading the others. */
 export function restText(rest: object): string {
   const lines = Object.entries(rest)
     .filter(([, value]) => value !== undefined)
@@ -20,7 +20,7 @@ export function restText(rest: object): string {
   return `{${lines.join(',')}}`
 }
 
-/** A letter in the form that the scripts take: row, rest, origin, bytes. */
+/** A letter in the form that scripts take: row, rest, origin, bytes. */
 export interface Packed {
   row: string
   rest: string
@@ -36,8 +36,8 @@ export function packedOf(letter: DeadLetter): Packed {
   const rest = JSON.parse(row.rest) as Rest
   return {
     row: JSON.stringify(cellsOf(row, queue, rest, origin, extras)),
-    rest: sealed(restText(rest)),
-    origin: `${originCrc.toString(16).padStart(sealLength, '0')}${origin}`,
+    rest: prefixChecksum(restText(rest)),
+    origin: `${originCrc.toString(16).padStart(checksumLength, '0')}${origin}`,
     bytes: withChecksum(bytes),
     extras,
     newer: { rest, origin },
@@ -83,7 +83,7 @@ function cellsOf(
   ]
 }
 
-/** Tags as they are indexed: each once. */
+/** Tags as indexed: without duplicates. */
 export function tagCells(tags: readonly string[] | undefined): Cell {
   if (!tags || tags.length === 0) return false
   return [...new Set(tags.map((tag) => tag.toWellFormed()))]
@@ -96,7 +96,7 @@ export function withChecksum(bytes: Uint8Array): Buffer {
   return whole
 }
 
-/** A stored letter's arguments for `keep`: also the bytes of an edit. */
+/** The arguments of a stored letter for the script `keep`, with the bytes of an edit. */
 export function keepArguments({ letter, original, waitsFor }: StoredLetter): Argument[] {
   const packed = packedOf(original ? { ...letter, payload: original } : letter)
   const waits = [...new Set(waitsFor)]
@@ -106,7 +106,8 @@ export function keepArguments({ letter, original, waitsFor }: StoredLetter): Arg
     cells[col.dependent - 1] = 1
     row = JSON.stringify(cells)
   }
-  if (original) rest = sealed(restText({ payload: factsOf(letter.payload), ...packed.newer.rest }))
+  if (original)
+    rest = prefixChecksum(restText({ payload: factsOf(letter.payload), ...packed.newer.rest }))
   const extras = {
     ...historyOf(packed),
     ...sourceOf(packed),
@@ -117,7 +118,7 @@ export function keepArguments({ letter, original, waitsFor }: StoredLetter): Arg
   return [row, rest, packed.origin, packed.bytes, JSON.stringify(extras), edited]
 }
 
-/** The source id as the index holds it. */
+/** The source id as indexed. */
 export function sourceOf({ extras }: Packed): { s?: string } {
   return extras?.source === undefined ? {} : { s: extras.source }
 }

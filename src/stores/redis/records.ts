@@ -1,43 +1,45 @@
 import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
-import { textOf, type Wire } from '../../backends/redis/connection.ts'
+import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
-import type { Desk } from './desk.ts'
+import type { StoreContext } from './context.ts'
 import { scripts } from './scripts.ts'
 
-type Use = <T>(work: (desk: Desk) => Promise<T>) => Promise<T>
+type Use = <T>(work: (context: StoreContext) => Promise<T>) => Promise<T>
 
 /** Records that one script reads. */
-const strideRecords = 200
+const stepRecords = 200
 
-/** Records in the server. `use` gives what is needed for it, or fails when the store is not open. */
+/** Records in Redis. `use` rejects if the store is not open. */
 export function redisRecords(use: Use): Records {
   return {
     get: (kind, id) =>
-      use(async ({ wire, tag }) => {
-        const found = await wire.ask('HGET', `${tag}:R:${kind}`, id)
-        return found === null ? undefined : recordOf(id, textOf(found))
+      use(async ({ connection, tag }) => {
+        const found = await connection.send('HGET', `${tag}:R:${kind}`, id)
+        return found === null ? undefined : recordOf(id, toText(found))
       }),
     put: (kind, id, value, expectedVersion) =>
-      use(async (desk) => {
+      use(async (context) => {
         const expected = expectedVersion === undefined ? '' : String(expectedVersion)
-        const args = [desk.now(), kind, id, JSON.stringify(value), expected]
-        return (await desk.wire.run(scripts.putRecord, args)) === 1 ? 'written' : 'conflict'
+        const args = [context.now(), kind, id, JSON.stringify(value), expected]
+        return (await context.connection.run(scripts.putRecord, args)) === 1
+          ? 'written'
+          : 'conflict'
       }),
-    list: (kind, options = {}) => use(({ wire }) => listed(wire, kind, options)),
+    list: (kind, options = {}) => use(({ connection }) => listed(connection, kind, options)),
     remove: (kind, id) =>
-      use(async ({ wire }) => (await wire.run(scripts.dropRecord, [kind, id])) === 1),
+      use(async ({ connection }) => (await connection.run(scripts.dropRecord, [kind, id])) === 1),
     kinds: () =>
-      use(async ({ wire, tag }) => {
-        const kinds = (await wire.ask('SMEMBERS', `${tag}:K`)) as Buffer[]
-        return kinds.map(textOf).sort()
+      use(async ({ connection, tag }) => {
+        const kinds = (await connection.send('SMEMBERS', `${tag}:K`)) as Buffer[]
+        return kinds.map(toText).sort()
       }),
   }
 }
 
-/** Ids under a prefix stand together, so the list ends at the first that is not under it. */
+/** Ids with the same prefix are adjacent, so the list ends at the first id without it. */
 async function listed(
-  wire: Wire,
+  connection: RedisConnection,
   kind: string,
   options: NonNullable<Parameters<Records['list']>[1]>,
 ): Promise<DocumentRecord[]> {
@@ -46,12 +48,16 @@ async function listed(
   const found: DocumentRecord[] = []
   let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`
   while (found.length < limit) {
-    const count = Math.min(strideRecords, limit - found.length)
-    const fields = (await wire.run(scripts.listRecords, [kind, from, String(count)])) as Buffer[]
+    const count = Math.min(stepRecords, limit - found.length)
+    const fields = (await connection.run(scripts.listRecords, [
+      kind,
+      from,
+      String(count),
+    ])) as Buffer[]
     for (let at = 0; at < fields.length; at += 2) {
-      const id = textOf(fields[at])
+      const id = toText(fields[at])
       if (!id.startsWith(prefix)) return found
-      if (fields[at + 1] !== null) found.push(recordOf(id, textOf(fields[at + 1])))
+      if (fields[at + 1] !== null) found.push(recordOf(id, toText(fields[at + 1])))
       from = `(${id}`
     }
     if (fields.length < 2 * count) break

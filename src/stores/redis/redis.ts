@@ -7,10 +7,11 @@ import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
-import { addressOf, settingsIn } from '../../backends/redis/address.ts'
+import { serverOf, settingsIn } from '../../backends/redis/address.ts'
+import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { inspect, refuseDangers } from '../../backends/redis/safety.ts'
-import { isUnwelcome } from '../../backends/redis/errors.ts'
-import { textOf, wireTo } from '../../backends/redis/connection.ts'
+import { isRefusal } from '../../backends/redis/errors.ts'
+import { RedisConnection, toText, type RedisClient } from '../../backends/redis/connection.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -28,14 +29,20 @@ import type {
   Total,
   DriftReport,
 } from '../../store.ts'
-import { adder, keepLetters, type Add } from './adding.ts'
-import { applier, claimLetters, renewer, type Apply, type Renew } from './claiming.ts'
-import { deskOf, type Desk } from './desk.ts'
-import { fetchAll, storedOf } from './fetching.ts'
-import { findLetters, removeLetters, tallyLetters } from './finding.ts'
+import { createAdder, keepLetters, type Add } from './add-letters.ts'
+import {
+  createApplier,
+  claimLetters,
+  createRenewer,
+  type Apply,
+  type Renew,
+} from './claim-letters.ts'
+import { createContext, type StoreContext } from './context.ts'
+import { fetchAll, storedOf } from './fetch-letters.ts'
+import { findLetters, removeLetters, tallyLetters } from './find-letters.ts'
 import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
-import { listen } from './listening.ts'
+import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
 import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
@@ -45,24 +52,33 @@ import { watchers, type Watchers } from '../../backends/watchers.ts'
 
 export interface RedisStoreOptions {
   /**
-   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, with commas between them, for a cluster.
-   * The settings below may also stand in it, behind a question mark.
+   * `redis://user:password@host:6379/0`, or `rediss://` over TLS; several hosts, separated by
+   * commas, for a cluster. May contain the options below, as in `?prefix=…`.
    */
-  url: string
-  /** What all keys of the store begin with, in braces: one server can have several stores. `redrive` unless said. */
+  url?: string
+  /**
+   * A connected client of the application, from `createClient` of the `redis` package, which stays
+   * open when the store closes. A duplicate of it subscribes to wake-ups. Either `url` or `client`
+   * is required.
+   */
+  client?: RedisClient
+  /**
+   * The beginning of all keys, in braces: one server can have several stores. Default: `redrive`.
+   */
   prefix?: string
-  /** Whose time counts. The server's own unless one is given. */
+  /** The time for leases and due times. Default: the clock of the server. */
   clock?: Clock
-  /** Opens also on a server that may lose letters. */
+  /** Opens the store even if the server may lose letters. Default: false. */
   allowVolatile?: boolean
-  /** How many replicas must have a write before it is acknowledged. None unless said. */
+  /** How many replicas must have a write before it is acknowledged. Default: 0. */
   waitReplicas?: number
-  /** How long a call may take. 5 seconds unless said. */
+  /** The time limit of a call. Default: 5000. */
   timeoutMs?: number
 }
 
 const knownOptions = keysOf<RedisStoreOptions>({
   url: true,
+  client: true,
   prefix: true,
   clock: true,
   allowVolatile: true,
@@ -71,49 +87,51 @@ const knownOptions = keysOf<RedisStoreOptions>({
 })
 
 export interface RedisStore extends Store {
-  /** Looks for letters, indexes and counts that have come apart, and puts them right when told to. */
+  /** Finds inconsistencies between letters, indexes and counts, and repairs them with `repair`. */
   fsck(options?: { repair?: boolean }): Promise<DriftReport>
 }
 
 /**
- * Letters in Redis, for any number of processes. Every verb that writes is one script, so it happens whole or not at all.
- * All keys have one hash tag: in a cluster a store lives on one node.
+ * A store in Redis, for any number of processes. Every write is one script, and so is atomic. All
+ * keys have one hash tag: in a cluster, a store is on one node.
  */
 export function redisStore(options: RedisStoreOptions): RedisStore {
   checkKeys('options of redisStore', options, knownOptions, { code: 'INVALID_CONFIG' })
+  checkUrlOrClient(options.url, options.client, 'client')
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  return new ScriptedStore({
-    ...settingsIn(options.url, ['waitReplicas', 'timeoutMs']),
+  return new RedisLetterStore({
+    ...settingsIn(options.url ?? '', ['waitReplicas', 'timeoutMs']),
     ...(Object.fromEntries(given) as unknown as RedisStoreOptions),
   })
 }
 
-class ScriptedStore implements RedisStore {
+class RedisLetterStore implements RedisStore {
   readonly records: Records
   readonly #allowVolatile: boolean
-  readonly #desk: Desk
+  readonly #context: StoreContext
   readonly #add: Add
   readonly #apply: Apply
   readonly #renew: Renew
   readonly #watchers: Watchers = watchers()
   readonly #life = new Lifetime('redis', {
-    release: () => this.#desk.wire.disconnect(),
-    isRefusal: isUnwelcome,
+    release: () => this.#context.connection.disconnect(),
+    isRefusal,
   })
   #stopListening: (() => void) | undefined
   #durable: boolean | undefined
 
   constructor(options: RedisStoreOptions) {
     checkOptions(options)
-    const { url, prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
+    const { prefix = 'redrive', waitReplicas = 0, timeoutMs = 5000, clock } = options
     this.#allowVolatile = options.allowVolatile === true
     const tag = `{${prefix}}`
-    const address = addressOf(url)
-    const wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs: timeoutMs })
-    this.#desk = deskOf(wire, tag, clock, () => this.#watchers.tell())
-    this.#add = adder(this.#desk)
-    this.#apply = applier(this.#desk)
-    this.#renew = renewer(this.#desk)
+    const server = serverOf(options)
+    const limits = { waitReplicas, timeoutMs, connectMs: timeoutMs }
+    const connection = new RedisConnection({ tenant, server, tag, ...limits })
+    this.#context = createContext(connection, tag, clock, () => this.#watchers.tell())
+    this.#add = createAdder(this.#context)
+    this.#apply = createApplier(this.#context)
+    this.#renew = createRenewer(this.#context)
     this.records = redisRecords((work) => this.#do(work))
   }
 
@@ -123,12 +141,12 @@ class ScriptedStore implements RedisStore {
   }
 
   async open(): Promise<void> {
-    const { wire } = this.#desk
+    const { connection } = this.#context
     await this.#life.open(async () => {
-      const findings = await inspect(wire)
-      refuseDangers(findings, wire, this.#allowVolatile)
-      await migrate(this.#desk)
-      this.#durable = findings.durable
+      const inspection = await inspect(connection)
+      refuseDangers(inspection, connection, this.#allowVolatile)
+      await migrate(this.#context)
+      this.#durable = inspection.durable
     })
     if (this.#watchers.size > 0) this.#listen()
   }
@@ -136,7 +154,7 @@ class ScriptedStore implements RedisStore {
   close(): Promise<void> {
     this.#watchers.clear()
     this.#stopListening?.()
-    return this.#life.close(() => this.#desk.wire.close())
+    return this.#life.close(() => this.#context.connection.close())
   }
 
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
@@ -144,15 +162,15 @@ class ScriptedStore implements RedisStore {
   }
 
   get(ids: readonly string[]): Promise<DeadLetter[]> {
-    return this.#do(async ({ wire }) => {
-      const found = await fetchAll(wire, ids)
+    return this.#do(async ({ connection }) => {
+      const found = await fetchAll(connection, ids)
       return found.map(({ id, fields }) => unpack(keptOf(id, fields)))
     })
   }
 
   original(id: string): Promise<Payload | undefined> {
-    return this.#do(async ({ wire }) => {
-      const [found] = await fetchAll(wire, [id])
+    return this.#do(async ({ connection }) => {
+      const [found] = await fetchAll(connection, [id])
       return found && unpackOriginal(originalOf(id, found.fields))
     })
   }
@@ -160,41 +178,41 @@ class ScriptedStore implements RedisStore {
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
-    return this.#do((desk) => findLetters(desk, query))
+    return this.#do((context) => findLetters(context, query))
   }
 
   tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       checkTally(by, filter)
-      return tallyLetters(desk, by, filter)
+      return tallyLetters(context, by, filter)
     })
   }
 
   totals(): Promise<Total[]> {
-    return this.#do(async ({ wire, tag }) =>
-      totalsIn((await wire.ask('HGETALL', `${tag}:totals`)) as Buffer[]),
+    return this.#do(async ({ connection, tag }) =>
+      totalsIn((await connection.send('HGETALL', `${tag}:totals`)) as Buffer[]),
     )
   }
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    return this.#do(async ({ wire }) => {
-      const found = await fetchAll(wire, ids)
+    return this.#do(async ({ connection }) => {
+      const found = await fetchAll(connection, ids)
       return found.map(({ id, fields }) => storedOf(id, fields))
     })
   }
 
   keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
-    return this.#do((desk) => keepLetters(desk, letters))
+    return this.#do((context) => keepLetters(context, letters))
   }
 
   keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#do(async ({ wire }) => {
-      if (totals.length > 0) await wire.run(scripts.keepTotals, totalFields(totals))
+    return this.#do(async ({ connection }) => {
+      if (totals.length > 0) await connection.run(scripts.keepTotals, totalFields(totals))
     })
   }
 
   claim(request: ClaimRequest): Promise<Claim> {
-    return this.#do((desk) => claimLetters(desk, request))
+    return this.#do((context) => claimLetters(context, request))
   }
 
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
@@ -206,9 +224,9 @@ class ScriptedStore implements RedisStore {
   }
 
   remove(which: LetterFilter): Promise<number> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       checkRemoval(which)
-      return removeLetters(desk, which)
+      return removeLetters(context, which)
     })
   }
 
@@ -223,39 +241,46 @@ class ScriptedStore implements RedisStore {
     }
   }
 
-  /** Hears what other processes do, while the store is open. Its own doings it knows without. */
+  /**
+   * Subscribes to wake-ups of other processes, while the store is open. Wake-ups of this process
+   * need no message.
+   */
   #listen(): void {
     if (this.#life.state !== 'open') return
-    const { wire, tag } = this.#desk
-    this.#stopListening ??= listen(wire, `${tag}:wake`, () => this.#watchers.tell())
+    const { connection, tag } = this.#context
+    this.#stopListening ??= listen(connection, `${tag}:wake`, () => this.#watchers.tell())
   }
 
   health(): Promise<StoreHealth> {
-    const { wire, tag, witness, search } = this.#desk
+    const { connection, tag, lostWrites, search } = this.#context
     return this.#life.health(async () => {
-      const { checks, dangers } = await inspect(wire)
-      witness.saw(Number(textOf((await wire.ask('HGET', `${tag}:meta`, 'moves')) ?? 0)))
+      const { checks, dangers } = await inspect(connection)
+      lostWrites.observe(
+        Number(toText((await connection.send('HGET', `${tag}:meta`, 'moves')) ?? 0)),
+      )
       const problems = this.#allowVolatile ? [] : dangers
-      problems.push(...witness.problems(search.strays()))
+      problems.push(...lostWrites.problems(search.strays()))
       return { ok: problems.length === 0, checks, problems }
     })
   }
 
   fsck(options: { repair?: boolean } = {}): Promise<DriftReport> {
-    return this.#do(({ wire, tag }) => checkDrift(wire, tag, options.repair === true))
+    return this.#do(({ connection, tag }) => checkDrift(connection, tag, options.repair === true))
   }
 
-  #do<T>(work: (desk: Desk) => Promise<T>): Promise<T> {
-    return this.#life.run(() => work(this.#desk))
+  #do<T>(work: (context: StoreContext) => Promise<T>): Promise<T> {
+    return this.#life.run(() => work(this.#context))
   }
 }
 
 function checkOptions({ prefix, waitReplicas = 0, timeoutMs = 1 }: RedisStoreOptions): void {
   if (prefix !== undefined && (prefix === '' || /[{}\s]/.test(prefix)))
-    throw invalid('prefix must be a word without braces or spaces')
+    throw invalid(
+      `prefix must be a non-empty string without braces or spaces, got ${JSON.stringify(prefix)}`,
+    )
   if (!Number.isInteger(waitReplicas) || waitReplicas < 0)
-    throw invalid(`waitReplicas must be a whole number from 0 on, not ${waitReplicas}`)
-  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, not ${timeoutMs}`)
+    throw invalid(`waitReplicas must be an integer of at least 0, got ${waitReplicas}`)
+  if (!(timeoutMs > 0)) throw invalid(`timeoutMs must be a number above 0, got ${timeoutMs}`)
 }
 
 function invalid(message: string): RedriveError {

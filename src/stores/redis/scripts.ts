@@ -13,7 +13,7 @@ import * as settling from './lua/settling.ts'
 
 const letters = rows + counts + places + moving
 
-/** All that can write is copied to replicas before it counts as done, where that is asked for. */
+/** Scripts that write wait for replicas, where `waitReplicas` is set. */
 export const scripts = {
   add: script(letters + adding.add, true),
   evict: script(letters + adding.evict, true),

@@ -4,62 +4,57 @@ import { toTimestamp } from '../../letter/time.ts'
 import type { Place } from '../search.ts'
 import { needsReading } from '../rows/source-key.ts'
 import { unpack, unpackSummary } from '../rows/unpack.ts'
-import { textOf, type Reply, type Wire } from '../../backends/redis/connection.ts'
-import { fetchLetters, type Extent } from './fetching.ts'
+import { toText, type Reply, type RedisConnection } from '../../backends/redis/connection.ts'
+import { fetchLetters, type Extent } from './fetch-letters.ts'
 import { rowFilter } from './filter.ts'
 import { keptOf, type Fields, type Hint } from './form.ts'
 import { scripts } from './scripts.ts'
-import { hintOf, keyless, narrowKeys, scoreOf, stagesOf, type Stage } from './stages.ts'
+import { hintOf, keyless, narrowKeys, scoreOf, rangeSetsOf, type RangeSet } from './ranges.ts'
 
 export interface Found {
   letter: DeadLetter | LetterSummary
   place: Place
 }
 
-export interface Stride {
-  /** What matched, in order. */
+export interface SearchStep {
+  /** The matching letters, in order. */
   found: Found[]
-  /** Where the next stride goes on. Absent at the end. */
+  /** Where the next step continues. Absent at the end. */
   next?: Place
 }
 
-export interface Searcher {
-  /** One bounded step of a search, from a place on. */
-  stride(ask: StrideAsk): Promise<Stride>
-  /** Entries of indexes that led to no letter, as far as searches met them. */
-  strays(): number
-}
-
-export interface StrideAsk {
+export interface SearchRequest {
   filter: LetterFilter
   order: Order
   extent: Extent
-  /** How many letters are wanted. */
+  /** The maximum number of letters. */
   limit: number
   after?: Place | undefined
 }
 
-/** Letters that one script looks at, so that the server is never busy for long. Reading letters costs more than reading rows. */
-const strideSpots = 500
-const readStrideSpots = 200
+/**
+ * Index entries that one script reads, so that no script blocks the server for long. Reading
+ * letters costs more than reading rows.
+ */
+const stepEntries = 500
+const readStepEntries = 200
 
-/** Past this many payload bytes a step ends early. */
-const maxStrideBytes = 8 * 2 ** 20
+/** A step ends early past this number of payload bytes. */
+const maxStepBytes = 8 * 2 ** 20
 
-/** More letters than this are not sorted here but walked through in the order of an index. */
+/**
+ * The maximum number of letters to sort here; beyond it, they are read in the order of an index.
+ */
 const maxPoints = 2000
 
-export function searcher(wire: Wire, tag: string): Searcher {
-  return new RedisSearcher(wire, tag)
-}
-
-class RedisSearcher implements Searcher {
-  readonly #wire: Wire
+/** Searches in bounded steps. */
+export class Searcher {
+  readonly #connection: RedisConnection
   readonly #tag: string
   #strays = 0
 
-  constructor(wire: Wire, tag: string) {
-    this.#wire = wire
+  constructor(connection: RedisConnection, tag: string) {
+    this.#connection = connection
     this.#tag = tag
   }
 
@@ -67,17 +62,19 @@ class RedisSearcher implements Searcher {
     return this.#strays
   }
 
-  async stride(ask: StrideAsk): Promise<Stride> {
-    const points = await this.#pointsOf(ask)
-    if (points) return this.#amongPoints(points, ask)
-    const [stage, then] = await stagesOf(this.#wire, this.#tag, ask)
-    const strides = await Promise.all(stage.groups.map((keys) => this.#scan(stage, keys, ask)))
-    const stride = strides.length === 1 ? strides[0]! : merged(strides, ask)
-    return stride.next || !then ? stride : { ...stride, next: { key: keyless, id: '' } }
+  async step(request: SearchRequest): Promise<SearchStep> {
+    const points = await this.#pointsOf(request)
+    if (points) return this.#amongPoints(points, request)
+    const [rangeSet, then] = await rangeSetsOf(this.#connection, this.#tag, request)
+    const steps = await Promise.all(
+      rangeSet.groups.map((keys) => this.#scan(rangeSet, keys, request)),
+    )
+    const step = steps.length === 1 ? steps[0]! : merged(steps, request)
+    return step.next || !then ? step : { ...step, next: { key: keyless, id: '' } }
   }
 
-  /** The ids themselves, where they are given or an index says that they are few but in another order. */
-  async #pointsOf({ filter, order }: StrideAsk): Promise<string[] | undefined> {
+  /** The ids, if they are given or an index shows that they are few but in another order. */
+  async #pointsOf({ filter, order }: SearchRequest): Promise<string[] | undefined> {
     if (filter.ids) return [...new Set(filter.ids)]
     const ranges: [key: string, ...range: string[]][] = []
     if (filter.expiresBefore !== undefined)
@@ -86,20 +83,25 @@ class RedisSearcher implements Searcher {
       for (const key of narrowKeys(filter)) ranges.push([key, '-', '+', 'BYLEX'])
     const most = ['LIMIT', '0', String(maxPoints + 1)]
     for (const [key, ...range] of ranges) {
-      const found = await this.#wire.ask('ZRANGE', `${this.#tag}:${key}`, ...range, ...most)
-      const ids = (found as Reply[]).map(textOf)
+      const found = await this.#connection.send('ZRANGE', `${this.#tag}:${key}`, ...range, ...most)
+      const ids = (found as Reply[]).map(toText)
       if (ids.length <= maxPoints) return ids
     }
     return undefined
   }
 
-  /** Letters that are few are read, put in order, and given from the place on. */
-  async #amongPoints(ids: string[], ask: StrideAsk): Promise<Stride> {
-    const { filter, order, extent, limit, after } = ask
+  /** Reads a few letters, sorts them, and returns those after the position. */
+  async #amongPoints(ids: string[], request: SearchRequest): Promise<SearchStep> {
+    const { filter, order, extent, limit, after } = request
     const found: Found[] = []
-    for (let at = 0; at < ids.length; at += strideSpots) {
-      const some = ids.slice(at, at + strideSpots)
-      for (const { id, fields } of await fetchLetters(this.#wire, some, extent, maxStrideBytes)) {
+    for (let at = 0; at < ids.length; at += stepEntries) {
+      const some = ids.slice(at, at + stepEntries)
+      for (const { id, fields } of await fetchLetters(
+        this.#connection,
+        some,
+        extent,
+        maxStepBytes,
+      )) {
         const letter = letterOf(id, fields, extent)
         const waits = (fields[6] as Buffer[]).length > 0
         const place = { key: sortKey(letter, order), id }
@@ -110,20 +112,20 @@ class RedisSearcher implements Searcher {
     return cut(inOrder(found, order), limit)
   }
 
-  async #scan(stage: Stage, keys: string[], ask: StrideAsk): Promise<Stride> {
-    const { filter, order, extent, limit, after } = ask
-    const most = needsReading(filter) ? readStrideSpots : strideSpots
-    const { by, need, before } = stage
-    // An empty id stands for the beginning.
+  async #scan(rangeSet: RangeSet, keys: string[], request: SearchRequest): Promise<SearchStep> {
+    const { filter, order, extent, limit, after } = request
+    const most = needsReading(filter) ? readStepEntries : stepEntries
+    const { by, need, before } = rangeSet
+    // An empty id is the start.
     const from = after && after.id !== '' ? [by === 'id' ? 0 : scoreOf(after.key), after.id] : false
     const spec = { keys, by, need, before, extent, most, after: from }
     const rest = {
       desc: order === 'newest',
       limit,
-      bytes: maxStrideBytes,
+      bytes: maxStepBytes,
       filter: rowFilter(filter),
     }
-    const reply = await this.#wire.run(scripts.scan, [JSON.stringify({ ...spec, ...rest })])
+    const reply = await this.#connection.run(scripts.scan, [JSON.stringify({ ...spec, ...rest })])
     const [more, lastAt, lastId, lost, spots] = reply as ScanReply
     this.#strays += lost
     const placeOf = (id: string, time: Buffer | null): Place => ({
@@ -131,11 +133,11 @@ class RedisSearcher implements Searcher {
       key: time !== null ? keyOf(time) : need ? keyless : id,
     })
     const found = spots.flatMap(([id, time, n, fields]) => {
-      const letter = letterOf(textOf(id), fields, extent, hintOf(keys[n - 1]!))
+      const letter = letterOf(toText(id), fields, extent, hintOf(keys[n - 1]!))
       return matches(letter, filter) ? [{ letter, place: placeOf(letter.id, time) }] : []
     })
     if (more === 0 || lastId === null) return { found }
-    return { found, next: placeOf(textOf(lastId), lastAt) }
+    return { found, next: placeOf(toText(lastId), lastAt) }
   }
 }
 
@@ -147,13 +149,15 @@ type ScanReply = [
   spots: [id: Buffer, time: Buffer | null, key: number, fields: Fields][],
 ]
 
-/** The steps of several groups as one. It reaches only as far as the group that has come the least far. */
-function merged(strides: Stride[], { order, limit }: StrideAsk): Stride {
+/**
+ * Merges the steps of several groups. The result reaches only as far as the group that is least
+ * far.
+ */
+function merged(steps: SearchStep[], { order, limit }: SearchRequest): SearchStep {
   let reach: Place | undefined
-  for (const { next } of strides)
-    if (next && (!reach || comesAfter(reach, next, order))) reach = next
-  const found = strides
-    .flatMap((stride) => stride.found)
+  for (const { next } of steps) if (next && (!reach || comesAfter(reach, next, order))) reach = next
+  const found = steps
+    .flatMap((step) => step.found)
     .filter(({ place }) => !reach || !comesAfter(place, reach, order))
   const page = cut(inOrder(found, order), limit)
   return page.next || !reach ? page : { ...page, next: reach }
@@ -163,16 +167,16 @@ function inOrder(found: Found[], order: Order): Found[] {
   return found.sort((a, b) => (comesAfter(b.place, a.place, order) ? -1 : 1))
 }
 
-function cut(found: Found[], limit: number): Stride {
+function cut(found: Found[], limit: number): SearchStep {
   if (found.length <= limit) return { found }
   return { found: found.slice(0, limit), next: found[limit - 1]!.place }
 }
 
-/** A time in a zset as places have it: the moment, since that is what letters sort by. */
+/** The score of a zset as a sort key: a timestamp, since letters are sorted by it. */
 function keyOf(time: Buffer): string {
-  const ms = Number(textOf(time))
+  const ms = Number(toText(time))
   if (!Number.isFinite(ms)) return keyless
-  // `toTimestamp` begins in 1970, and a page that ends before would go on from there.
+  // `toTimestamp` begins in 1970, and a page that ends earlier would continue from there.
   return ms < 0 ? new Date(ms).toISOString() : toTimestamp(ms)
 }
 

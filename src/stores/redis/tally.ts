@@ -6,7 +6,7 @@ import { rowFilter } from './filter.ts'
 
 type CountedKey = Exclude<TallyKey, UncountedKey>
 
-/** A field of the counts: a cell, the queue it is of, and in `groups` and `tags` a name. */
+/** A counter: a cell, its queue, and in `groups` and `tags` a name. */
 export interface Counted {
   cell: Cell
   queue: string
@@ -14,7 +14,7 @@ export interface Counted {
   count: number
 }
 
-/** The counts as they stand in a hash, field by field. */
+/** Reads the counters of a hash. */
 export function countsIn(fields: readonly Buffer[], named: boolean): Counted[] {
   const counts: Counted[] = []
   for (let at = 0; at < fields.length; at += 2)
@@ -32,7 +32,7 @@ function fieldOf(field: Buffer, named: boolean): Omit<Counted, 'count'> {
   return { cell, name: field.toString('utf8', second + 1, end), queue: field.toString('utf8', end) }
 }
 
-/** The counts that pass, added up under what is asked. */
+/** Adds up the counters that pass, by the tally key. */
 export function tallyOf(
   counts: Counted[],
   by: CountedKey,

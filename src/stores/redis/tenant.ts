@@ -5,5 +5,5 @@ export const tenant: Tenant = {
   unavailable: 'STORE_UNAVAILABLE',
   keeps: 'letters',
   page: 'docs/operating/redis.md',
-  shortOfCopies: 'the master has it, and it may be kept: repeating it is harmless',
+  tooFewReplicas: 'the master has the write, which may be permanent: repeating it is harmless',
 }

@@ -4,10 +4,10 @@ import { addressOf } from '../../../src/backends/postgres/address.ts'
 const defaults = { schema: 'ours', poolSize: 4, leastPoolSize: 2 }
 
 describe('addressOf', () => {
-  it('takes what is ours out of the URL, and shows neither user nor password', () => {
+  it('removes our settings from the URL, and shows neither user nor password', () => {
     const url = 'postgres://u:hush@h:1/d?schema=s&sslmode=verify-full&poolSize=7&allowUnsafe=true'
     expect(addressOf({ url }, defaults)).toEqual({
-      url: 'postgres://u:hush@h:1/d?sslmode=verify-full',
+      server: { url: 'postgres://u:hush@h:1/d?sslmode=verify-full' },
       schema: 's',
       poolSize: 7,
       allowUnsafe: true,
@@ -15,10 +15,10 @@ describe('addressOf', () => {
     })
   })
 
-  it('goes by options before the URL, and by the defaults last', () => {
+  it('prefers options to the URL, and the URL to the defaults', () => {
     const url = 'postgresql:///d?schema=s&poolSize=7&allowUnsafe=true'
     expect(addressOf({ url, schema: 'o', poolSize: 3, allowUnsafe: false }, defaults)).toEqual({
-      url: 'postgresql:///d',
+      server: { url: 'postgresql:///d' },
       schema: 'o',
       poolSize: 3,
       allowUnsafe: false,
@@ -39,7 +39,7 @@ describe('addressOf', () => {
     'postgres://u:hush@h/d?poolSize=501',
     'postgres://u:hush@h/d?poolSize=few',
     'postgres://u:hush@h/d?allowUnsafe=1',
-  ])('refuses %s without telling a secret', (url) => {
+  ])('rejects %s without showing a secret', (url) => {
     const read = (): unknown => addressOf({ url }, defaults)
     expect(read).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
     expect(read).not.toThrow(/hush/)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressOf, settingsIn, shownNode } from '../../../src/backends/redis/address.ts'
+import { addressOf, settingsIn, formatNode } from '../../../src/backends/redis/address.ts'
 
 describe('addressOf', () => {
   it.each([
@@ -59,23 +59,23 @@ describe('addressOf', () => {
     'redis://a b:%zz-hush@h',
     'redis://u:x@hush@h',
     'redis://u:hush@a b',
-  ])('refuses %s without telling a secret', (url) => {
+  ])('rejects %s without showing a secret', (url) => {
     expect(() => addressOf(url)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }))
     expect(() => addressOf(url)).not.toThrow(/hush/)
   })
 })
 
-describe('shownNode', () => {
-  it('has brackets where the colons of a host would be taken for that of the port', () => {
-    expect(shownNode({ host: '::1', port: 7 })).toBe('[::1]:7')
-    expect(shownNode({ host: 'h', port: 7 })).toBe('h:7')
+describe('formatNode', () => {
+  it('puts an IPv6 host into brackets', () => {
+    expect(formatNode({ host: '::1', port: 7 })).toBe('[::1]:7')
+    expect(formatNode({ host: 'h', port: 7 })).toBe('h:7')
   })
 })
 
 describe('settingsIn', () => {
   const numbers = ['retentionSeconds', 'maxMessages'] as const
 
-  it('reads what stands behind the question mark', () => {
+  it('reads the query of the URL', () => {
     expect(settingsIn('redis://a', numbers)).toEqual({})
     expect(
       settingsIn(
@@ -86,7 +86,7 @@ describe('settingsIn', () => {
   })
 
   it.each(['redis://a?colour=red', 'redis://a?allowVolatile=1', 'redis://a?timeoutMs=1'])(
-    'refuses %s',
+    'rejects %s',
     (url) => {
       expect(() => settingsIn(url, numbers)).toThrow(
         expect.objectContaining({ code: 'INVALID_INPUT' }),

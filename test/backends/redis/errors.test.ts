@@ -8,16 +8,16 @@ const tenant: Tenant = {
   unavailable: 'MAILBOX_UNAVAILABLE',
   keeps: 'messages',
   page: 'the page',
-  shortOfCopies: 'the master has it',
+  tooFewReplicas: 'the master has it',
 }
 
 describe('toRedriveError', () => {
   it.each([
     ['MOVED 3999 h:1', "the mailbox's slot has moved to another node: try again"],
-    ['NOPERM no', 'this user may not do what a mailbox must: see the page for what it needs'],
-    ['ERR BUSY x', 'a script keeps the server busy: try again'],
+    ['NOPERM no', 'the user lacks permissions that a mailbox needs: see the page'],
+    ['ERR BUSY x', 'a script is blocking the server: try again'],
     ['constructor', 'the server failed'],
-  ])('says of "%s" what it means for the tenant', (message, what) => {
+  ])('explains "%s" in terms of the tenant', (message, what) => {
     const cause = new Error(message)
     expect(toRedriveError(cause, 'h:1', tenant)).toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',
@@ -26,7 +26,7 @@ describe('toRedriveError', () => {
     })
   })
 
-  it('leaves errors of ours as they are', () => {
+  it('returns a RedriveError unchanged', () => {
     const error = new RedriveError('CLOSED', 'the redis mailbox is closed')
     expect(toRedriveError(error, 'h:1', tenant)).toBe(error)
   })

@@ -27,7 +27,7 @@ describe.skipIf(lacksPrivate.postgres())(
       await server.remove()
     })
 
-    it('says so, and goes on once it is back', async () => {
+    it('reports an outage, and continues once the server is back', async () => {
       await mailbox.send('kept')
       const [held] = await mailbox.receive()
       await server.kill9()
@@ -41,7 +41,7 @@ describe.skipIf(lacksPrivate.postgres())(
       expect(await mailbox.approximateCount()).toBe(0)
     })
 
-    it('does not wait for ever for one that answers nothing', async () => {
+    it('times out on a server that does not answer', async () => {
       await mailbox.send('there')
       server.pause()
       try {
@@ -58,7 +58,7 @@ describe.skipIf(lacksPrivate.postgres())(
       expect(await mailbox.purge()).toBeGreaterThan(0)
     })
 
-    it('loses nothing that was sent when it is killed under load', async () => {
+    it('loses no sent message when the server is killed under load', async () => {
       const sent = new Set<string>()
       const seen = new Set<string>()
       const stop = { sending: new AbortController(), working: new AbortController() }
@@ -148,7 +148,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     },
   )
 
-  it('sends again as often as there are connections that may be lost', async () => {
+  it('repeats a send once for each connection of the pool', async () => {
     const url = proxy.through(postgres.url)
     const two = postgresMailbox({
       name: 'work',
@@ -180,7 +180,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     },
   )
 
-  it('gives a message back once when it is asked to again', async () => {
+  it('returns a message once when a nack is repeated', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
     proxy.cutAt('SELECT', 'after')
@@ -191,7 +191,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     await again!.acknowledge()
   })
 
-  it('does not give back the next delivery, though that has the same number', async () => {
+  it('does not return the next delivery when a nack is repeated', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
     proxy.cutAt('SELECT', 'after')
@@ -202,7 +202,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     await again!.acknowledge()
   })
 
-  it('does not take an acknowledge for a nack that nobody knows of', async () => {
+  it('does not confuse an acknowledge with a nack of unknown outcome', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
     proxy.cutAt('SELECT', 'after')
@@ -211,14 +211,14 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     expect(await direct.approximateCount()).toBe(1)
   })
 
-  it('refuses a receipt that is used twice, when nothing was lost', async () => {
+  it('rejects a receipt that is used twice, when no answer was lost', async () => {
     await direct.send('work')
     const [message] = await mailbox.receive()
     const [first, second] = await Promise.allSettled([message!.acknowledge(), message!.nack()])
     expect([first.status, second.status]).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('has a message again when the answer to a receive was lost', async () => {
+  it('delivers a message again when the answer to a receive was lost', async () => {
     await direct.send('work')
     await proxy.set('truncate')
     await expect(mailbox.receive({ visibilitySeconds: 1 })).rejects.toMatchObject(unavailable)

@@ -66,17 +66,17 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
   const age = (ms: number): Promise<unknown> =>
     ask(`UPDATE "${place.name}".messages SET enqueued_at = enqueued_at - ${ms}`)
 
-  it('carries large messages some at a time, and says that there are more', async () => {
+  it('returns large messages a few at a time, and reports that there are more', async () => {
     await carriesSomeAtATime(await open())
   })
 
-  it('is opened by eight at once when the schema is not there yet', async () => {
+  it('creates its schema once when eight open at once', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, (_, n) => open({ name: `m${n % 3}` })))
     await Promise.all(all.map((mailbox) => mailbox.send('hello')))
     expect(await all[0]!.approximateCount()).toBe(3)
   })
 
-  it('refuses a schema of something else, or of a newer version, and leaves it as it is', async () => {
+  it('rejects a schema with other tables or a newer version, and leaves it unchanged', async () => {
     await ask(`CREATE SCHEMA "${place.name}" CREATE TABLE orders (n int)`)
     await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
     await place.clear()
@@ -85,7 +85,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     await expect(open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
-  it('takes along what is in a schema of the first version', async () => {
+  it('migrates a schema of the first version with its messages', async () => {
     const { name } = place
     await ask(
       `CREATE SCHEMA "${name}" CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL)`,
@@ -104,7 +104,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(await mailbox.receive()).toMatchObject([{ id: 'old', deliveries: 3 }])
   })
 
-  it('asks in one statement on a connection that is its own', async () => {
+  it('uses one prepared statement per call on its own connection', async () => {
     const mailbox = await open({ poolSize: 1 })
     const last = `SELECT query FROM pg_stat_activity WHERE query LIKE '%"${place.name}".messages%' AND pid <> pg_backend_pid()`
     // In a transaction of several statements the last one would be the commit.
@@ -112,13 +112,13 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
       expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('says that a database is not there', async () => {
+  it('reports a database that does not exist', async () => {
     const url = new URL(postgres.url)
     url.pathname = '/nowhere'
     await expect(open({ url: url.href })).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })
 
-  it('removes each message at its age, reports how many, and leaves what somebody holds', async () => {
+  it('removes each expired message, reports the number, and keeps held ones', async () => {
     const counts: number[] = []
     const mailbox = await open({ retentionSeconds: 259_200 })
     mailbox.on('expired', ({ count }) => counts.push(count))
@@ -137,7 +137,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect((await mailbox.health()).checks).toMatchObject({ expired: '1', retention: '259200 s' })
   })
 
-  it('keeps messages of any age for those who receive without a retention', async () => {
+  it('never expires messages without a retention', async () => {
     const mailbox = await open()
     await mailbox.send('old')
     await age(10 * 365 * 86_400_000)
@@ -145,7 +145,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect((await mailbox.health()).checks).toMatchObject({ expired: '0', retention: 'for ever' })
   })
 
-  it('removes more than one statement does, in the background', async () => {
+  it('removes more messages than one statement can, in the background', async () => {
     const first = await open()
     await Promise.all(Array.from({ length: 1100 }, (_, n) => first.send(n)))
     await age(259_200_000)
@@ -162,7 +162,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(rows).toEqual([{ n: 0 }])
   })
 
-  it('puts what was given back, and what lapsed, behind what waits', async () => {
+  it('puts returned and lapsed messages behind those that wait', async () => {
     const mailbox = await open()
     for (const body of ['a', 'b', 'c']) await mailbox.send(body)
     const [first] = await mailbox.receive()
@@ -174,7 +174,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
   })
 
-  it('keeps messages in the order they were given, though none was awaited', async () => {
+  it('keeps messages in the order of their calls, though none was awaited', async () => {
     const mailbox = await open()
     const sent = await Promise.all(Array.from({ length: 300 }, (_, n) => mailbox.send(n)))
     const taken: string[] = []
@@ -183,7 +183,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(taken).toEqual(sent)
   })
 
-  it('purges more than one statement does', async () => {
+  it('purges more messages than one statement can', async () => {
     const mailbox = await open()
     await mailbox.send('one')
     await ask(
@@ -194,7 +194,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('finds messages by an index though the server believes that there are none', async () => {
+  it('uses an index though the statistics say that the table is empty', async () => {
     const mailbox = await open()
     const { name } = place
     await ask(`ALTER TABLE "${name}".messages SET (autovacuum_enabled = off)`)
@@ -215,21 +215,24 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(found).toHaveLength(10)
   })
 
-  it.skipIf(bouncer.missing)('works behind a pooler, where it is not woken and polls', async () => {
-    const pooled = await open({ url: bouncer.url })
-    const asked = pooled.receive({ waitSeconds: 60 })
-    const direct = await open()
-    const id = await direct.send('found')
-    const [message] = await asked
-    expect(message!.id).toBe(id)
-    await message!.extend(60)
-    await message!.nack()
-    const [again] = await pooled.receive({ waitSeconds: 60 })
-    await again!.acknowledge()
-    expect(await direct.approximateCount()).toBe(0)
-  })
+  it.skipIf(bouncer.missing)(
+    'works behind a pooler, where it polls without notifications',
+    async () => {
+      const pooled = await open({ url: bouncer.url })
+      const asked = pooled.receive({ waitSeconds: 60 })
+      const direct = await open()
+      const id = await direct.send('found')
+      const [message] = await asked
+      expect(message!.id).toBe(id)
+      await message!.extend(60)
+      await message!.nack()
+      const [again] = await pooled.receive({ waitSeconds: 60 })
+      await again!.acknowledge()
+      expect(await direct.approximateCount()).toBe(0)
+    },
+  )
 
-  it.skipIf(bouncer.missing)('leaves nothing behind on what a pooler lends it', async () => {
+  it.skipIf(bouncer.missing)('leaves the sessions of a pooler unchanged', async () => {
     const pooled = await open({ url: bouncer.url, poolSize: 1 })
     for (let n = 0; n < 5; n++) await pooled.send(n)
     for (let n = 0; n < 5; n++) await (await pooled.receive())[0]!.acknowledge()
@@ -246,7 +249,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     }
   })
 
-  it('is woken by a notice', async () => {
+  it('is woken by a notification', async () => {
     const waiting = await open()
     const asked = waiting.receive({ waitSeconds: 60 })
     for (let state = ''; state !== 'listening';)

@@ -8,7 +8,7 @@ describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
   runMailboxContract('redisMailbox', openClusterBench)
 })
 
-describe.skipIf(cluster.missing !== undefined)('mailboxes of a cluster', () => {
+describe.skipIf(cluster.missing !== undefined)('Redis mailboxes on a cluster', () => {
   const mailboxes = openedMailboxes()
   let place: Place | undefined
 
@@ -17,7 +17,7 @@ describe.skipIf(cluster.missing !== undefined)('mailboxes of a cluster', () => {
     await place?.clear()
   })
 
-  it('are on all of its nodes, and each is found from any of them', async () => {
+  it('are spread over all nodes, and each is found from any node', async () => {
     place = redisClusterPlace(cluster.url)
     const owners = new Set<string>()
     for (let n = 0; n < 12; n++) {

@@ -5,7 +5,7 @@ import { chance } from '../../crash/chance.ts'
 import { redisPlace, type Place } from '../../servers/places.ts'
 import { ask, expectSound, openedMailboxes, single } from './redis-bench.ts'
 
-describe.skipIf(single.missing !== undefined)('many at once', () => {
+describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
   const mailboxes = openedMailboxes()
   let place: Place
   let handles: Mailbox[]
@@ -54,7 +54,7 @@ describe.skipIf(single.missing !== undefined)('many at once', () => {
     return waiting
   }
 
-  it('wait, and each message wakes one that gets it', async () => {
+  it('wait, and each message wakes one receiver', async () => {
     for (let round = 0; round < 3; round++) {
       const waiting = await waitingAt(5)
       const ids = await Promise.all(waiting.map((_, n) => handles[n % 6]!.send(n)))
@@ -63,7 +63,7 @@ describe.skipIf(single.missing !== undefined)('many at once', () => {
     }
   })
 
-  it('wait, and are woken by what is given back', async () => {
+  it('wait, and are woken by returned messages', async () => {
     const [first] = handles
     for (let round = 0; round < 3; round++) {
       for (const _ of handles) await first!.send('x')

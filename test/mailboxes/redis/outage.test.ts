@@ -21,7 +21,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     await server.remove()
   })
 
-  it('is reported when it is not there at the start, and may come later', async () => {
+  it('is reported when it is unreachable at open, and may become reachable later', async () => {
     await server.stop()
     const mailbox = mailboxes.make({ url: server.url })
     await expect(mailbox.open()).rejects.toMatchObject(unavailable)
@@ -31,7 +31,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     expect((await mailbox.health()).ok).toBe(true)
   })
 
-  it('fails every verb while it is down, and has all that it acknowledged when it is back', async () => {
+  it('fails every call while it is down, and has all acknowledged messages when it is back', async () => {
     const mailbox = await mailboxes.open({ url: server.url })
     const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => mailbox.send(n)))
     const [held, again] = await mailbox.receive({ max: 2, visibilitySeconds: 600 })
@@ -55,7 +55,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     expect(got.toSorted()).toEqual(ids.filter((id) => id !== held!.id).toSorted())
   })
 
-  it('fails a call within its time when it does not answer', async () => {
+  it('times out a call that is not answered', async () => {
     const mailbox = await mailboxes.open({ url: server.url, timeoutMs: 300 })
     server.pause()
     await expect(mailbox.send('x')).rejects.toMatchObject({
@@ -66,7 +66,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     await mailbox.send('y')
   })
 
-  it('goes on when the server has forgotten its scripts', async () => {
+  it('continues when the server has lost its scripts', async () => {
     const { url } = server
     const mailbox = await mailboxes.open({ url })
     for (const body of ['a', 'b']) {
@@ -82,7 +82,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('loses nothing that was acknowledged when it is killed again and again under load', async () => {
+  it('loses no acknowledged write when it is killed repeatedly under load', async () => {
     const mailbox = await mailboxes.open({ url: server.url })
     const sent: string[] = []
     const settled = new Set<string>()
@@ -120,7 +120,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     await expectSound(server.url, '{redrive/m}')
   }, 60_000)
 
-  it('keeps a message once, though the answer to its sending was lost and it is sent again', async () => {
+  it('stores a message once when it is sent again after a lost answer', async () => {
     const proxy = await createProxy(server.url)
     try {
       const mailbox = await mailboxes.open({ url: proxy.through(server.url), timeoutMs: 500 })
@@ -138,7 +138,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     }
   })
 
-  it('gives a message again when the answer to its receiving was lost', async () => {
+  it('delivers a message again when the answer to a receive was lost', async () => {
     const proxy = await createProxy(server.url)
     try {
       const cut = await mailboxes.open({ url: proxy.through(server.url), timeoutMs: 500 })

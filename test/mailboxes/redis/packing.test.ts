@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { pack, unpack } from '../../../src/mailboxes/redis/packing.ts'
 
 describe('pack', () => {
-  it('gives back what went in', () => {
+  it('is reversed by unpack', () => {
     const parcels = fc.record(
       {
         bytes: fc.uint8Array(),
@@ -30,7 +30,7 @@ describe('unpack', () => {
     ['strange headers', strange({ contentType: 'text/plain', headers: { a: 1 } })],
     ['a list for headers', strange({ contentType: 'text/plain', headers: [] })],
     ['no content type', strange({ headers: {} })],
-  ])('delivers %s as the bytes that it is', (_what, bytes) => {
+  ])('returns %s as unchanged bytes', (_what, bytes) => {
     const { bytes: delivered, ...rest } = unpack(bytes)
     expect(Buffer.from(delivered)).toEqual(bytes)
     expect(rest).toEqual({ contentType: 'application/octet-stream', headers: {} })

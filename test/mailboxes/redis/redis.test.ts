@@ -48,7 +48,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     return { mailbox, expired: () => expired }
   }
 
-  it('puts what is given back, and what lapsed, behind what waits', async () => {
+  it('puts returned and lapsed messages behind those that wait', async () => {
     const mailbox = await open()
     for (const body of ['a', 'b', 'c', 'd']) await mailbox.send(body)
     const [a] = await mailbox.receive()
@@ -57,7 +57,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await bodies(mailbox)).toEqual(['c', 'd', 'a', 'b'])
   })
 
-  it('goes through more lapsed messages than one script moves', async () => {
+  it('puts back more lapsed messages than one script can', async () => {
     const mailbox = await open()
     await Promise.all(Array.from({ length: 250 }, (_, n) => mailbox.send(n)))
     for (let n = 0; n < 25; n++) await mailbox.receive({ max: 10, visibilitySeconds: 0 })
@@ -66,7 +66,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(250)
   })
 
-  it('removes more expired messages than one script does, and leaves the rest alone', async () => {
+  it('removes more expired messages than one script can, and keeps the others', async () => {
     const { mailbox, expired } = await openForADay()
     const old = Array.from({ length: 230 }, (_, n) => `old ${n}`)
     await Promise.all(old.map((id) => mailbox.send(id, { id })))
@@ -78,14 +78,14 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect((await mailbox.health()).checks).toMatchObject({ expired: '230', messages: '1' })
   })
 
-  it('removes nothing for those who receive without a retention', async () => {
+  it('never expires messages without a retention', async () => {
     const mailbox = await open()
     await mailbox.send('old', { id: 'old' })
     await age('old')
     expect(await bodies(mailbox)).toEqual(['old'])
   })
 
-  it('keeps a message whose id another had that has expired', async () => {
+  it('stores a message with the id of an expired one', async () => {
     const { mailbox, expired } = await openForADay()
     await mailbox.send('old', { id: 'x' })
     await age('x')
@@ -98,7 +98,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await bodies(mailbox)).toEqual([])
   })
 
-  it('leaves an expired message with whoever holds it, and removes it when it comes back', async () => {
+  it('keeps an expired message while it is held, and removes it afterwards', async () => {
     const { mailbox, expired } = await openForADay()
     for (const id of ['acked', 'failed']) await mailbox.send(id, { id })
     const [acked, failed] = await mailbox.receive({ max: 2, visibilitySeconds: 60 })
@@ -113,7 +113,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(0)
   })
 
-  it('has room for new messages once the old ones have expired', async () => {
+  it('accepts new messages once old ones have expired', async () => {
     const { mailbox, expired } = await openForADay({ maxMessages: 2 })
     for (const id of ['a', 'b']) await mailbox.send(id, { id })
     await expect(mailbox.send('c')).rejects.toMatchObject({ code: 'MAILBOX_FULL' })
@@ -123,7 +123,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await bodies(mailbox)).toEqual(['b', 'c'])
   })
 
-  it('gives no key a time to live', async () => {
+  it('sets no time to live on keys', async () => {
     const mailbox = await open({ retentionSeconds: 60 })
     await mailbox.send('stays')
     await mailbox.receive()
@@ -131,7 +131,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
       expect(await ask(url, 'TTL', `${tag}:${key}`)).toBe(-1)
   })
 
-  it('refuses more than maxMessages, counts hidden ones, and takes an id that it has', async () => {
+  it('rejects more than maxMessages, including hidden ones, and accepts an existing id', async () => {
     const mailbox = await open({ maxMessages: 2 })
     await mailbox.send('a', { id: 'a' })
     await mailbox.receive()
@@ -145,13 +145,13 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(2)
   })
 
-  it('adds nothing for an id that comes twice in one batch', async () => {
+  it('stores an id once that is twice in a batch', async () => {
     const mailbox = await open()
     await Promise.all(['first', 'second'].map((body) => mailbox.send(body, { id: 'x' })))
     expect(await bodies(mailbox)).toEqual(['first'])
   })
 
-  it('gives no receipt twice, even when the server has forgotten the last ones', async () => {
+  it('uses no receipt twice, even when the server has lost the last ones', async () => {
     const mailbox = await open()
     await mailbox.send('a', { id: 'a' })
     const [first] = await mailbox.receive({ visibilitySeconds: 60 })
@@ -163,7 +163,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     await second!.acknowledge()
   })
 
-  it('ends a receipt when its message comes back, even if the clock then says that it has not lapsed', async () => {
+  it('invalidates a receipt when its message becomes visible, even if the clock goes back', async () => {
     const mailbox = await open()
     for (const id of ['a', 'b']) await mailbox.send(id, { id })
     const [a] = await mailbox.receive({ visibilitySeconds: 60 })
@@ -174,7 +174,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(2)
   })
 
-  it('says that there is something only when somebody has found nothing', async () => {
+  it('notifies only when a receiver has found nothing', async () => {
     const mailbox = await open()
     const waiting = (): Promise<unknown> => ask(url, 'HGET', `${tag}:meta`, 'waiting')
     for (const expected of [null, '1', null]) {
@@ -184,7 +184,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     }
   })
 
-  it('delivers a body that somebody else put there, and one whose state is damaged', async () => {
+  it('delivers a body that another program wrote, and one with a damaged state', async () => {
     const mailbox = await open()
     for (const id of ['foreign', 'damaged']) await mailbox.send('x', { id })
     await ask(url, 'HSET', `${tag}:body`, 'foreign', Buffer.from([0xff, 0x00]))
@@ -197,7 +197,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(await expectSound(url, tag)).toBe(0)
   })
 
-  it('passes over what has lost its body or state, and says so', async () => {
+  it('skips messages that lost their body or state, and reports them', async () => {
     const mailbox = await open()
     for (const id of ['a', 'b', 'c']) await mailbox.send(id, { id })
     await ask(url, 'HDEL', `${tag}:body`, 'a')
@@ -210,7 +210,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     expect(problems.join()).toMatch(/2 messages had lost/)
   })
 
-  it('browses all messages page by page, and refuses a strange place to go on from', async () => {
+  it('browses all messages page by page, and rejects an invalid position', async () => {
     const mailbox = await open()
     for (let n = 0; n < 5; n++) await mailbox.send(n, { id: String(n) })
     const [first] = await mailbox.receive()
@@ -234,7 +234,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     for (const name of names) expect(await bodies(await open({ name }))).toEqual([name])
   })
 
-  it('must be open before it is used', async () => {
+  it('rejects calls before it is opened', async () => {
     const mailbox = mailboxes.make({ url, prefix: place.name })
     await expect(mailbox.send('x')).rejects.toMatchObject({ code: 'CLOSED' })
     expect((await mailbox.health()).ok).toBe(false)
@@ -251,7 +251,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     { timeoutMs: 0 },
     { waitReplicas: -1 },
     { url: 'http://x' },
-  ])('refuses %j', (options) => {
+  ])('rejects %j', (options) => {
     expect(() => redisMailbox({ url, name: 'm', ...options })).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT' }),
     )

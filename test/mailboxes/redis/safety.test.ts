@@ -23,7 +23,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     ['that evicts', { 'maxmemory-policy': 'allkeys-lru' }, /noeviction/],
     ['without an append-only file', { appendonly: 'no' }, /appendonly/],
     ['that never syncs', { appendfsync: 'no' }, /appendfsync/],
-  ])('%s is refused, unless that is allowed', async (_what, settings, why) => {
+  ])('is rejected if %s, unless allowVolatile is set', async (_what, settings, why) => {
     const { url } = await start(settings)
     await expect(mailboxes.open({ url })).rejects.toMatchObject({
       code: 'STORE_UNSAFE',
@@ -35,7 +35,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect((await mailbox.health()).problems).toEqual([])
   })
 
-  it('that follows another is refused in any case', async () => {
+  it('is rejected in any case if it is a replica', async () => {
     const master = await start()
     const { url } = await start({}, master)
     await expect(mailboxes.open({ url, allowVolatile: true })).rejects.toMatchObject({
@@ -43,7 +43,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     })
   })
 
-  it('says in its health when it became unsafe after the mailbox was opened', async () => {
+  it('reports in health that it became unsafe after the mailbox was opened', async () => {
     const { url } = await start()
     const mailbox = await mailboxes.open({ url })
     expect((await mailbox.health()).ok).toBe(true)
@@ -51,7 +51,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect((await mailbox.health()).problems.join()).toMatch(/noeviction/)
   })
 
-  it('is looked at by INFO alone where CONFIG is forbidden', async () => {
+  it('is checked only by INFO where CONFIG is forbidden', async () => {
     const { url } = await start()
     await ask(url, 'ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '&*', '+@all', '-config')
     const mailbox = await mailboxes.open({ url: url.replace('//', '//app:pw@') })
@@ -60,7 +60,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect(checks['appendfsync']).toMatch(/unknown/)
   })
 
-  it('needs no more rights than the page about it says', async () => {
+  it('needs no more permissions than its docs page lists', async () => {
     const { url } = await start()
     const page = await readFile('docs/operating/mailboxes/redis.md', 'utf8')
     const rights = /`(\+@hash [^`]*)`/.exec(page)![1]!.split(' ')
@@ -77,7 +77,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect(await mailbox.purge()).toBe(1)
   })
 
-  it('does not let in a wrong password, and does not repeat it', async () => {
+  it('rejects a wrong password, and the error does not contain it', async () => {
     const { url } = await start()
     await ask(url, 'ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '+@all')
     const mailbox = mailboxes.make({ url: url.replace('//', '//app:hush@') })
@@ -86,7 +86,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect((failure as Error).message).not.toMatch(/hush/)
   })
 
-  it('refuses new messages when its memory is full, and lets those that are there be finished', async () => {
+  it('rejects new messages when its memory is full, and lets existing ones be settled', async () => {
     const { url } = await start()
     const mailbox = await mailboxes.open({ url })
     for (const body of ['a', 'b', 'c', 'd']) await mailbox.send(body)
@@ -114,14 +114,14 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     await replica.kill9()
     await expect(mailbox.send('y', { id: 'y' })).rejects.toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',
-      message: expect.stringMatching(/replicas took the write/),
+      message: expect.stringMatching(/replicas confirmed the write/),
     })
     await replica.start()
     for (;;) if ((await mailbox.send('y', { id: 'y' }).catch(() => null)) !== null) break
     expect(await expectSound(url, '{redrive/m}')).toBe(2)
   })
 
-  it('is refused when a newer Redrive has changed the keys', async () => {
+  it('is rejected when a newer Redrive has changed the keys', async () => {
     const { url } = await start()
     await ask(url, 'HSET', '{redrive/m}:meta', 'schema', '99')
     await expect(mailboxes.open({ url })).rejects.toMatchObject({ code: 'STORE_UNSAFE' })

@@ -34,7 +34,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     return mailbox
   }
 
-  it('and leaves before the answer comes leaves the message unseen and first in line', async () => {
+  it('and aborts before the answer arrives leaves the message undelivered and first', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     for (const body of ['a', 'b']) await other.send(body)
@@ -52,7 +52,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message!.deliveries).toBe(1)
   })
 
-  it('and leaves too early takes nothing from what somebody else has seen before', async () => {
+  it('and aborts early keeps the delivery count of a message that was delivered before', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     await other.send('a')
@@ -70,7 +70,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message).toMatchObject({ deliveries: 1, firstReceivedAt: first!.firstReceivedAt })
   })
 
-  it('gets nothing when it closes, and what was on its way is given back', async () => {
+  it('gets nothing when the mailbox closes, and messages in flight are returned', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     await other.send('a')
@@ -85,7 +85,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message).toMatchObject({ deliveries: 1 })
   })
 
-  it('gets its message, though connections are reset again and again', async () => {
+  it('gets its message, though connections are reset repeatedly', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     const receive = async (): Promise<unknown[]> => {
@@ -106,7 +106,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     }
   })
 
-  it('needs no wake-ups: without them it looks by itself', async () => {
+  it('polls without notifications', async () => {
     await ask(server.url, 'ACL', 'SETUSER', 'deaf', 'on', '>pw', '~*', 'resetchannels', '+@all')
     const mailbox = await open(server.url.replace('//', '//deaf:pw@'))
     const waiting = mailbox.receive({ waitSeconds: 60 })

@@ -29,7 +29,7 @@ describe.skipIf(missing)('a capacity of postgresStore', () => {
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 2]]))
   })
 
-  it('waits for whoever is at the resolved letter', async () => {
+  it('waits for a transaction that has the resolved letter locked', async () => {
     const other = new Client({ connectionString: url })
     await other.connect()
     let isHeld = false

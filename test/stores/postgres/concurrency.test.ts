@@ -10,7 +10,7 @@ const by = (): Mover => ({ at: toTimestamp(Date.now()), actor: 'w', guard: 'epoc
 const times = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n))
 
-describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('postgresStore with concurrent processes', { timeout: 60_000 }, () => {
   let bench: PostgresBench
   let stores: PostgresStore[]
 
@@ -20,7 +20,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
   })
   afterEach(() => bench.close())
 
-  it('has one owner at a time for one hot letter, and counts every run', async () => {
+  it('gives a contended letter one owner at a time, and counts every run', async () => {
     const hot = aLetter()
     await bench.store.add([hot])
     const epochs: number[] = []
@@ -62,7 +62,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect((await bench.store.tally('state')).get('retrying')).toBe(24)
   })
 
-  it('looks past what other claims are just taking', async () => {
+  it('claims past letters that other claims have locked', async () => {
     await bench.store.add(times(80, () => aLetter()))
     const claims = await Promise.all(
       stores.flatMap((store, n) =>
@@ -72,7 +72,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect(claims.map(({ letters }) => letters.length)).toEqual(claims.map(() => 5))
   })
 
-  it('settles batches that name the same letters in all orders, each once', async () => {
+  it('settles each letter once when batches have the same letters in different orders', async () => {
     const chance = fakeClock()
     await bench.store.add(times(60, () => aLetter()))
     const { letters } = await bench.store.claim({ worker: 'w', limit: 60, leaseMs: 60_000 })
@@ -96,7 +96,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect(resolved?.count).toBe(written)
   })
 
-  it('keeps the order of lanes while letters come, run and go in many hands', async () => {
+  it('keeps the order of lanes while processes add, run and remove letters', async () => {
     const letters = times(120, (n) => aLetter({ lane: `l${n % 4}`, queue: 'q' }))
     const adding = Promise.all(letters.map((letter, n) => stores[(n >> 2) % 4]!.add([letter])))
     const running = new Set<string>()
@@ -122,7 +122,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect(await bench.store.tally('state')).toEqual(new Map([['resolved', letters.length]]))
   })
 
-  it('gives the oldest of a lane alone when all of it came at the same moment', async () => {
+  it('claims only the oldest letter of a lane whose letters were added concurrently', async () => {
     for (let round = 0; round < 8; round++) {
       const lane = times(4, () => aLetter({ lane: 'l', queue: `q${round}` }))
       await Promise.all(lane.map((letter, n) => stores[n]!.add([letter])))
@@ -131,7 +131,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     }
   })
 
-  it('frees a letter once all it depends on is resolved, in whatever hands', async () => {
+  it('releases a letter once all its dependencies are resolved, by any process', async () => {
     const groups = times(20, () => {
       const roots = times(3, () => aLetter({ queue: 'roots' }))
       return { roots, leaf: aLetter({ queue: 'leaves', dependsOn: roots.map(({ id }) => id) }) }
@@ -153,7 +153,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect(letters.map(({ id }) => id)).toEqual(groups.map(({ leaf }) => leaf.id))
   })
 
-  it('frees a letter when all that it waits for is resolved at the same moment', async () => {
+  it('releases a letter when its dependencies are resolved concurrently', async () => {
     const person = { ...by(), guard: 'version' } as const
     for (let round = 0; round < 8; round++) {
       const roots = times(4, () => aLetter({ queue: 'roots' }))
@@ -165,7 +165,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     }
   })
 
-  it('frees a letter whose dependency comes, resolved, at the same moment', async () => {
+  it('releases a letter whose resolved dependency is added concurrently', async () => {
     const pairs = times(30, () => {
       const root = aLetter({ queue: 'roots', state: 'resolved' })
       return { root, leaf: aLetter({ queue: 'leaves', dependsOn: [root.id] }) }
@@ -187,7 +187,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 10]]))
   })
 
-  it('lets workers work while readers use up all of their connections', async () => {
+  it('lets workers continue while reads use all connections for reads', async () => {
     const store = await bench.another({ poolSize: 2 })
     await store.add(times(20, () => aLetter()))
     const reads = times(100, () => store.find({ text: 'failed', limit: 20 }))
@@ -200,7 +200,7 @@ describe.skipIf(missing)('postgresStore under many hands', { timeout: 60_000 }, 
     expect((await Promise.all(reads)).every(({ items }) => items.length > 0)).toBe(true)
   })
 
-  it('puts counts of many writers together, and drops what came to nothing', async () => {
+  it('merges the counters of many writers, and deletes those that are zero', async () => {
     const letters = times(12, (n) => aLetter({ fingerprint: `f${n}`, tags: [`t${n}`] }))
     await Promise.all(letters.map((letter, n) => stores[(n >> 2) % 4]!.add([letter])))
     await bench.store.remove({ queue: 'orders' })

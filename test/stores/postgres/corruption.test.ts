@@ -28,36 +28,39 @@ describe.skipIf(missing)('postgresStore with a damaged letter', () => {
     ['no body', 'DELETE FROM @bodies WHERE id = $1', true],
   ]
 
-  it.each(damages)('shows %s as corrupt, and the others whole', async (_, sql, seenInLists) => {
-    await damage(sql)
-    const ids = letters.map(({ id }) => id)
-    const got = await bench.store.get(ids)
-    expect(got.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
-    expect(got[0]).toEqual(letters[0])
-    expect(got[1]).toMatchObject({ id: letters[1]!.id, queue: 'orders' })
-    const { items } = await bench.store.find({ ids, order: 'oldest' })
-    expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, seenInLists, false])
-  })
+  it.each(damages)(
+    'reports %s as corrupt, and returns the other letters',
+    async (_, sql, seenInLists) => {
+      await damage(sql)
+      const ids = letters.map(({ id }) => id)
+      const got = await bench.store.get(ids)
+      expect(got.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
+      expect(got[0]).toEqual(letters[0])
+      expect(got[1]).toMatchObject({ id: letters[1]!.id, queue: 'orders' })
+      const { items } = await bench.store.find({ ids, order: 'oldest' })
+      expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, seenInLists, false])
+    },
+  )
 
-  it('shows it in a list of its queue', async () => {
+  it('lists a corrupt letter in its queue', async () => {
     await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
     const { items } = await bench.store.find({ queue: 'orders', order: 'oldest' })
     expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
   })
 
-  it('says that the original is gone when it is', async () => {
+  it('reports a missing original', async () => {
     await damage('DELETE FROM @bodies WHERE id = $1')
     expect(await bench.store.original(letters[1]!.id)).toBeUndefined()
     expect(await bench.store.original(letters[0]!.id)).toEqual(letters[0]!.payload)
   })
 
-  it('lets a damaged letter be claimed, so that it can be put aside', async () => {
+  it('claims a damaged letter, so that it can be parked', async () => {
     await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
     const claim = await bench.store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
     expect(claim.letters.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
   })
 
-  it('never makes damage good by writing over it', async () => {
+  it('keeps the wrong checksum of a damaged letter when writing', async () => {
     await damage('UPDATE @letters SET backoff_ms = 99 WHERE id = $1')
     const [seen] = await bench.store.get([letters[1]!.id])
     const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const
@@ -67,7 +70,7 @@ describe.skipIf(missing)('postgresStore with a damaged letter', () => {
     expect(after!.corrupt).toBeDefined()
   })
 
-  it('removes a damaged letter when asked', async () => {
+  it('removes a damaged letter', async () => {
     await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
     expect(await bench.store.remove({ ids: [letters[1]!.id] })).toBe(1)
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 2]]))

@@ -66,7 +66,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     expect(await bench.store.apply([move(letter!)])).toEqual(['written'])
   }
 
-  it('counts as if the letters were removed one by one, and leaves a month with open ones', async () => {
+  it('counts as if the letters were removed one by one, and keeps a month with open letters', async () => {
     const open = aLetter({ id: fakeClock(Date.UTC(2026, 1, 3)).id(), tags: ['a'] })
     const other = await openPostgresBench(fakeClock(january))
     try {
@@ -89,7 +89,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     }
   })
 
-  it('leaves nothing of the letters behind', async () => {
+  it('deletes everything that belongs to the letters', async () => {
     const edited = aLetter({ id: fakeClock(january + 1).id(), state: 'parked' })
     await store.add([edited])
     await apply(edited.id, (letter) =>
@@ -106,7 +106,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     expect(await store.dropBefore('2026-04')).toEqual({ dropped: [], kept: [] })
   })
 
-  it('never drops the present month, nor what is not named by a month', async () => {
+  it('never drops the current month, and rejects an invalid month', async () => {
     await store.dropBefore('2027-01')
     const present = aLetter({ id: fakeClock(april).id(), state: 'resolved' })
     await store.add([present])
@@ -115,7 +115,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     await expect(store.dropBefore('2026-13')).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('counts anew when a letter changed after it was counted', async () => {
+  it('counts again when a letter changed after it was counted', async () => {
     meanwhile('LOCK TABLE ONLY', () => apply(ids[0]![0]!, (letter) => archive(letter, by)))
     expect(await store.dropBefore('2026-02')).toEqual({
       dropped: [{ month: '2026-01', letters: 30 }],
@@ -130,7 +130,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     )
   })
 
-  it('leaves a month in which a letter was opened after it was counted', async () => {
+  it('keeps a month in which a letter was reopened after it was counted', async () => {
     const parked = aLetter({
       id: fakeClock(january + 1).id(),
       state: 'archived',
@@ -143,7 +143,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     expect((await store.get([parked.id, ...ids[0]!])).length).toBe(31)
   })
 
-  it('drops a month once when two do it', async () => {
+  it('drops a month once when two processes do it', async () => {
     const another = await bench.another({ clock })
     const answers = await Promise.all([store.dropBefore('2026-04'), another.dropBefore('2026-04')])
     const months = answers.flatMap(({ dropped }) => dropped.map(({ month }) => month))
@@ -153,7 +153,7 @@ describe.skipIf(missing)('postgresStore that drops months', { timeout: 60_000 },
     expect(await store.tally('state', { state: ['resolved', 'archived'] })).toEqual(new Map())
   })
 
-  it('lets others capture, claim and settle meanwhile', async () => {
+  it('does not block captures, claims and settles', async () => {
     const workers = await Promise.all([1, 2].map(() => bench.another({ clock })))
     const race = { over: false }
     const settled: string[] = []

@@ -32,7 +32,7 @@ describe.skipIf(missing)('a search of postgresStore', () => {
     await bench.close()
   })
 
-  it.each(searches)('has a letter that moves meanwhile: %s', async (_, search) => {
+  it.each(searches)('finds a letter that moves concurrently: %s', async (_, search) => {
     const letter = aLetter({ queue: 'moving' })
     await bench.store.add([letter])
     meanwhile('AS fits FROM', () => bench.store.apply([resolve(letter, by)]))

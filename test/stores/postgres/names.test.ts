@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { aLetter } from '../../../src/testing/index.ts'
 import { missing, openPostgresBench, type PostgresBench } from './postgres-bench.ts'
 
-describe.skipIf(missing)('postgresStore with names that Postgres refuses', () => {
+describe.skipIf(missing)('postgresStore with names that Postgres rejects', () => {
   let bench: PostgresBench
 
   beforeEach(async () => (bench = await openPostgresBench()))
@@ -43,7 +43,7 @@ describe.skipIf(missing)('postgresStore with names that Postgres refuses', () =>
     },
   )
 
-  it('refuses a name that no index takes, and keeps what came along', async () => {
+  it('rejects a name that is too long for an index, and stores the other letters', async () => {
     const { store } = bench
     const noise = Array.from({ length: 9000 }, (_, n) =>
       String.fromCharCode(0x4e00 + ((n * 7919) % 20_000)),

@@ -33,7 +33,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     return error as { code?: string; message?: string }
   }
 
-  it('makes its schema, also when several open at once', async () => {
+  it('creates its schema, also when several processes open at once', async () => {
     const stores = Array.from({ length: 5 }, () => postgresStore({ url, schema: place.name }))
     await Promise.all(stores.map((store) => store.open()))
     expect(await stores[0]!.add([aLetter()])).toEqual([{ kind: 'added' }])
@@ -41,7 +41,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('says what it checked', async () => {
+  it('reports the settings that it checked', async () => {
     const store = postgresStore({ url, schema: place.name })
     await store.open()
     expect(await store.health()).toMatchObject({
@@ -59,7 +59,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     expect(await ask(`SELECT count(*)::int FROM "${place.name}".letters`)).toEqual([[1]])
   })
 
-  it('refuses what a newer version wrote, and leaves it as it is', async () => {
+  it('rejects a newer schema version, and leaves the schema unchanged', async () => {
     const store = postgresStore({ url, schema: place.name })
     await store.open()
     await store.close()
@@ -72,7 +72,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     expect(await ask(`SELECT value FROM ${meta} WHERE key = 'schema'`)).toEqual([[newer]])
   })
 
-  it('refuses a schema that holds something else', async () => {
+  it('rejects a schema with other tables', async () => {
     await ask(`CREATE SCHEMA "${place.name}"`)
     await ask(`CREATE TABLE "${place.name}".bills (n int)`)
     expect(await refusal()).toMatchObject({ code: 'STORE_UNSAFE' })
@@ -80,14 +80,14 @@ describe.skipIf(missing)('postgresStore at open', () => {
     expect(await ask(tables, [place.name])).toEqual([['bills']])
   })
 
-  it('uses a schema that is there and empty', async () => {
+  it('uses an existing empty schema', async () => {
     await ask(`CREATE SCHEMA "${place.name}"`)
     const store = postgresStore({ url, schema: place.name })
     await store.open()
     await store.close()
   })
 
-  it('needs no more rights than a schema of its own', async () => {
+  it('needs no more privileges than its own schema', async () => {
     const role = `${place.name}_role`
     await ask(`CREATE ROLE "${role}" LOGIN; CREATE SCHEMA "${place.name}" AUTHORIZATION "${role}"`)
     try {
@@ -102,7 +102,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     }
   })
 
-  it('refuses a server that is read-only, and says so in its health', async () => {
+  it('rejects a read-only server, and reports it in health', async () => {
     const readOnly = withSettings('default_transaction_read_only=on')
     expect(await refusal({ url: readOnly })).toMatchObject({ code: 'STORE_UNSAFE' })
     const first = postgresStore({ url, schema: place.name })
@@ -115,7 +115,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     await store.close()
   })
 
-  it('says in its health that its tables are gone, and makes them again', async () => {
+  it('reports dropped tables in health, and creates them at open', async () => {
     const store = postgresStore({ url, schema: place.name })
     await store.open()
     await store.add([aLetter({ queue: 'another' }), aLetter()])
@@ -130,7 +130,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     await store.close()
   })
 
-  it('commits durably where the default is not to', async () => {
+  it('commits durably where synchronous_commit is off', async () => {
     const lax = withSettings('synchronous_commit=off')
     const store = postgresStore({ url: lax, schema: place.name })
     await store.open()
@@ -157,14 +157,14 @@ describe.skipIf(missing)('postgresStore at open', () => {
     expect(make).not.toThrow('secret')
   })
 
-  it('says that nobody is there, and not the password', async () => {
+  it('reports an unreachable server without the password', async () => {
     const { code, message } = await refusal({ url: 'postgres://ada:secret@127.0.0.1:9/db' })
     expect(code).toBe('STORE_UNAVAILABLE')
     expect(message).toContain('127.0.0.1:9')
     expect(message).not.toContain('secret')
   })
 
-  it('refuses every verb before it was opened', async () => {
+  it('rejects every call before it is opened', async () => {
     const store = postgresStore({ url, schema: place.name })
     await expect(store.add([aLetter()])).rejects.toMatchObject({ code: 'CLOSED' })
     expect(await store.health()).toMatchObject({ ok: false })
@@ -174,7 +174,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
 })
 
 describe.skipIf(lacksPrivate.postgres())('postgresStore on a server that does not flush', () => {
-  it('refuses it, unless it is told that this is meant', async () => {
+  it('rejects the server, unless allowUnsafe is set', async () => {
     const server = await privatePostgres({ fsync: 'off', full_page_writes: 'off' })
     try {
       const store = postgresStore({ url: server.url })

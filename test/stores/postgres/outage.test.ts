@@ -28,7 +28,7 @@ describe.skipIf(lacksPrivate.postgres())(
       await server.remove()
     })
 
-    it('says so when it is stopped, and goes on once it is back', async () => {
+    it('reports a stopped server, and continues once it is back', async () => {
       const kept = aLetter()
       await store.add([kept])
       await server.kill9()
@@ -50,7 +50,7 @@ describe.skipIf(lacksPrivate.postgres())(
       expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
     })
 
-    it('does not wait for ever for one that answers nothing', async () => {
+    it('times out on a server that does not answer', async () => {
       await store.add([aLetter()])
       server.pause()
       try {
@@ -86,14 +86,14 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
   })
 
   it.each(['before', 'after'] as const)(
-    'says that nobody knows what became of a capture that was cut off %s its commit, and keeps it once',
+    'reports an unknown outcome when a capture is cut %s its commit, and stores the letter once',
     async (when) => {
       await store.add([aLetter()])
       const letter = aLetter({ dedupeKey: 'k' })
       proxy.cutAt('COMMIT\0', when)
       await expect(store.add([letter])).rejects.toMatchObject({
         ...unavailable,
-        message: expect.stringContaining('may or may not be kept') as string,
+        message: expect.stringContaining('may or may not have taken effect') as string,
       })
       const kind = when === 'before' ? 'added' : 'duplicate'
       expect(await store.add([letter])).toMatchObject([{ kind }])
@@ -103,7 +103,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
     },
   )
 
-  it('does not settle twice when the answer of a settle was lost', async () => {
+  it('settles once when the answer to a settle is lost', async () => {
     await store.add([aLetter()])
     const { letters } = await store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
     proxy.cutAt('COMMIT\0', 'after')
@@ -113,7 +113,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
     expect(after).toMatchObject({ state: 'resolved', retries: 1 })
   })
 
-  it('leaves no rejection unhandled when everything is cut at once, at many moments', async () => {
+  it('leaves no rejection unhandled when all connections are cut at any time', async () => {
     for (let round = 0; round < 12; round++) {
       const verbs = Array.from({ length: 8 }, () => [
         store.add([aLetter({ lane: 'l' })]),
@@ -133,7 +133,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
     expect(letters.length).toBeLessThanOrEqual(1)
   })
 
-  it('begins again as often as there are connections that may be lost', async () => {
+  it('repeats a lost call once for each connection of the pool', async () => {
     await store.add([aLetter()])
     proxy.cutAt('INSERT INTO', 'before')
     void proxy.seen('cut').then(() => proxy.cutAt('INSERT INTO', 'before'))
@@ -141,7 +141,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
     await proxy.seen('cut', 2)
   })
 
-  it('begins again what was cut off on the way', async () => {
+  it('repeats a call that was cut before its commit', async () => {
     await store.add([aLetter()])
     proxy.cutAt('INSERT INTO', 'before')
     expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])

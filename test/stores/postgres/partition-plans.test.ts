@@ -75,14 +75,14 @@ describe.skipIf(missing)('plans of postgresStore by month', { timeout: 60_000 },
     ...new Set(scans.map(([, name]) => name).filter((name) => name.startsWith(table))),
   ]
 
-  it.each([1, 250])('reads %i letters by their ids in their month alone', async (count) => {
+  it.each([1, 250])('reads %i letters by id only in their month', async (count) => {
     const some = ids[2]!.slice(0, count)
     const scans = await scansOf(await sent(() => store.get(some), 'letters l'))
     expect(tablesIn(scans, 'letters')).toEqual(['letters_2026_03'])
     expect(tablesIn(scans, 'bodies')).toEqual(['bodies_2026_03'])
   })
 
-  it('claims by the index of every month, and takes letters in theirs alone', async () => {
+  it('claims by the index of every month, and updates letters only in their month', async () => {
     const claim = (): Promise<unknown> => store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
     const scans = await scansOf(await sent(claim, 'SKIP LOCKED'))
     const walked = scans.filter(([kind]) => kind === 'Seq Scan').map(([, name]) => name)
@@ -92,7 +92,7 @@ describe.skipIf(missing)('plans of postgresStore by month', { timeout: 60_000 },
     expect(scans.filter(([, name]) => name === 'letters_2026_02').length).toBeLessThan(times)
   })
 
-  it.each([1, 250])('settles %i letters in their month alone', async (count) => {
+  it.each([1, 250])('settles %i letters only in their month', async (count) => {
     const { letters } = await store.claim({ worker: 'w', limit: count, leaseMs: 60_000 })
     const by = { at: toTimestamp(january), actor: 'w', guard: 'epoch' } as const
     const settle = (): Promise<unknown> => store.apply(letters.map((one) => resolve(one, by)))

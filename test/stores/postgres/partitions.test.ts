@@ -36,7 +36,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     return rows.map(([name]) => name as string)
   }
 
-  it('has the present month and the next three, and puts each letter where its id belongs', async () => {
+  it('creates the current month and the next three, and stores each letter by its id', async () => {
     const clock = fakeClock(january)
     bench = await openMonthsBench(clock)
     expect(await monthsOf()).toEqual(['2026_01', '2026_02', '2026_03', '2026_04', 's_other'])
@@ -49,7 +49,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     expect((await bench.store.get(ids)).map(({ id }) => id)).toEqual(ids)
   })
 
-  it('makes months as time goes on, when letters come', async () => {
+  it('creates months as time passes, when letters are added', async () => {
     const clock = fakeClock(january)
     bench = await openMonthsBench(clock)
     await clock.advance(45 * dayMs)
@@ -73,7 +73,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     expect(await tablesOf(letter.id)).toEqual(['2026_04'])
   })
 
-  it('makes months also when letters come only in transactions of their callers', async () => {
+  it('creates months also when letters are added only in transactions of callers', async () => {
     const clock = fakeClock(january)
     bench = await openMonthsBench(clock)
     await clock.advance(45 * dayMs)
@@ -90,7 +90,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     expect(await monthsOf()).toContain('2026_05')
   })
 
-  it('leaves a month out of which there are letters elsewhere, and makes the next', async () => {
+  it('skips a month that has letters in the default partition, and creates the next one', async () => {
     const clock = fakeClock(january)
     bench = await openMonthsBench(clock)
     const early = aLetter({ id: fakeClock(Date.UTC(2026, 4, 3)).id() })
@@ -108,7 +108,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     expect(await monthsOf()).toContain('2026_05')
   })
 
-  it('is decided when the schema is made', async () => {
+  it('is decided when the schema is created', async () => {
     bench = await openPostgresBench()
     const wish = postgresStore({ url, schema: bench.schema, partitions: 'month' })
     await expect(wish.open()).rejects.toMatchObject({ code: 'INVALID_CONFIG' })
@@ -120,7 +120,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     expect(odd).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }) as Error)
   })
 
-  it('is told by a URL, and goes without saying afterwards', async () => {
+  it('is set by the URL, and remembered by the schema', async () => {
     const place = postgresPlace(url)
     const store = await connect(`${url}?schema=${place.name}&partitions=month`, systemClock)
     await store.open()
@@ -138,7 +138,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     await place.clear()
   })
 
-  it('is made once when several open at once, also the months that are due', async () => {
+  it('creates the schema and its months once when several processes open at once', async () => {
     const place = postgresPlace(url)
     const open = async (startMs: number): Promise<void> => {
       const stores = Array.from({ length: 4 }, () =>
@@ -156,7 +156,7 @@ describe.skipIf(missing)('postgresStore by month', { timeout: 60_000 }, () => {
     await place.clear()
   })
 
-  it('takes letters while months are made', async () => {
+  it('stores letters while months are created', async () => {
     bench = await openMonthsBench(fakeClock(january))
     const writer = await bench.another({ clock: standing(january) })
     const ids = Array.from({ length: 200 }, (_, n) => fakeClock(january, n + 2).id())

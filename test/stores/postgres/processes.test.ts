@@ -12,7 +12,7 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
   beforeEach(async () => (bench = await openPostgresBench()))
   afterEach(() => bench.close())
 
-  it('makes one letter of one key that eight capture a thousand times', async () => {
+  it('stores one letter of a dedupe key that eight processes capture a thousand times', async () => {
     const crowd = Array.from({ length: 8 }, () => child('storm'))
     const kinds = (await Promise.all(crowd)).flat()
     expect(kinds.length).toBe(1000)
@@ -23,7 +23,7 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
     expect(Object.fromEntries(totals)).toEqual({ capture: 1, occur: 999 })
   })
 
-  it('gives each letter to one of four that drain it', async () => {
+  it('gives each letter to one of four workers', async () => {
     const letters = Array.from({ length: 400 }, () => aLetter())
     await bench.store.add(letters)
     const drained = names.map((name) => child('drain', name))
@@ -34,7 +34,7 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
     expect(resolved?.count).toBe(400)
   })
 
-  it('lets the process end by itself though the store was not closed', async () => {
+  it('does not keep the process alive when the store is not closed', async () => {
     await child('leave')
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 1]]))
   })

@@ -9,8 +9,8 @@ const unit = fc.oneof(
 )
 const text = fc.array(unit, { maxLength: 12 }).map((units) => String.fromCharCode(...units))
 
-describe('text for Postgres', () => {
-  it('is well-formed, has no NUL, and comes back as it was', () => {
+describe('toText and fromText', () => {
+  it('produce well-formed strings without NUL, and restore the original', () => {
     fc.assert(
       fc.property(text, (given) => {
         const kept = toText(given)
@@ -21,7 +21,7 @@ describe('text for Postgres', () => {
     )
   })
 
-  it('leaves ordinary text alone', () => {
+  it('leave ordinary strings unchanged', () => {
     for (const plain of ['', 'orders', 'ünï 🦊', "it's \\ %_"]) expect(toText(plain)).toBe(plain)
   })
 })

@@ -3,13 +3,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DeadLetterQueue } from '../../../src/index.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
-import type { Connection } from '../../../src/stores/postgres/link.ts'
+import type { Queryable } from '../../../src/backends/postgres/query.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { meanwhile, missing, openPostgresBench, url, type PostgresBench } from './postgres-bench.ts'
 
 const by = { at: toTimestamp(Date.UTC(2026, 0, 2)), actor: 'me', guard: 'version' } as const
 
-describe.skipIf(missing)('postgresStore within a transaction of its caller', () => {
+describe.skipIf(missing)('postgresStore within a transaction of the caller', () => {
   let bench: PostgresBench
   let client: Client
 
@@ -25,7 +25,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     await bench.close()
   })
 
-  it('leaves nothing when the caller rolls back', async () => {
+  it('stores nothing when the caller rolls back', async () => {
     const letter = aLetter({ tags: ['a'], lane: 'l', dedupeKey: 'k' })
     expect(await bench.store.within(client).add([letter])).toEqual([{ kind: 'added' }])
     await client.query('ROLLBACK')
@@ -34,7 +34,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(await bench.store.totals()).toEqual([])
   })
 
-  it('keeps and counts letters when the caller commits, and not before', async () => {
+  it('stores and counts letters when the caller commits, and not before', async () => {
     const letters = [aLetter({ tags: ['a'] }), aLetter()]
     await bench.store.within(client).add(letters)
     expect(await bench.store.get([letters[0]!.id])).toEqual([])
@@ -46,6 +46,8 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
   })
 
   it('wakes a watcher once the caller commits', async () => {
+    bench.store.watch(() => {})
+    await expect.poll(async () => (await bench.store.health()).checks['wakeups']).toBe('listening')
     let calls = 0
     const woken = new Promise<void>((resolve) => {
       bench.store.watch(() => {
@@ -53,14 +55,13 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
         resolve()
       })
     })
-    await expect.poll(async () => (await bench.store.health()).checks['wakeups']).toBe('listening')
     await bench.store.within(client).add([aLetter()])
     expect(calls).toBe(0)
     await client.query('COMMIT')
     await woken
   })
 
-  it('is by id and by key, as any capture', async () => {
+  it('deduplicates by id and by dedupe key', async () => {
     const first = aLetter({ dedupeKey: 'k' })
     await bench.store.add([first])
     const within = bench.store.within(client)
@@ -72,7 +73,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect((await bench.store.get([first.id]))[0]!.occurrences).toBe(2)
   })
 
-  it('says what is wrong when the transaction has failed already', async () => {
+  it('reports a transaction that has failed already', async () => {
     await client.query('SELECT nonsense').catch(() => {})
     const added = bench.store.within(client).add([aLetter()])
     await expect(added).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -93,11 +94,11 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     },
   )
 
-  it('refuses a connection without a transaction, a pool, and what is neither', async () => {
+  it('rejects a connection without a transaction, a pool, and other objects', async () => {
     await client.query('ROLLBACK')
     const pool = new Pool({ connectionString: url })
     for (const odd of [client, pool, {}, 'client', null]) {
-      const added = bench.store.within(odd as Connection).add([aLetter()])
+      const added = bench.store.within(odd as Queryable).add([aLetter()])
       await expect(added).rejects.toMatchObject({
         code: 'INVALID_INPUT',
         message: expect.stringContaining('BEGIN') as string,
@@ -107,7 +108,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(await bench.store.tally('state')).toEqual(new Map())
   })
 
-  it('looks again when the letter that has the key is settled in between', async () => {
+  it('starts over when the letter that holds the dedupe key is settled concurrently', async () => {
     const holder = aLetter({ dedupeKey: 'k' })
     await bench.store.add([holder])
     meanwhile('FOR UPDATE', () => bench.store.apply([resolve(holder, by)]))
@@ -119,7 +120,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(await bench.store.tally('state')).toEqual(new Map(Object.entries(counts)))
   })
 
-  it('waits for a letter that came in between, whatever comes along under its id', async () => {
+  it('depends on a letter that was added concurrently, not on a duplicate of it', async () => {
     const parked = aLetter({ state: 'parked' })
     const rival = { ...aLetter({ state: 'resolved' }), id: parked.id }
     meanwhile('DO NOTHING RETURNING id', () => bench.store.add([parked]))
@@ -133,7 +134,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(letters).toEqual([])
   })
 
-  it('leaves no half when one of its letters comes from elsewhere in between', async () => {
+  it('stores all letters or none when one of them is added concurrently', async () => {
     const twice = aLetter()
     const letter = aLetter({ dedupeKey: 'k', lane: 'l', tags: ['a'] })
     meanwhile('DO NOTHING RETURNING id', () => bench.store.add([twice]))
@@ -148,7 +149,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(letters.length).toBe(2)
   })
 
-  it('leaves the transaction as it was when a capture fails, and those of the same moment in it', async () => {
+  it('keeps the transaction and its other captures when one capture fails', async () => {
     const within = bench.store.within(client)
     const noise = Array.from({ length: 999 }, (_, n) => `${n * 7919} ${n ** 5}`).join('')
     const good = [aLetter({ tags: ['a'] }), aLetter(), aLetter()]
@@ -166,7 +167,7 @@ describe.skipIf(missing)('postgresStore within a transaction of its caller', () 
     expect(await bench.store.tally('tag')).toEqual(new Map([['a', 1]]))
   })
 
-  it('is what enqueue does with a client, and nothing is seen before the commit', async () => {
+  it('is used by enqueue with a client, and invisible before the commit', async () => {
     const queue = await DeadLetterQueue.open(await bench.another())
     const operation = { type: 'orders', payload: { id: 1 } }
     const context = { client, dedupeKey: 'order-1' }

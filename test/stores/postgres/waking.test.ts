@@ -15,7 +15,7 @@ const hears = (store: PostgresStore, how: unknown): Promise<void> =>
     .poll(async () => (await store.health()).checks['wakeups'], { timeout: 15_000, interval: 20 })
     .toEqual(how)
 
-describe.skipIf(missing)('postgresStore and its watchers', { timeout: 30_000 }, () => {
+describe.skipIf(missing)('watch of postgresStore', { timeout: 30_000 }, () => {
   let bench: PostgresBench
 
   beforeEach(async () => (bench = await openPostgresBench()))
@@ -30,10 +30,11 @@ describe.skipIf(missing)('postgresStore and its watchers', { timeout: 30_000 }, 
       })
     })
 
-  it('wakes another process when a letter becomes due, and again after its connection was lost', async () => {
+  it('wakes another process when a letter becomes due, also after its connection was lost', async () => {
     const other = await bench.another()
-    const first = wakeUp(other)
+    other.watch(() => {})
     await hears(other, 'listening')
+    const first = wakeUp(other)
     await bench.store.add([aLetter()])
     await first
     const listeners = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' || $1 || '%'`
@@ -68,14 +69,14 @@ describe.skipIf(missing)('postgresStore and its watchers', { timeout: 30_000 }, 
     }
   }
 
-  it('does not wake anybody for letters that are due later', async () => {
+  it('does not notify for letters that are due later', async () => {
     const later = toTimestamp(Date.now() + 3_600_000)
     expect(await noticesOf(aLetter({ retryAt: later }))).toBe(0)
     expect(await noticesOf(aLetter())).toBe(1)
   })
 
   it.skipIf(pooler.missing)(
-    'works through a pooler in transaction mode, and says that it polls',
+    'works through a pooler in transaction mode, and reports that it polls',
     async () => {
       const store = await bench.another({ url: pooler.url })
       const heard = wakeUp(store)

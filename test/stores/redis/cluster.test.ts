@@ -12,7 +12,7 @@ describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
   runStoreContract('redisStore', () => openClusterBench())
   runStoreModel('redisStore', openClusterBench, { numRuns: 20 })
 
-  it('finds the node that owns its slot, whichever it is told', async () => {
+  it('finds the node that owns its slot, whichever node is given', async () => {
     const places = Array.from({ length: 12 }, () => redisClusterPlace(cluster.url))
     const owners = new Set<string>()
     try {
@@ -31,7 +31,7 @@ describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
     }
   })
 
-  it('keeps everything of a store in one slot', async () => {
+  it('has all keys of a store in one slot', async () => {
     const bench = await openClusterBench()
     try {
       const others = { lane: 'l', tags: ['t'], dedupeKey: 'k', tenant: 'x', dependsOn: ['nobody'] }

@@ -12,7 +12,7 @@ import { single } from './redis-bench.ts'
 
 const worker = { at: toTimestamp(1_800_000_000_000), actor: 'w', guard: 'epoch' } as const
 
-describe.skipIf(single.missing !== undefined)('many clients at once', () => {
+describe.skipIf(single.missing !== undefined)('concurrent clients of redisStore', () => {
   let place: Place
   let stores: Store[]
 
@@ -27,7 +27,7 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     await place.clear()
   })
 
-  it('keep one letter of one key, with every occurrence counted', async () => {
+  it('store one letter per dedupe key, and count every occurrence', async () => {
     const adds = stores.flatMap((store) =>
       Array.from({ length: 125 }, () => store.add([aLetter({ dedupeKey: 'k' })])),
     )
@@ -61,7 +61,7 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     assert.deepEqual(await stores[0]!.tally('state'), new Map([['resolved', letters.length]]))
   })
 
-  it('count one hot letter exactly: each claim one epoch and one retry', async () => {
+  it('count a contended letter exactly: each claim is one epoch and one retry', async () => {
     await stores[0]!.add([aLetter({ policy: { kind: 'immediate' } })])
     const epochs: number[] = []
     const retries: number[] = []
@@ -91,7 +91,7 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     { odd: { retries: Number.NaN }, maxItems: 10, kind: 'INVALID_INPUT' },
     { odd: {}, maxItems: Number.NaN, kind: 'INVALID_INPUT' },
     { odd: {}, maxItems: Infinity, kind: 'added' },
-  ])('do not suffer from what one of them gives: $odd $maxItems', async (given) => {
+  ])('are not affected by invalid input of one client: $odd $maxItems', async (given) => {
     const [store] = stores as [Store]
     const capacity = { maxItems: given.maxItems, overflow: 'reject' } as const
     const [before, odd, after] = await Promise.all([
@@ -110,7 +110,7 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     assert.deepEqual(await store.tally('state'), new Map([['pending', items.length]]))
   })
 
-  it('go on when the server forgets the scripts', async () => {
+  it('continue when the server loses the scripts', async () => {
     const client = createClient({ url: single.url })
     await client.connect()
     try {
@@ -129,7 +129,7 @@ describe.skipIf(single.missing !== undefined)('many clients at once', () => {
     }
   })
 
-  it('hear of letters that another of them has added', async () => {
+  it('are woken by letters that another client added', async () => {
     // A hint may come late or never while the connection for it is being made, so letters go on coming.
     const calls: true[] = []
     stores[1]!.watch(() => void calls.push(true))

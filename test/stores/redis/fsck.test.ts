@@ -52,14 +52,14 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     aLetter({ state: 'archived', archivedFrom: 'pending' }),
   ]
 
-  it('finds nothing in a store that was left alone', async () => {
+  it('finds nothing in a consistent store', async () => {
     await store.add(mixed())
     await store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
     await sound()
     assert.equal((await store.fsck()).letters, 5)
   })
 
-  it('finds nothing, since nothing is left, of letters that were removed', async () => {
+  it('finds nothing of removed letters', async () => {
     await store.add(mixed())
     await store.add([aLetter({ dedupeKey: 'k' })])
     await store.remove({ state: [...states] })
@@ -72,7 +72,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     assert.deepEqual(keys.sort(), [`${tag}:meta`, `${tag}:totals`])
   })
 
-  it('finds entries of a letter that was deleted by hand, which lists pass over', async () => {
+  it('finds index entries of a manually deleted letter, which lists skip', async () => {
     const [gone, ...others] = mixed()
     await store.add([gone!, ...others])
     await client.unlink(`${tag}:l:${gone!.id}`)
@@ -93,7 +93,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     assert.deepEqual(await store.tally('queue'), new Map([['orders', 3]]))
   })
 
-  it('frees the lane of a letter that was deleted by hand', async () => {
+  it('releases the lane of a manually deleted letter', async () => {
     const [head, next] = [aLetter({ lane: 'l' }), aLetter({ lane: 'l' })]
     await store.add([head, next])
     await client.unlink(`${tag}:l:${head.id}`)
@@ -106,7 +106,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await sound()
   })
 
-  it('finds letters that were taken out of indexes by hand, and puts them back', async () => {
+  it('finds letters that are missing in indexes, and adds them', async () => {
     const letters = mixed()
     await store.add(letters)
     const keys: string[] = []
@@ -126,7 +126,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     )
   })
 
-  it('finds queues that were taken out of those that claims look at, and puts them back', async () => {
+  it('finds queues that are missing for claims, and adds them', async () => {
     const letters = [aLetter(), aLetter(), aLetter({ queue: 'mails' })]
     await store.add(letters)
     await client.unlink(`${tag}:q`)
@@ -142,7 +142,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
 
   const idsOf = (letters: readonly { id: string }[]): string[] => letters.map(({ id }) => id)
 
-  it('finds that a letter would not free those that wait for it, and puts that right', async () => {
+  it('finds missing dependents of a letter, and adds them', async () => {
     const first = aLetter()
     const next = aLetter({ dependsOn: [first.id, 'nobody'] })
     const last = aLetter({ dependsOn: [first.id] })
@@ -158,7 +158,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     assert.deepEqual(idsOf(letters), [last.id])
   })
 
-  it('frees those that a resolved letter did not free', async () => {
+  it('releases letters that a resolved letter did not release', async () => {
     const first = aLetter()
     const next = aLetter({ dependsOn: [first.id], retryAt: '2026-01-01T00:00:00.000Z' })
     await store.add([first, next])
@@ -172,7 +172,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     assert.deepEqual(idsOf((await store.claim(asked)).letters), [next.id])
   })
 
-  it('finds counts that were changed by hand', async () => {
+  it('finds manually changed counts', async () => {
     await store.add(mixed())
     const cells = await client.hKeys(`${tag}:cells`)
     await client.hIncrBy(`${tag}:cells`, cells[0]!, 5)
@@ -183,7 +183,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await sound()
   })
 
-  it('shows a row that was changed by hand as corrupt, and no other', async () => {
+  it('reports only a manually changed row as corrupt', async () => {
     const letters = [aLetter(), aLetter(), aLetter()]
     await store.add(letters)
     const key = `${tag}:l:${letters[1]!.id}`
@@ -202,7 +202,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     ['the rest', 'x', '12345678{"occurrences":1\n'],
     ['the origin', 'o', '00000000{'],
     ['the bytes', 'b', 'xxxxx'],
-  ])('bears nonsense in place of %s', async (_what, field, nonsense) => {
+  ])('tolerates garbage in place of %s', async (_what, field, nonsense) => {
     const letters = [aLetter(), aLetter({ dedupeKey: 'k' }), aLetter()]
     await store.add(letters)
     const bad = letters[1]!
@@ -224,7 +224,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await store.add([aLetter({ dedupeKey: 'k' })])
   })
 
-  it('bears a key of another kind in place of a letter', async () => {
+  it('tolerates a key of another type in place of a letter', async () => {
     const letters = [aLetter(), aLetter({ lane: 'l' })]
     await store.add(letters)
     const [bad, good] = letters.map(({ id }) => id)
@@ -244,7 +244,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await sound()
   })
 
-  it.each(['r', 'x', 'o', 'b'])('bears that field %s is gone', async (field) => {
+  it.each(['r', 'x', 'o', 'b'])('tolerates that field %s is missing', async (field) => {
     const letters = [aLetter(), aLetter()]
     await store.add(letters)
     await client.hDel(`${tag}:l:${letters[0]!.id}`, field)

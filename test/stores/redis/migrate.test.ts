@@ -20,7 +20,7 @@ describe.skipIf(single.missing !== undefined)(migrate.name, () => {
     await place.clear()
   })
 
-  it('makes letters of schema 1 findable by their source ids', async () => {
+  it('indexes letters of schema 1 by their source ids', async () => {
     const open = async () => {
       const store = redisStore({ url: single.url, prefix: place.name })
       await store.open()
@@ -44,7 +44,7 @@ describe.skipIf(single.missing !== undefined)(migrate.name, () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('leaves no entry of an index behind when a letter goes', async () => {
+  it('leaves no index entry behind when a letter is removed', async () => {
     const store = redisStore({ url: single.url, prefix: place.name })
     await store.open()
     const letters = sourcedLetters()

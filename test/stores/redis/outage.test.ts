@@ -25,14 +25,14 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     return store
   }
 
-  it('is reported at once when it is not there at the start', async () => {
+  it('is reported immediately when it is unreachable at open', async () => {
     const store = redisStore({ url: 'redis://127.0.0.1:1' })
     stores.push(store)
     await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     assert.equal((await store.health()).ok, false)
   })
 
-  it('fails every verb while it is down, and none afterwards; what was kept is kept', async () => {
+  it('fails every call while it is down and none afterwards, and has all stored letters', async () => {
     const store = await open()
     const letters = Array.from({ length: 20 }, () => aLetter())
     await store.add(letters)
@@ -50,7 +50,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     assert.equal((await store.health()).ok, true)
   })
 
-  it('fails a call within its time when it does not answer', async () => {
+  it('times out a call that is not answered', async () => {
     const store = await open(300)
     server!.pause()
     await expect(store.add([aLetter()])).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     assert.equal((await store.get([letter.id])).length, 1)
   })
 
-  it('loses nothing that was acknowledged when it is killed again and again under load', async () => {
+  it('loses no acknowledged write when it is killed repeatedly under load', async () => {
     const store = await open()
     const acknowledged: string[] = []
     const stop = new AbortController()
@@ -92,7 +92,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     )
   })
 
-  it('keeps a watcher that hears again once it is back', async () => {
+  it('wakes watchers again once it is back', async () => {
     const store = await open()
     const other = await open()
     const calls: true[] = []

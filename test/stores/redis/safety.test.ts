@@ -49,7 +49,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     ['that evicts', { 'maxmemory-policy': 'allkeys-lru' }, /noeviction/],
     ['without an append-only file', { appendonly: 'no' }, /appendonly/],
     ['that never syncs', { appendfsync: 'no' }, /appendfsync/],
-  ])('%s is refused, unless that is allowed', async (_what, settings, why) => {
+  ])('is rejected if %s, unless allowVolatile is set', async (_what, settings, why) => {
     const server = await start(settings)
     await expect(storeOn(server).open()).rejects.toMatchObject({
       code: 'STORE_UNSAFE',
@@ -62,7 +62,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     assert.deepEqual((await store.health()).problems, [])
   })
 
-  it('that follows another is refused in any case', async () => {
+  it('is rejected in any case if it is a replica', async () => {
     const master = await start()
     const replica = await start({}, master)
     await expect(storeOn(replica, { allowVolatile: true }).open()).rejects.toMatchObject({
@@ -71,7 +71,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     })
   })
 
-  it('says in its health when it became unsafe after the store was opened', async () => {
+  it('reports in health that it became unsafe after the store was opened', async () => {
     const server = await start()
     const store = storeOn(server)
     await store.open()
@@ -82,7 +82,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     assert.match(problems.join(), /noeviction/)
   })
 
-  it('is looked at by INFO alone where CONFIG is forbidden', async () => {
+  it('is checked only by INFO where CONFIG is forbidden', async () => {
     const server = await start()
     await ask(server, 'ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '&*', '+@all', '-config')
     const store = storeOn({ url: server.url.replace('//', '//app:pw@') })
@@ -93,7 +93,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     assert.match(checks['appendfsync']!, /unknown/)
   })
 
-  it('needs no more rights than the page about it says', async () => {
+  it('needs no more permissions than its docs page lists', async () => {
     const server = await start()
     const page = await readFile('docs/operating/redis.md', 'utf8')
     const rights = /`(\+@hash [^`]*)`/.exec(page)![1]!.split(' ')
@@ -128,7 +128,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     assert.ok(calls.length > 0)
   })
 
-  it('does not let in a wrong password, and does not repeat it', async () => {
+  it('rejects a wrong password, and the error does not contain it', async () => {
     const server = await start()
     await ask(server, 'ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '+@all')
     const failure = await storeOn({ url: server.url.replace('//', '//app:hush@') })
@@ -139,7 +139,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     assert.ok(!failure.message.includes('hush'))
   })
 
-  it('refuses new letters when its memory is full, keeps none by half, and lets work be finished', async () => {
+  it('rejects new letters when its memory is full, stores none partially, and lets work finish', async () => {
     const server = await start()
     const store = storeOn(server)
     await store.open()
@@ -186,7 +186,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     const letter = aLetter()
     await expect(store.add([letter])).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/may be kept/),
+      message: expect.stringMatching(/may be permanent/),
     })
     assert.equal((await store.get([letter.id])).length, 1, 'the master has it')
     await replica.start()
@@ -198,7 +198,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     }
   })
 
-  it('is noticed when it has forgotten what it had acknowledged', async () => {
+  it('is reported when it lost acknowledged writes', async () => {
     const server = await start()
     const store = storeOn(server)
     await store.open()
@@ -215,13 +215,13 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     await server.start()
     const { ok, problems } = await store.health()
     assert.equal(ok, false)
-    assert.match(problems.join(), /forgotten 1 or more/)
+    assert.match(problems.join(), /lost at least 1 acknowledged/)
     assert.deepEqual(await store.tally('state'), new Map([['pending', 4]]))
     const { examples } = await store.fsck()
     assert.deepEqual(examples, [], 'whole writes are gone, and no half ones are left')
   })
 
-  it('is refused when a newer Redrive has changed the keys', async () => {
+  it('is rejected when a newer Redrive has changed the keys', async () => {
     const server = await start()
     await ask(server, 'HSET', '{redrive}:meta', 'schema', '99')
     await expect(storeOn(server).open()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })

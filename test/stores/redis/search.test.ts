@@ -42,7 +42,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     return seen
   }
 
-  it('goes in order over more queues than one script reads', async () => {
+  it('is ordered over more queues than one script reads', async () => {
     const letters = Array.from({ length: 700 }, (_, n) =>
       aLetter({
         queue: `q${n % 350}`,
@@ -71,7 +71,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     )
   })
 
-  it('gives what one part of the queues has only once the others have come as far', async () => {
+  it('returns letters of some queues only once the other queues are as far', async () => {
     const few = (queue: string) => aLetter({ queue, category: 'timeout' })
     await store.add(Array.from({ length: 250 }, (_, n) => aLetter({ queue: `q${n}` })))
     const many = Array.from({ length: 700 }, () => aLetter({ queue: 'q0', category: 'network' }))
@@ -92,7 +92,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     }
   })
 
-  it('goes on past a thousand letters that came to rest at one moment', async () => {
+  it('continues past a thousand letters that settled at the same time', async () => {
     const at = day(0)
     const letters = Array.from({ length: 1200 }, () => aLetter({ state: 'parked', settledAt: at }))
     await store.add(letters)
@@ -102,7 +102,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     )
   })
 
-  it('finds the few that match among many that do not', async () => {
+  it('finds few matching letters among many', async () => {
     await store.add(Array.from({ length: 1500 }, () => aLetter({ category: 'network' })))
     const few = [1, 2, 3].map(() => aLetter({ category: 'timeout', tags: ['x'] }))
     await store.add(few)
@@ -117,7 +117,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     assert.equal(await store.remove({ category: 'timeout', tag: 'x' }), 3)
   })
 
-  it('makes room in steps after the limit was lowered far', async () => {
+  it('evicts in steps after the limit was lowered far', async () => {
     await store.add(Array.from({ length: 1300 }, () => aLetter({ state: 'resolved' })))
     const results = await store.add([aLetter()], { maxItems: 10, overflow: 'evict-resolved' })
     assert.deepEqual(results, [{ kind: 'added', evicted: 1291 }])
@@ -130,7 +130,7 @@ describe.skipIf(single.missing !== undefined)('a search', () => {
     )
   })
 
-  it('evicts no more than it takes, however many letters come to a store that is far too full', async () => {
+  it('evicts no more than necessary, however many letters are added to an overfull store', async () => {
     const resolved = (length: number): DeadLetter[] =>
       Array.from({ length }, () => aLetter({ state: 'resolved' }))
     const capacity = { maxItems: 600, overflow: 'evict-resolved' } as const

@@ -2,7 +2,10 @@ import { actionCode, parked } from '../../rows/codes.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 
-/** Finds and removes the longest resolved. An entry that leads nowhere is taken out, or it would be found for ever. */
+/**
+ * Finds and evicts the longest resolved letters. An index entry without a letter is removed, since
+ * it would be found again and again.
+ */
 const resolvedOnes = String.raw`
 local resolvedIn
 local function note(cell)
@@ -10,13 +13,13 @@ local function note(cell)
   if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
 end
 
--- The first of all resolved letters: longest at rest, or without a time by id.
+-- The longest resolved letter; without a time, the first by id.
 local function oldestResolved()
   if not resolvedIn then
     resolvedIn = {}
     for _, cell in ipairs(call('HKEYS', P .. 'cells')) do note(cell) end
   end
-  -- Letters may have come in this very script.
+  -- This script may have added letters.
   for cell in pairs(cells) do note(cell) end
   local best, bestAt, bestKey
   for queue in pairs(resolvedIn) do
@@ -45,8 +48,9 @@ end
 `
 
 /**
- * ARGV: now, then for each letter row, rest, origin, bytes, extras. In the extras are also c [maxItems, 1 to evict] and,
- * with a dedupeKey, o: what an occurrence says. Answers moves, woke, and for each letter what became of it.
+ * ARGV: now, then for each letter row, rest, origin, bytes, extras. The extras also have c
+ * [maxItems, 1 to evict] and, with a dedupeKey, o: the fields of an occurrence. Returns moves,
+ * woke, and the result for each letter.
  */
 export const add = String.raw`
 local function holderOf(row)
@@ -60,7 +64,7 @@ end
 ${resolvedOnes}
 local maxEvicted = 500
 
--- How many had to go for one more to fit. Nil: there is no room. The second says how many too many there are at once.
+-- Returns the number of letters evicted for one more; nil: no room. Second: the excess, if too many.
 local function makeRoom(maxItems, evicts)
   local excess = standing(0, 4) + 1 - maxItems
   if excess <= 0 then return 0 end
@@ -130,7 +134,10 @@ results[1] = flush()
 return results
 `
 
-/** ARGV: how many, maxItems. Removes that many of the longest resolved, but none for which there is room. Answers moves, woke, how many went. */
+/**
+ * ARGV: how many, maxItems. Evicts that many of the longest resolved letters, but none for which
+ * there is room. Returns moves, woke, the number of evicted letters.
+ */
 export const evict = String.raw`
 ${resolvedOnes}
 ${evenWhenFull}
@@ -142,7 +149,10 @@ local wake = woke and 1 or 0
 return { flush(), wake, gone }
 `
 
-/** ARGV: now, then for each letter row, rest, origin, bytes, extras, edited bytes. Answers moves, woke, and 1 for each that was written. */
+/**
+ * ARGV: now, then for each letter row, rest, origin, bytes, extras, edited bytes. Returns moves,
+ * woke, and 1 for each letter that was written.
+ */
 export const keep = String.raw`
 setNow(ARGV[1])
 local results = { 0, 0 }
@@ -164,7 +174,7 @@ results[1] = flush()
 return results
 `
 
-/** ARGV: pairs of id and source id. Letters that are gone are passed over. */
+/** ARGV: pairs of id and source id. Missing letters are skipped. */
 export const setSources = String.raw`
 for at = 1, #ARGV, 2 do
   if call('EXISTS', P .. 'l:' .. ARGV[at]) == 1 then setSource(ARGV[at], ARGV[at + 1]) end

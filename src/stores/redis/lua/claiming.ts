@@ -3,7 +3,9 @@ import { ageingMs } from '../../../letter/order.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 
-/** A letter as it goes to the caller: r x o b e, and the entries of the history beyond the first. Also answers its row. */
+/**
+ * A letter in a reply: r x o b e, and the history entries after the first. Also returns its row.
+ */
 export const wholeOf = String.raw`
 local function wholeOf(id)
   local kept = fieldsOf(id, 'r', 'x', 'o', 'b', 'e')
@@ -17,8 +19,9 @@ end
 `
 
 /**
- * ARGV: now, worker, leaseMs, limit, queues and except (each a JSON list or nothing), how many letters are enough, and how
- * many bytes. Answers moves, woke, when the next is due or nothing, how many entries led nowhere, and the letters.
+ * ARGV: now, worker, leaseMs, limit, queues and except (each a JSON list or empty), the maximum
+ * number of letters, and of bytes. Returns moves, woke, when the next letter is due or empty, the
+ * number of index entries without a letter, and the letters.
  */
 export const claim = String.raw`
 setNow(ARGV[1])
@@ -75,7 +78,7 @@ local function goesFirst(a, b)
   return a.score < b.score or (a.score == b.score and a.id < b.id)
 end
 
--- The first that are due, merged in the order of claims. Nothing is written before all are found.
+-- The first due letters, merged in claim order. Nothing is written before all are found.
 local function candidates()
   local ready = {}
   for _, range in ipairs(ranges) do
@@ -132,7 +135,7 @@ for _, one in ipairs(taken) do
     letters[#letters + 1] = one[1]
     letters[#letters + 1] = letter
   else
-    -- No letter, or one that cannot be read: it must not stand in the way of the others.
+    -- A missing or unreadable letter must not block the others.
     lost = lost + 1
     call('ZREM', one[2], one[1])
   end
@@ -150,8 +153,8 @@ return { flush(), 0, nextMs and score(nextMs), lost, letters }
 `
 
 /**
- * ARGV: summary or whole, how many bytes are enough, ids. Answers letters for as many of the ids as fit, or nothing where
- * there is none, each with whom it waits for.
+ * ARGV: summary or whole, the maximum number of bytes, ids. Returns letters for as many ids as fit,
+ * or nothing for a missing letter, each with the ids that it waits for.
  */
 export const fetch = String.raw`
 ${wholeOf}

@@ -1,6 +1,9 @@
 import { col } from '../columns.ts'
 
-/** The counts: changes gather while a script works, and each field that is touched is written once at its end. */
+/**
+ * The counters: changes are collected while a script runs, and each changed field is written once
+ * at its end.
+ */
 export const counts = String.raw`
 local cells, groups, tags, states, totals = {}, {}, {}, {}, {}
 
@@ -34,7 +37,7 @@ local function total(action, row)
   sums[4] = sums[4] + tonumber(row[${col.backoffMs}])
 end
 
--- Letters of these states as the script stands.
+-- The number of letters in these states, including changes of this script.
 local function standing(from, to)
   local sum = 0
   for state = from, to do
@@ -49,7 +52,7 @@ local function write(name, counts)
   end
 end
 
--- Ends a script that moved letters. Answers how many scripts ever did.
+-- Ends a script that moved letters. Returns how many scripts ever did.
 local function flush()
   if next(states) == nil and next(totals) == nil and not woke then
     return tonumber(call('HGET', P .. 'meta', 'moves') or 0)

@@ -1,6 +1,6 @@
 import { col } from '../columns.ts'
 
-/** What a letter's row says of the zsets that it stands in. */
+/** The zsets that a letter belongs to, according to its row. */
 const expected = String.raw`
 local function listsOf(row)
   local id = row[${col.id}]
@@ -36,8 +36,8 @@ end
 `
 
 /**
- * ARGV: lists or due, 1 to repair, ids. Answers the ids of rows that cannot be read, and pairs of id and the key where a
- * letter is missing or stands at the wrong place.
+ * ARGV: lists or due, 1 to repair, ids. Returns the ids of unreadable rows, and pairs of id and the
+ * key where a letter is missing or has a wrong score.
  */
 export const checkLetters = String.raw`
 ${expected}
@@ -50,7 +50,7 @@ local function miss(id, name)
   return repair
 end
 
--- Whoever a letter waits for must know of it, or does not free it; one that is done would have freed it.
+-- A letter that others wait for must list them; a resolved one would have released them.
 local function checkWaits(row)
   local id = row[${col.id}]
   local freed = false
@@ -71,7 +71,7 @@ local function checkWaits(row)
   end
 end
 
--- Claims that name no queues look only at those in q.
+-- Claims without queues read only those in q.
 local function checkQueue(row, name)
   if call('SISMEMBER', P .. 'q', name) == 0 and miss(row[${col.id}], 'q') then
     call('SADD', P .. 'q', name)
@@ -101,7 +101,7 @@ end
 return { unreadable, missing }
 `
 
-/** ARGV: a zset, first and last rank, 1 to repair. Answers the members that no letter accounts for. */
+/** ARGV: a zset, first and last rank, 1 to repair. Returns the members that belong to no letter. */
 export const checkEntries = String.raw`
 ${expected}
 local strays = {}
@@ -124,7 +124,10 @@ end
 return strays
 `
 
-/** ARGV: names behind h: and p: in turn. Drops those that belong to no letter, when told to. Answers how many there are. */
+/**
+ * ARGV: names after h: and p: in turn. Finds those that belong to no letter, and deletes them on
+ * repair. Returns their number.
+ */
 export const checkBelongings = String.raw`
 local found = 0
 for at = 2, #ARGV do
@@ -136,7 +139,10 @@ end
 return found
 `
 
-/** ARGV: a list by id, from where, how many. Answers the last id, how many were read, and what they count for: hash, field, number. */
+/**
+ * ARGV: a zset by id, where to start, how many. Returns the last id, the number of letters read,
+ * and their counts: hash, field, number.
+ */
 export const recount = String.raw`
 local ids = call('ZRANGEBYLEX', P .. ARGV[1], ARGV[2], '+', 'LIMIT', 0, tonumber(ARGV[3]))
 for _, id in ipairs(ids) do
@@ -154,7 +160,10 @@ end
 return { ids[#ids] or '', #ids, sums }
 `
 
-/** ARGV: how many scripts have moved letters so far, then hash, field and number. Writes if that is still so. */
+/**
+ * ARGV: the number of scripts that moved letters so far, then hash, field and number. Writes only
+ * if that number is current.
+ */
 export const setCounts = String.raw`
 if (call('HGET', P .. 'meta', 'moves') or '0') ~= ARGV[1] then return 0 end
 for at = 2, #ARGV, 3 do

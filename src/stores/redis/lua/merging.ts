@@ -1,6 +1,6 @@
 /**
- * Several ordered lists read as one. A head is where a list stands; heads are kept in a heap, so that the next of a
- * thousand lists costs little more than the next of one. `goesFirst` says which of two heads is to be read before.
+ * Merges ordered lists. A head is the position in a list; heads are in a heap, so that the next of
+ * a thousand lists costs little more than the next of one. `goesFirst` compares two heads.
  */
 export const merging = String.raw`
 local function sink(heap, n, goesFirst)
@@ -20,7 +20,7 @@ local function heapOf(heads, goesFirst)
   return heads
 end
 
--- The head of the heap has moved on, or is at its end.
+-- The head of the heap advanced, or its list ended.
 local function settleHead(heap, ended, goesFirst)
   if ended then
     heap[1] = heap[#heap]

@@ -1,7 +1,7 @@
 import { maxHistory } from '../../../letter/history.ts'
 import { col } from '../columns.ts'
 
-/** Every letter that comes, changes or goes does so here, and every index and count goes with it. */
+/** Every letter is added, changed and removed here, together with its indexes and counts. */
 export const moving = String.raw`
 local function listed(name, from, to, id)
   if from == to then return end
@@ -79,7 +79,7 @@ end
 
 local maxHistory = ${maxHistory}
 
--- Adds an entry to the history of a row that is about to be written; past the bound the second oldest goes.
+-- Adds a history entry to a row to be written; beyond the bound, the second oldest is omitted.
 local function remember(row, entry)
   local key = P .. 'h:' .. row[${col.id}]
   call('RPUSH', key, entry)
@@ -96,7 +96,7 @@ local function remember(row, entry)
   end
 end
 
--- Writes a letter as it now stands, and answers what stands there.
+-- Writes the new state of a letter, and returns it.
 local function rewrite(old, new, bad, rest)
   local key = P .. 'l:' .. new[${col.id}]
   local text = rowText(new, bad)
@@ -126,7 +126,7 @@ local function setSource(id, source)
   call('ZADD', P .. 'f:' .. source, '0', id)
 end
 
--- Extras: h entries beyond the first, d whom it waits for, s source id, e 1 when edited bytes are given.
+-- Extras: h entries after the first, d dependencies, s source id, e 1 if edited bytes are given.
 local function insert(row, rowSealed, rest, origin, bytes, extras, edited)
   local id = row[${col.id}]
   local key = P .. 'l:' .. id

@@ -1,10 +1,10 @@
 import { col } from '../columns.ts'
 
 /**
- * Where letters wait: free to be claimed at their time, or held by their lane or by what they depend on. A lane has one
- * letter in flight at a time, which stays claimable should its lease lapse; otherwise its oldest active one is free. So the
- * first of a lane's zset is the only one that can be free, and a change there concerns at most the first before it and
- * the first after it.
+ * Where letters wait: claimable at their time, or held by their lane or by their dependencies. A
+ * lane has one letter in flight at a time, which stays claimable in case its lease lapses;
+ * otherwise its oldest active letter is claimable. So only the first letter of a lane's zset can be
+ * claimable, and a change there concerns at most the previous first letter and the new one.
  */
 export const places = String.raw`
 local known = {}
@@ -25,13 +25,13 @@ end
 
 local function dueKey(row) return digits[row[${col.priority}]] .. ':' .. row[${col.queue}] end
 
--- Whether a letter with a retryAt may stand in w.
+-- Whether a letter with a retryAt may be in w.
 local function mayWait(row)
   return row[${col.retryAt}]
     and (row[${col.state}] ~= 0 or row[${col.lane}] or row[${col.dependent}] == 1)
 end
 
--- When a claim may take the letter, if ever, and else the retryAt that it keeps.
+-- When a claim may take the letter, if ever, otherwise its retryAt.
 local function spotsOf(row)
   local state, retryAt = row[${col.state}], row[${col.retryAt}]
   if state == 0 and not isHeld(row) then return msOf(retryAt or row[${col.deadLetteredAt}]) end
@@ -39,7 +39,7 @@ local function spotsOf(row)
   return due, retryAt and msOf(retryAt) or nil
 end
 
--- Puts a letter where it waits as it now stands; old is how it stood, nil when it is new, and new is nil when it goes.
+-- Updates where a letter waits. old is nil for a new letter, new is nil for a removed one.
 local function place(old, new)
   local id = (new or old)[${col.id}]
   local due, at, key
@@ -68,7 +68,7 @@ local function replace(id)
   if row then place(row, row) end
 end
 
--- Follows a letter in its lane. Answers who was first before it and who is after it, when that is not the same one.
+-- Updates a letter in its lane. Returns the previous and the new first letter, if they differ.
 local function moveInLane(old, new)
   local row = new or old
   if not row[${col.lane}] then return end
@@ -82,7 +82,7 @@ local function moveInLane(old, new)
   if before ~= after then return before, after end
 end
 
--- The letter is resolved: whoever waited for it does so no more.
+-- The letter is resolved: releases the letters that waited for it.
 local function free(id)
   local waiting = call('SMEMBERS', P .. 'v:' .. id)
   if #waiting == 0 then return end

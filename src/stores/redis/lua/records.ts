@@ -1,4 +1,7 @@
-/** ARGV: now, kind, id, value, expected version or nothing. A record is kept as "VERSION TIME VALUE". Answers 1 if it was written. */
+/**
+ * ARGV: now, kind, id, value, expected version or empty. A record is stored as "VERSION TIME
+ * VALUE". Returns 1 if it was written.
+ */
 export const putRecord = String.raw`
 setNow(ARGV[1])
 local kind, id, expected = ARGV[2], ARGV[3], ARGV[5]
@@ -13,7 +16,7 @@ end
 return 1
 `
 
-/** ARGV: kind, id. Answers 1 if it was there. */
+/** ARGV: kind, id. Returns 1 if the record existed. */
 export const dropRecord = String.raw`
 local kind, id = ARGV[1], ARGV[2]
 local gone = call('HDEL', P .. 'R:' .. kind, id)
@@ -22,7 +25,7 @@ if call('EXISTS', P .. 'R:' .. kind) == 0 then call('SREM', P .. 'K', kind) end
 return gone
 `
 
-/** ARGV: kind, from where in the order of ids, how many. Answers ids and records. */
+/** ARGV: kind, where to start in the order of ids, how many. Returns ids and records. */
 export const listRecords = String.raw`
 local kind = ARGV[1]
 local ids = call('ZRANGEBYLEX', P .. 'Z:' .. kind, ARGV[2], '+', 'LIMIT', 0, tonumber(ARGV[3]))

@@ -2,29 +2,30 @@ import { states } from '../../rows/codes.ts'
 import { col, numberColumns, rowWidth, textColumns } from '../columns.ts'
 
 /**
- * What every script begins with. All keys of a store have one hash tag, so that a script may touch any of them: KEYS[1]
- * is the tag, and the names below stand behind it.
+ * The beginning of every script. All keys of a store have one hash tag, so that a script may use any
+ * of them: KEYS[1] is the tag, and the names below follow it.
  *
- *   l:ID        hash: r row, x rest, o origin, b bytes as captured, e bytes as edited, s source id as f has it
- *   h:ID        list: entries of the history beyond the first
+ *   l:ID        hash: r row, x rest, o origin, b captured bytes, e edited bytes, s source id as in f
+ *   h:ID        list: history entries after the first
  *   i:STATE:Q   zset by id: letters of a queue and state
- *   s:STATE:Q   zset by settledAt; a resolved letter without one stands at the end
+ *   s:STATE:Q   zset by settledAt; a resolved letter without it comes last
  *   d:PRIO:Q    zset by due time: letters that a claim may take, now or later
- *   w:Q         zset by retryAt: letters with a retryAt that no claim goes by
+ *   w:Q         zset by retryAt: letters with a retryAt that claims ignore
  *   g: t: n: o: r:   zsets by id: letters of a group, tag, lane, tenant, reason
  *   f:SOURCE    zset by id: letters of a source id
  *   x           zset by expiresAt
  *   y           zset by id: letters that wait for others
- *   p:ID v:ID   sets: whom a letter waits for; who waits for a letter
+ *   p:ID v:ID   sets: the ids that a letter waits for; the ids that wait for a letter
  *   a:LEN:Q:LANE     zset: active letters of a lane, those in flight first, then by id
  *   k:Q         zset of HASH:ID: open letters that hold a dedupeKey
- *   q           set of PRIO:Q: where letters are, or lately were, to be claimed
- *   cells groups tags totals states   hashes: the counts
+ *   q           set of PRIO:Q: where claimable letters are, or lately were
+ *   cells groups tags totals states   hashes: the counters
  *   meta        hash: schema, and how many scripts have moved letters
  *   K R:KIND Z:KIND  records: the kinds, the values, the order
  *
- * A script that fails halfway keeps what it wrote. So whatever can fail is done before the first write: refusals of the
- * server (no memory, no disk, read-only) come with the first write, and rows are checked when they are read.
+ * A script that fails halfway keeps what it wrote. So everything that can fail comes before the
+ * first write: the server rejects the first write (no memory, no disk, read-only), and rows are
+ * checked when they are read.
  */
 export const rows = String.raw`
 local P = KEYS[1] .. ':'
@@ -42,7 +43,7 @@ local function setNow(text)
   end
 end
 
--- A moment to milliseconds. One that is none counts as long past, so that the letter is seen rather than forgotten.
+-- A timestamp in milliseconds. An invalid one counts as long past, so that the letter is found.
 local moments = {}
 local function msOf(at)
   local known = moments[at]
@@ -76,7 +77,7 @@ local function isoOf(ms)
     floor(rest / 3600000), floor(rest / 60000) % 60, floor(rest / 1000) % 60, rest % 1000)
 end
 
--- Small whole numbers as text, made once each.
+-- Small integers as strings, cached.
 local digits = setmetatable({}, {
   __index = function(known, n)
     local text = format('%.0f', n)
@@ -89,13 +90,13 @@ local function score(ms) return format('%.0f', ms) end
 
 local function sealed(text) return sub(redis.sha1hex(text), 1, 8) .. text end
 
--- Texts as JSON. The same few come again and again: queues, workers, moments.
+-- Strings as JSON, cached: queues, workers and timestamps repeat.
 local quotes = {}
 local function quoted(text)
   if not text then return 'false' end
   local json = quotes[text]
   if not json then
-    -- Most texts need no escapes, and the encoder is slow to start.
+    -- Most strings need no escapes, and the encoder is slow.
     local plain = type(text) == 'string' and not string.find(text, '[%c"\\]')
     json = plain and '"' .. text .. '"' or cjson.encode(text)
     quotes[text] = json
@@ -103,7 +104,7 @@ local function quoted(text)
   return json
 end
 
--- By hand, since the encoder takes several times as long. A row that was not sound is never made good by writing over it.
+-- Without the encoder, which is several times slower. The checksum of a corrupt row stays wrong.
 local function rowText(row, bad)
   local cells = {}
   for n = 1, ${rowWidth} do
@@ -134,7 +135,7 @@ local function fits(row, id)
     and row[${col.priority}] >= 0 and row[${col.priority}] < 4
 end
 
--- The row, and whether its seal is broken. Nil when there is none, or it cannot be read: then the second is true.
+-- The row, and whether its checksum is wrong. Nil if missing, or nil and true if unreadable.
 local function rowIn(raw, id)
   if not raw then return nil, false end
   local text = sub(raw, 9)
@@ -146,7 +147,7 @@ local function rowIn(raw, id)
   return row, true
 end
 
--- Fields of a letter. What is no hash at all is a letter that cannot be read, and must not make the script fail.
+-- Fields of a letter. A key of another type is an unreadable letter, and must not fail the script.
 local function fieldsOf(id, ...)
   local found = redis.pcall('HMGET', P .. 'l:' .. id, ...)
   if not found.err then return found end
@@ -163,7 +164,7 @@ local function copyOf(row)
   return copy
 end
 
--- What changes but has no column is JSON with one line for each field; no other newline is in it.
+-- The rest is JSON with one line per field, and no other newline.
 local function restIn(raw)
   if not raw then return nil end
   local text = sub(raw, 9)
@@ -177,7 +178,7 @@ local function occurrencesIn(raw)
   return tonumber(n or 1)
 end
 
--- Sets fields of a rest, and takes away those that are false. The payload comes first: see isEdited.
+-- Sets fields of a rest, and removes those that are false. The payload is first: see isEdited.
 local function patchRest(text, set)
   local lines = {}
   for name, value in string.gmatch(text, '[{,]"(%w+)":([^\n]*)\n') do
@@ -199,7 +200,8 @@ end
 `
 
 /**
- * A server that is out of memory refuses a script's first write if it would need more. Letters that are being worked on
- * must still come to rest then, so their scripts begin with a write that needs none.
+ * A server that is out of memory rejects the first write of a script if the write would need more.
+ * Letters in flight must still be settled then, so their scripts begin with a write that needs
+ * none.
  */
 export const evenWhenFull = String.raw`call('DEL', P .. 'none')`

@@ -2,10 +2,11 @@ import { col } from '../columns.ts'
 import { wholeOf } from './claiming.ts'
 
 /**
- * One bounded step of a search: some zsets read side by side from a place on, in one moment, so that a letter that moves
- * from one to another is neither missed nor seen twice. ARGV[1] says keys, by (id or time), desc, after [time, id], before
- * (a time), limit, most, need, extent (summary, whole), bytes, and the filter. Answers 1 if there is more, the
- * time and id that were looked at last, how many entries led nowhere, and for each letter id, time, key and fields.
+ * One bounded step of a search: some zsets are read together from a position on, atomically, so
+ * that a letter that moves from one to another is neither missed nor seen twice. ARGV[1] has keys,
+ * by (id or time), desc, after [time, id], before (a time), limit, most, need, extent (summary,
+ * whole), bytes, and the filter. Returns 1 if there is more, the time and id of the last entry
+ * read, the number of index entries without a letter, and for each letter id, time, key and fields.
  */
 export const scan = String.raw`
 local spec = cjson.decode(ARGV[1])
@@ -49,7 +50,7 @@ local function passes(row)
     local waits = row[${col.dependent}] == 1 and call('EXISTS', P .. 'p:' .. row[${col.id}]) == 1
     if waits ~= filter.dependent then return false end
   end
-  -- A letter may stand in a zset for another reason than the one that the search goes by.
+  -- A zset may contain letters that the search does not mean.
   if spec.need == 'retry' then return row[${col.retryAt}] and true or false end
   if spec.need == 'no retry' then return not row[${col.retryAt}] end
   if spec.need == 'settled' then return row[${col.settledAt}] and true or false end
@@ -57,7 +58,7 @@ local function passes(row)
   return true
 end
 
--- The rank of the first entry past a time and an id.
+-- The rank of the first entry after a time and an id.
 local function rankAfter(key, time, id)
   local low, high = 0, call('ZCARD', key)
   local own = call('ZSCORE', key, id)

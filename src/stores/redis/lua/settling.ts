@@ -2,7 +2,10 @@ import { actionCode } from '../../rows/codes.ts'
 import { col } from '../columns.ts'
 import { evenWhenFull } from './rows.ts'
 
-/** Leased under this epoch, even past the end of the lease as long as nobody took over. */
+/**
+ * Whether the letter is leased under this epoch; also after the lease expired, as long as no other
+ * worker claimed it.
+ */
 const isLeased = String.raw`
 local function isLeased(row, epoch, worker)
   return row[${col.state}] == 1 and row[${col.epoch}] == epoch
@@ -11,8 +14,9 @@ end
 `
 
 /**
- * ARGV: for each change what it says, and the bytes of an edit. It says i id, v version or e epoch and w worker, c columns
- * and values, x fields of the rest and values, h the entry, t its time, a what it counts as. Answers moves, woke, and w c or m.
+ * ARGV: for each change a description, and the bytes of an edit. The description has i id, v
+ * version or e epoch and w worker, c columns and values, x fields of the rest and values, h the
+ * history entry, t its time, a the actions to count. Returns moves, woke, and w c or m.
  */
 export const apply = String.raw`
 ${isLeased}
@@ -36,7 +40,7 @@ local function applyOne(change, bytes)
       for n = 1, #change.x, 2 do set[change.x[n]] = change.x[n + 1] end
       rest = patchRest(rest, set)
     else
-      -- There is nothing to merge with, and it may yet be recovered.
+      -- There is nothing to merge with, and the row may still be recovered.
       for _, n in ipairs({ ${col.policy}, ${col.tags}, ${col.done} }) do new[n] = old[n] end
     end
   end
@@ -59,7 +63,10 @@ results[1] = flush()
 return results
 `
 
-/** ARGV: now, then for each lease its length, id, epoch, worker or nothing. Answers 1 for each that still holds. */
+/**
+ * ARGV: now, then for each lease its length, id, epoch, worker or empty. Returns 1 for each lease
+ * that still holds.
+ */
 export const renew = String.raw`
 ${isLeased}
 setNow(ARGV[1])
@@ -83,8 +90,8 @@ return results
 `
 
 /**
- * ARGV: pairs of id and the version that was looked at, or ? for a row that cannot be read. What is leased stays. Answers
- * moves, woke, how many went, and the ids of those that have changed.
+ * ARGV: pairs of id and expected version, or ? for an unreadable row. Leased letters stay. Returns
+ * moves, woke, the number of removed letters, and the ids of those that changed.
  */
 export const remove = String.raw`
 local gone, changed = 0, {}

@@ -1,0 +1,57 @@
+import type { Clock } from '../../clock/clock.ts'
+import type { Script } from '../../backends/redis/script.ts'
+import type { Argument, Reply, RedisConnection } from '../../backends/redis/connection.ts'
+import { Searcher } from './search.ts'
+import { LostWriteDetector } from './lost-writes.ts'
+
+/** What all operations share: the connection, and the state that the store remembers. */
+export interface StoreContext {
+  readonly connection: RedisConnection
+  /** The hash tag of all keys. */
+  readonly tag: string
+  readonly search: Searcher
+  readonly lostWrites: LostWriteDetector
+  /** The time for a script; empty means the time of the server. */
+  now(): string
+  /**
+   * Runs a script that moves letters, handles the first two values of its reply (the number of
+   * moves, and whether to wake), and returns the rest.
+   */
+  runMove(script: Script, args: readonly Argument[]): Promise<Reply[]>
+}
+
+export function createContext(
+  connection: RedisConnection,
+  tag: string,
+  clock: Clock | undefined,
+  wake: () => void,
+): StoreContext {
+  const lostWrites = new LostWriteDetector()
+  return {
+    connection,
+    tag,
+    search: new Searcher(connection, tag),
+    lostWrites,
+    now: () => (clock ? String(Math.floor(clock.now())) : ''),
+    async runMove(script, args) {
+      const reply = (await connection.run(script, args)) as [number, number, ...Reply[]]
+      const [moves, woke, ...rest] = reply
+      lostWrites.observe(moves)
+      if (woke === 1) wake()
+      return rest
+    },
+  }
+}
+
+/**
+ * Payload bytes that cost as much as one more letter, so that a few large letters fill a script.
+ */
+const bytesPerItem = 32 * 2 ** 10
+
+/** The cost of a letter or change with this number of payload bytes. */
+export function costOf(bytes: number): number {
+  return 1 + Math.floor(bytes / bytesPerItem)
+}
+
+/** How often an operation reads letters again that changed concurrently. */
+export const maxReads = 5
