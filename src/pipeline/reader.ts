@@ -1,17 +1,16 @@
 import { sleep } from '../clock/clock.ts'
-import { hasCode } from '../errors.ts'
+import { retry, type RetryOptions } from '../clock/retry.ts'
 import type { Cluster } from '../backends/kafka/cluster.ts'
 import { Parts } from '../backends/kafka/parts.ts'
 import { done } from '../backends/kafka/progress.ts'
 import type { Stored } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
 import type { Transactor } from '../backends/kafka/transactor.ts'
-import { Again } from './again.ts'
 import { Books } from './books.ts'
 import { Lanes } from './lanes.ts'
 import { begun, type Entry, type OurPart } from './our-part.ts'
 import { Window } from './window.ts'
-import type { Work } from './work.ts'
+import { sendWork, type Work } from './work.ts'
 
 export interface Turn {
   /** Counts this one. Those before ended with their process. */
@@ -41,6 +40,8 @@ export interface ReaderOptions {
 /** How long it may take until the broker hears that a record is done, when nothing else is to be told. */
 const commitMs = 25
 
+const retryDelay = { firstMs: 100, maxMs: 5000 }
+
 /**
  * Reads topics as a member of a group, and works on many records at once; those with one key go in order. The broker hears that a record
  * is begun before it is, so that one that ends the process is counted, and that it is done once all that came of it is safe. What is
@@ -51,7 +52,6 @@ export class Reader {
   readonly #parts: Parts<OurPart>
   readonly #sender: Sender
   readonly #window: Window
-  readonly #again: Again
   readonly #books: Books | undefined
   /** The broker is being told that they are begun. */
   #announced: Entry[] = []
@@ -77,7 +77,6 @@ export class Reader {
     const { cluster, groupId, topics, sessionMs, onError, transactor } = options
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
-    this.#again = new Again(cluster.clock, onError)
     const books = (this.#books = transactor && this.#booksWith(transactor))
     this.#parts = new Parts<OurPart>({
       cluster,
@@ -201,7 +200,8 @@ export class Reader {
     for (const entry of lot) this.#count(entry, 1)
     const parts = new Set(this.#dirty)
     for (const { part } of lot) parts.add(part)
-    await this.#again.until(() => this.#commitNow(parts))
+    const { cluster, onError } = this.#options
+    await retry({ clock: cluster.clock, ...retryDelay, onError }, () => this.#commitNow(parts))
     this.#isAnnouncing = false
     // Without those that were given back meanwhile, as all are when we stop.
     const ours = this.#announced
@@ -241,42 +241,28 @@ export class Reader {
     const { part, record } = entry
     const { signal } = part.gone
     const turn = { deliveries: this.#deliveriesOf(entry), signal }
-    const work = await this.#again.until(
-      () => this.#options.work(record, turn),
-      signal,
-      () => this.#fail(entry),
-    )
+    const retries = this.#retries(entry)
+    const work = await retry(retries, () => this.#options.work(record, turn)).catch(() => undefined)
     if (work && !signal.aborted) {
       if (this.#books) this.#books.add({ entry, work })
       else {
-        const sent = work.outgoing.length === 0 ? work : await this.#sent(entry, work)
-        if (sent) this.#settle(entry, sent)
+        const sent = await sendWork(work, this.#sender, retries).catch(() => undefined)
+        if (sent && !signal.aborted) this.#settle(entry, sent)
       }
       this.#commitLater(part)
     }
     this.#end(entry)
   }
 
-  /** What is with the brokers, all of it: that, or what is sent instead. Undefined: it is none of our business any more. */
-  async #sent(entry: Entry, work: Work): Promise<Work | undefined> {
+  /** Retries until the partition of the record is no longer ours. */
+  #retries(entry: Entry): RetryOptions {
+    const { cluster, onError } = this.#options
     const { signal } = entry.part.gone
-    let last = work
-    const sendAll = (): Promise<unknown> =>
-      Promise.all(last.outgoing.map((one) => this.#sender.send(one)))
-    const send = async (): Promise<Work | undefined> => {
-      try {
-        await sendAll()
-      } catch (error) {
-        if (!last.instead || !hasCode(error, 'TOO_LARGE')) throw error
-        last = await last.instead(error)
-        await sendAll()
-      }
-      return signal.aborted ? undefined : last
-    }
-    return this.#again.until(send, signal, (error) => {
-      last.failed?.(error)
+    const report = (error: unknown): void => {
       this.#fail(entry)
-    })
+      if (!signal.aborted) onError(error)
+    }
+    return { clock: cluster.clock, ...retryDelay, signal, onError: report }
   }
 
   #booksWith(transactor: Transactor): Books {

@@ -1,5 +1,6 @@
 import type { Client, ClientOptions } from '@opensearch-project/opensearch'
-import { sleep, type Clock } from '../../clock/clock.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import { isConnection, isLater, toRedriveError } from './errors.ts'
@@ -22,16 +23,16 @@ export interface Answer<T> {
   repeated: boolean
 }
 
-/** How often a request is sent when the server is busy, and when it cannot be reached. */
-const busyTries = 6
-const deafTries = 2
-const firstPauseMs = 100
-const longestPauseMs = 2000
+/** Maximum attempts of a request while the server is busy, and when it cannot be reached. */
+export const maxBusyAttempts = 6
+const maxUnreachableAttempts = 2
+
+export const busyDelay = { firstMs: 100, maxMs: 2000 }
 
 /** Requests to one server, repeated with pauses while it is busy. Every failure is an error of ours. */
 export class Wire {
   readonly #address: Address
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #options: ClientOptions
   /** The alias that each index is written by, as it was found when the index was opened. */
   readonly doors = new Map<string, string>()
@@ -40,7 +41,7 @@ export class Wire {
 
   constructor(address: Address, clock: Clock, options: ClientOptions = {}) {
     this.#address = address
-    this.#clock = clock
+    this.clock = clock
     this.#options = options
   }
 
@@ -51,15 +52,16 @@ export class Wire {
         `the connection to opensearch ${this.#address.node} is closed`,
       )
     const client = await (this.#client ??= load(this.#address, this.#options))
-    for (let tries = 1; ; tries++) {
-      try {
+    const shouldRetry = (error: unknown, attempt: number): boolean =>
+      attempt <
+      (isLater(error) ? maxBusyAttempts : isConnection(error) ? maxUnreachableAttempts : 1)
+    try {
+      return await retry({ clock: this.clock, ...busyDelay, shouldRetry }, async (attempt) => {
         const { statusCode, body } = await send(client, ask)
-        return { status: statusCode ?? 0, body: body as T, repeated: tries > 1 }
-      } catch (error) {
-        const most = isLater(error) ? busyTries : isConnection(error) ? deafTries : 1
-        if (tries >= most) throw toRedriveError(error, this.#address)
-      }
-      await this.pause(tries)
+        return { status: statusCode ?? 0, body: body as T, repeated: attempt > 1 }
+      })
+    } catch (error) {
+      throw toRedriveError(error, this.#address)
     }
   }
 
@@ -75,12 +77,6 @@ export class Wire {
       query: { require_alias: true },
       lines,
     })
-  }
-
-  /** Longer each time, and never the same for two: who was turned away together must not come back together. */
-  async pause(tries: number): Promise<void> {
-    const most = Math.min(longestPauseMs, firstPauseMs * 2 ** (tries - 1))
-    await sleep(this.#clock, most * (0.5 + this.#clock.random() / 2))
   }
 
   /** Ends all connections. The next request makes others. */

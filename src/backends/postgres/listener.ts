@@ -1,5 +1,6 @@
 import type { Client } from 'pg'
 import { sleep, type Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 
 /** Hears what other processes say on a channel. */
 export interface Listener {
@@ -25,8 +26,7 @@ export interface ListenerOptions {
   hear: (notice: string) => void
 }
 
-const firstPauseMs = 100
-const longestPauseMs = 10_000
+const reconnectDelay = { firstMs: 100, maxMs: 10_000 }
 /** How long the server may take to send back what the listener tells itself. */
 const echoMs = 3000
 
@@ -60,15 +60,14 @@ class ChannelListener implements Listener {
 
   async #keep(): Promise<void> {
     const { clock, ready } = this.#options
-    let pauseMs = firstPauseMs
+    const backoff = new Backoff(clock, reconnectDelay)
     for (let again = false; !this.#stopping.signal.aborted; again = true) {
       const heard = await this.#listen(() => {
-        pauseMs = firstPauseMs
+        backoff.reset()
         ready(again)
       })
       if (heard === 'silent') return
-      await sleep(clock, pauseMs * (0.5 + clock.random()), this.#stopping.signal)
-      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+      await backoff.wait(this.#stopping.signal)
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import amqplib, { type ChannelModel, type RecoveringChannelModel } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import { toRedriveError } from './errors.ts'
 
@@ -38,8 +39,7 @@ export function linkTo<T>(options: LinkOptions<T>): Link<T> {
   return new RecoveringLink(options)
 }
 
-const firstDelayMs = 100
-const maxDelayMs = 5000
+const reconnectDelay = { firstMs: 100, maxMs: 5000 }
 /** A silent server is noticed after two of these. */
 const heartbeatSeconds = 10
 
@@ -141,6 +141,7 @@ class RecoveringLink<T> implements Link<T> {
 
   async #connect(): Promise<void> {
     const { clock, timeoutMs, title } = this.#options
+    const backoff = new Backoff(clock, reconnectDelay)
     this.#connection = await amqplib.connect(this.#url.href, {
       noDelay: true,
       timeout: timeoutMs,
@@ -148,9 +149,10 @@ class RecoveringLink<T> implements Link<T> {
       recovery: {
         // Whoever opens hears of it; from then on there is no end to trying.
         initialMaxRetries: 0,
-        calculateDelay: (attempt) =>
-          Math.min(maxDelayMs, firstDelayMs * 2 ** Math.min(attempt - 1, 10)) *
-          (0.5 + clock.random() / 2),
+        calculateDelay: (attempt) => {
+          if (attempt === 1) backoff.reset()
+          return backoff.nextMs()
+        },
         setup: (model: ChannelModel) => this.#build(model),
       },
     })

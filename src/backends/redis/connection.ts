@@ -1,5 +1,6 @@
 import { createClient, RESP_TYPES, type RedisClientType } from 'redis'
-import { sleep, systemClock } from '../../clock/clock.ts'
+import { systemClock } from '../../clock/clock.ts'
+import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import { shownNode, type Address, type Node } from './address.ts'
 import type { Script } from './script.ts'
@@ -49,20 +50,14 @@ export function wireTo(options: WireOptions): Wire {
 
 type Client = RedisClientType<{}, {}, {}, 2>
 
-/** How long a call waits for a server that does not answer the door, and the pauses between knocks. */
-const knockMs = 1000
-const firstPauseMs = 25
+/** How long to retry connecting, or a call that the server refused because it is loading its data. */
+const retries = { clock: systemClock, firstMs: 25, maxMs: 1000, limitMs: 1000 }
 
 /** How often one call follows a slot from node to node. */
 const maxMoves = 3
 
 /** How long replicas may take over a write. Calls wait for one another meanwhile. */
 const maxWaitMs = 1000
-
-/** A pause that differs between processes that lost the same server. */
-function pause(ms: number): Promise<void> {
-  return sleep(systemClock, ms * (0.5 + systemClock.random()))
-}
 
 class RedisWire implements Wire {
   readonly tenant: Tenant
@@ -131,18 +126,22 @@ class RedisWire implements Wire {
    * it has just started and is loading its data.
    */
   async #within(call: (client: Client) => Promise<Reply>): Promise<Reply> {
-    const endMs = systemClock.mono() + knockMs
     let moves = 0
-    for (let pauseMs = firstPauseMs; ; pauseMs *= 2)
-      try {
-        const client = this.#client?.isReady ? this.#client : await this.#connected()
-        return await this.#limited(client, call(client))
-      } catch (error) {
-        if (isMoved(error) && moves++ < maxMoves) this.#follow((error as Error).message)
-        else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
-          throw toRedriveError(error, this.place(), this.tenant)
-        else await pause(pauseMs)
-      }
+    const callOwner = async (): Promise<Reply> => {
+      for (;;)
+        try {
+          const client = this.#client?.isReady ? this.#client : await this.#connected()
+          return await this.#limited(client, call(client))
+        } catch (error) {
+          if (!isMoved(error) || moves++ >= maxMoves) throw error
+          this.#follow((error as Error).message)
+        }
+    }
+    try {
+      return await retry({ ...retries, shouldRetry: isLoading }, callOwner)
+    } catch (error) {
+      throw toRedriveError(error, this.place(), this.tenant)
+    }
   }
 
   /** A call with its limit in time. After that the connection is given up, since its answers may still come. */
@@ -184,28 +183,27 @@ class RedisWire implements Wire {
   async #connected(): Promise<Client> {
     this.#mustBeOpen()
     if (this.#client?.isReady) return this.#client
-    this.#connecting ??= this.#knock().finally(() => (this.#connecting = undefined))
+    // Retried, so that a restart of the server or a broken connection is not a failed call.
+    const shouldRetry = (error: unknown): boolean => !this.#closed && !isUnwelcome(error)
+    this.#connecting ??= retry({ ...retries, shouldRetry }, () => this.#connectAny()).finally(
+      () => (this.#connecting = undefined),
+    )
     return this.#connecting
   }
 
-  /** Tries every node, again for a moment, so that a restart or a broken connection is not a failed call. */
-  async #knock(): Promise<Client> {
-    const endMs = systemClock.mono() + knockMs
-    for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
-      let failure: unknown
-      for (const node of this.#nodes)
-        try {
-          const client = await this.#connect(node)
-          this.#prefer(node)
-          if (this.#closed) this.#drop(client)
-          return (this.#client = client)
-        } catch (error) {
-          failure = error
-        }
-      const late = systemClock.mono() + pauseMs > endMs
-      if (this.#closed || late || isUnwelcome(failure)) throw failure
-      await pause(pauseMs)
-    }
+  /** Connects to the first node that answers. */
+  async #connectAny(): Promise<Client> {
+    let failure: unknown
+    for (const node of this.#nodes)
+      try {
+        const client = await this.#connect(node)
+        this.#prefer(node)
+        if (this.#closed) this.#drop(client)
+        return (this.#client = client)
+      } catch (error) {
+        failure = error
+      }
+    throw failure
   }
 
   async #connect(node: Node): Promise<Client> {

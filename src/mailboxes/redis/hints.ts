@@ -1,5 +1,6 @@
-import { systemClock, type Clock } from '../../clock/clock.ts'
+import type { Clock } from '../../clock/clock.ts'
 import { onAbort } from '../../clock/on-abort.ts'
+import { Backoff } from '../../clock/retry.ts'
 import type { Wire } from '../../backends/redis/connection.ts'
 
 /**
@@ -23,13 +24,13 @@ export function hintsOn(wire: Wire, channel: string, clock: Clock): Hints {
 const hearingNapMs = 1000
 const deafNapMs = 250
 
-/** How long to wait before subscribing anew. */
-const againMs = 500
+const resubscribeDelay = { firstMs: 500, maxMs: 5000 }
 
 class Subscription implements Hints {
   readonly #wire: Wire
   readonly #channel: string
   readonly #clock: Clock
+  readonly #backoff: Backoff
   readonly #sleepers = new Set<() => void>()
   #count = 0
   #state: 'new' | 'deaf' | 'hearing' | 'stopped' = 'new'
@@ -40,6 +41,7 @@ class Subscription implements Hints {
     this.#wire = wire
     this.#channel = channel
     this.#clock = clock
+    this.#backoff = new Backoff(clock, resubscribeDelay)
   }
 
   get count(): number {
@@ -89,6 +91,7 @@ class Subscription implements Hints {
       if (this.#isStopped() || broke) return leave()
       this.#leave = leave
       this.#state = 'hearing'
+      this.#backoff.reset()
       // What was said before could not be heard.
       this.#tell()
     } catch {
@@ -100,8 +103,7 @@ class Subscription implements Hints {
     if (this.#isStopped()) return
     this.#leave()
     this.#state = 'deaf'
-    const pauseMs = againMs * (0.5 + this.#clock.random())
-    this.#cancel = systemClock.timer(pauseMs, () => void this.#subscribe())
+    this.#cancel = this.#clock.timer(this.#backoff.nextMs(), () => void this.#subscribe())
   }
 
   #isStopped(): boolean {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { states } from '../../letter/letter.ts'
 import { toTimestamp, type Timestamp } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
@@ -25,8 +26,7 @@ const recordKind = 'search-index'
 const maxWaiting = 10_000
 const maxFed = 200
 const pageSize = 500
-const firstPauseMs = 500
-const longestPauseMs = 60_000
+const failureDelay = { firstMs: 1000, maxMs: 60_000 }
 
 /**
  * Feeds an index from the store that keeps the letters, after the fact and at least once. What this process changes is fed
@@ -47,7 +47,7 @@ export class Feeder {
   #opened = false
   #working: Promise<void> | undefined
   #problem: string | undefined
-  #failures = 0
+  readonly #backoff: Backoff
   /** Ends the pause after a failure, if there is one. */
   #pause: (() => void) | undefined
   #waiters: (() => void)[] = []
@@ -62,6 +62,7 @@ export class Feeder {
     this.#truth = truth
     this.#index = index
     this.#clock = clock
+    this.#backoff = new Backoff(clock, failureDelay)
     this.#passMs = passMs
   }
 
@@ -131,14 +132,13 @@ export class Feeder {
         else break
       }
       this.#problem = undefined
-      this.#failures = 0
+      this.#backoff.reset()
       for (const resolve of this.#waiters.splice(0)) resolve()
       this.#passLater()
     } catch (error) {
       this.#problem = (error as Error).message
       // It may have been removed, and is made anew then.
       this.#opened = false
-      this.#failures += 1
       this.#pauseAWhile()
     }
   }
@@ -152,8 +152,7 @@ export class Feeder {
   /** Nothing is tried while the pause lasts. */
   #pauseAWhile(): void {
     if (this.#state !== 'started') return
-    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#failures)
-    this.#pause = this.#clock.timer(longest * (0.5 + this.#clock.random() / 2), () => {
+    this.#pause = this.#clock.timer(this.#backoff.nextMs(), () => {
       this.#pause = undefined
       this.#kick()
     })

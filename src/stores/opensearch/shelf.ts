@@ -1,8 +1,9 @@
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { hasCode, type RedriveError } from '../../errors.ts'
 import { Batcher } from '../../backends/batcher.ts'
 import { faultOf, isLaterStatus, type Fault } from '../../backends/opensearch/errors.ts'
-import type { Wire } from '../../backends/opensearch/connection.ts'
+import { busyDelay, maxBusyAttempts, type Wire } from '../../backends/opensearch/connection.ts'
 
 /** Where a document stood when it was read: a write that names it succeeds only while it still stands there. */
 export interface Mark {
@@ -61,9 +62,6 @@ interface RawResults<T> {
 const maxReadDocuments = 32
 const maxWriteDocuments = 500
 const maxWriteChars = 8 * 2 ** 20
-
-/** How often a document that the server had no room for is sent again. */
-const busyTries = 6
 
 /** Identifiers that a document may have; no other is ever asked for. */
 const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= 512
@@ -191,6 +189,7 @@ export class Shelf<T extends Stamped> {
   /** Sends lines, and those again for which the server had no room. */
   async #send(lines: Line[]): Promise<Attempt[]> {
     const results = new Map<Line, Attempt>()
+    const backoff = new Backoff(this.#wire.clock, busyDelay)
     let left = lines
     for (let tries = 1; left.length > 0; tries++) {
       const { body, repeated } = await this.#wire.write<{ items: Record<string, BulkItem>[] }>(
@@ -201,13 +200,13 @@ export class Shelf<T extends Stamped> {
       const doubtful: Line[] = []
       for (const [at, line] of left.entries()) {
         const item = Object.values(body.items[at]!)[0]!
-        if (isLaterStatus(item.status) && tries < busyTries) turnedAway.push(line)
+        if (isLaterStatus(item.status) && tries < maxBusyAttempts) turnedAway.push(line)
         else if (repeated && (item.status === 409 || item.status === 404)) doubtful.push(line)
         else results.set(line, this.#written(item))
       }
       for (const [line, written] of await this.#lookBack(doubtful)) results.set(line, written)
       left = turnedAway
-      if (left.length > 0) await this.#wire.pause(tries)
+      if (left.length > 0) await backoff.wait()
     }
     return lines.map((line) => results.get(line)!)
   }
