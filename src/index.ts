@@ -127,5 +127,5 @@ export {
 export { dedupedReplay, recordedSeen, type SeenSet } from './loops/handlers/deduped-replay.ts'
 export { deadLetterName } from './mailboxes/dead-letter-name.ts'
 export { openMailbox, resolverOf, type OpenMailboxOptions } from './connect/mailbox.ts'
-export { sendBack, type SendBackOptions } from './taps/send-back.ts'
-export type { ForeignLetter, Keep, SentBack, Tap } from './taps/tap.ts'
+export { returnToSource, type ReturnToSourceOptions } from './taps/return-to-source.ts'
+export type { ForeignLetter, Keep, ReturnedLetter, Tap } from './taps/tap.ts'

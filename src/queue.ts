@@ -260,7 +260,7 @@ export class DeadLetterQueue {
     )
   }
 
-  /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
+  /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `returnToSource(tap)` is how to run them. */
   foreignLetters(options: ForeignLetterOptions = {}): Keep {
     return keepForeign(this.#door, options)
   }

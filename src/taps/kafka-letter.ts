@@ -2,8 +2,8 @@ import type { Headers, Stored, Written } from '../backends/kafka/record.ts'
 import { readJavaTrace, simpleName } from '../letter/java-trace.ts'
 import { lineage } from '../letter/lineage.ts'
 import { latestMs, toTimestamp } from '../letter/time.ts'
-import { lineageOf } from './homeward.ts'
-import type { ForeignLetter, SentBack } from './tap.ts'
+import { lineageOf } from './returned-message.ts'
+import type { ForeignLetter, ReturnedLetter } from './tap.ts'
 
 /** Where a record was before it died, and what killed it, as far as somebody wrote that into its headers. */
 interface Death {
@@ -83,7 +83,7 @@ export function foreignLetterOf(stored: Stored): ForeignLetter {
 }
 
 /** How a letter travels home: as it was, with its key, and with how often it went. */
-export function homewardOf(letter: SentBack, generation: number): Written {
+export function homewardOf(letter: ReturnedLetter, generation: number): Written {
   const headers = new Map<Buffer, Buffer | null>(headersOf(letter))
   for (const [name, text] of Object.entries(lineageOf(letter, generation)))
     headers.set(Buffer.from(name), Buffer.from(text))
@@ -211,7 +211,7 @@ function originalHeaders(headers: Headers): { headers?: string } {
 }
 
 /** What was edited as it is now, and all others as they were. */
-function headersOf({ headers: now, origin }: SentBack): Pair[] {
+function headersOf({ headers: now, origin }: ReturnedLetter): Pair[] {
   const texts = new Map(Object.entries(now).filter(([name]) => !isOfDeath(name)))
   const before = pairsIn(origin['headers'])
   const last = new Map(before.map(([name, value]) => [name.toString(), value?.toString() ?? '']))

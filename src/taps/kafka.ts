@@ -6,10 +6,10 @@ import { Cluster } from '../backends/kafka/cluster.ts'
 import { Intake } from '../backends/kafka/intake.ts'
 import type { Stored } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
-import { sent } from './homeward.ts'
+import { sendTo } from './returned-message.ts'
 import { foreignLetterOf, homewardOf } from './kafka-letter.ts'
-import { allCarried, reading, type Reading } from './reading.ts'
-import type { Keep, SentBack, Tap } from './tap.ts'
+import { allStored, PollLoop } from './poll-loop.ts'
+import type { Keep, ReturnedLetter, Tap } from './tap.ts'
 
 export interface KafkaTapOptions {
   /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
@@ -63,7 +63,7 @@ class KafkaTap implements Tap {
   readonly #cluster: Cluster
   readonly #sender: Sender
   #starting: Promise<void> | undefined
-  #reading: Reading | undefined
+  #loop: PollLoop | undefined
   #topics: readonly string[] = []
   #intake: Intake | undefined
   #lookAtMs = 0
@@ -87,12 +87,12 @@ class KafkaTap implements Tap {
     })
     await this.#starting
     if (this.#stopped) return
-    this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onError)
+    this.#loop ??= new PollLoop(this.#clock, (signal) => this.#turn(signal), this.#options.onError)
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    await this.#reading?.stop()
+    await this.#loop?.stop()
     await this.#starting?.catch(() => {})
     await this.#intake?.close()
     await this.#sender.close()
@@ -102,12 +102,12 @@ class KafkaTap implements Tap {
    * To the topic that it was in: all who read that topic get it again. With a key, to the partition of the key, where all others with that
    * key are; without one, to the partition that it was in, if that is still there.
    */
-  async sendBack(letter: SentBack, generation: number): Promise<void> {
+  async returnToSource(letter: ReturnedLetter, generation: number): Promise<void> {
     const { topic, partition = '' } = letter.origin
     if (topic === undefined)
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no topic')
     const written = homewardOf(letter, generation)
-    await sent(`the topic ${topic}`, async () => {
+    await sendTo(`the topic ${topic}`, async () => {
       const isKeyless = written.key === undefined && /^\d{1,6}$/.test(partition)
       const isThere = isKeyless && Number(partition) < (await this.#sender.partitionsOf(topic))
       const to = isThere ? { partition: Number(partition) } : {}
@@ -125,7 +125,7 @@ class KafkaTap implements Tap {
     const got = await intake.receive({ max: maxAtOnce, visibilityMs: forLong, waitMs, signal })
     const carrying = got.map(({ receipt }) => this.#carry(intake, receipt))
     // What failed waits here, and would come again at once.
-    if (!(await allCarried(carrying, this.#options.onError)))
+    if (!(await allStored(carrying, this.#options.onError)))
       await sleep(this.#clock, againMs, signal)
   }
 

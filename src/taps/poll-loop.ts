@@ -1,66 +1,71 @@
-import { sleep, type Clock } from '../clock/clock.ts'
+import type { Clock } from '../clock/clock.ts'
+import { Backoff } from '../clock/retry.ts'
 
-/** The pause after the first failure in a row; each one doubles it. */
-const firstPauseMs = 250
-const longestPauseMs = 10_000
+const failureDelay = { firstMs: 250, maxMs: 10_000 }
 
-export interface Reading {
-  /** Resolves once the turn that was under way has ended. */
-  stop(): Promise<void>
-}
+/**
+ * Takes turn after turn until it is stopped, with a growing delay after each turn that rejects.
+ * Errors of turns are reported, and never end the loop.
+ */
+export class PollLoop {
+  readonly #stopping = new AbortController()
+  readonly #ended: Promise<void>
 
-/** Takes turn after turn until it is stopped. After one that rejects it pauses, longer each time. */
-export function reading(
-  clock: Clock,
-  turn: (signal: AbortSignal) => Promise<void>,
-  onError: (error: unknown) => void = () => {},
-): Reading {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const run = async (): Promise<void> => {
-    let pauseMs = firstPauseMs
+  constructor(
+    clock: Clock,
+    turn: (signal: AbortSignal) => Promise<void>,
+    onError?: (error: unknown) => void,
+  ) {
+    this.#ended = this.#run(new Backoff(clock, failureDelay), turn, onError)
+  }
+
+  /** Resolves once the current turn has ended. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#ended
+  }
+
+  async #run(
+    backoff: Backoff,
+    turn: (signal: AbortSignal) => Promise<void>,
+    onError?: (error: unknown) => void,
+  ): Promise<void> {
+    const { signal } = this.#stopping
     while (!signal.aborted)
       try {
         await turn(signal)
-        pauseMs = firstPauseMs
+        backoff.reset()
       } catch (error) {
         if (signal.aborted) return
-        tell(onError, error)
-        await sleep(clock, pauseMs * (0.5 + clock.random() / 2), signal)
-        pauseMs = Math.min(2 * pauseMs, longestPauseMs)
+        reportError(onError, error)
+        await backoff.wait(signal)
       }
-  }
-  const ended = run()
-  return {
-    stop: async () => {
-      stopping.abort()
-      await ended
-    },
   }
 }
 
 /**
- * Waits for all letters of a turn, and says whether all were kept. Those that failed are told, and do not hold up the others. It rejects
- * when every one failed: then it is rather the store that is away, and the turn is taken again after a pause.
+ * Waits until all letters of a turn are stored or have failed, and returns whether all are stored.
+ * Failures are reported and do not block the others. Rejects if every letter failed: then the store
+ * is probably unreachable, and the turn is repeated after a delay.
  */
-export async function allCarried(
-  carrying: readonly Promise<void>[],
-  onError: (error: unknown) => void = () => {},
+export async function allStored(
+  storing: readonly Promise<void>[],
+  onError?: (error: unknown) => void,
 ): Promise<boolean> {
-  const failed = (await Promise.allSettled(carrying)).filter((one) => one.status === 'rejected')
+  const failed = (await Promise.allSettled(storing)).filter((one) => one.status === 'rejected')
   const [first, ...others] = failed
   if (!first) return true
-  const isAll = failed.length === carrying.length
-  for (const { reason } of isAll ? others : failed) tell(onError, reason)
+  const isAll = failed.length === storing.length
+  for (const { reason } of isAll ? others : failed) reportError(onError, reason)
   if (isAll) throw first.reason
   return false
 }
 
-/** What a listener throws is its own. */
-function tell(onError: (error: unknown) => void, error: unknown): void {
+/** Calls the listener. Errors that it throws are ignored: they must not stop the tap. */
+export function reportError(onError: ((error: unknown) => void) | undefined, error: unknown): void {
   try {
-    onError(error)
+    onError?.(error)
   } catch {
-    // Its own, as said above.
+    // Ignored, as documented.
   }
 }

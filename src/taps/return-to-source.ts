@@ -3,29 +3,34 @@ import type { DeadLetter } from '../letter/letter.ts'
 import { checkKeys } from '../check/keys.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
 import type { Handler, ReplayingHandler, ReplayRoute } from '../redelivery/run.ts'
-import type { SentBack, Tap } from './tap.ts'
+import type { ReturnedLetter, Tap } from './tap.ts'
 
-export interface SendBackOptions {
-  /** How often one letter may be sent back, over all its lives. Default: 3, and for `dlq.replay` the `maxReplays` of the queue. */
+export interface ReturnToSourceOptions {
+  /**
+   * How often one letter may return to its source, over all its lives. Default: 3, and for
+   * `dlq.replay` the `maxReplays` of the queue.
+   */
   maxReplays?: number
 }
 
 /**
- * Runs letters that a tap brought in by sending them back to where they came from, as they are now: resolved means that the broker has it.
- * Whatever hinders that is a failure, and the letter stays. With it, `dlq.replay` sends letters of the same queue back as well.
+ * Returns a handler that runs letters of a tap by sending them, as they are now, to their source. A
+ * resolved letter is stored at the broker; any error is a failure, and the letter remains. With
+ * this handler, `dlq.replay` also returns letters of the same queue.
  */
-export function sendBack(
-  tap: Pick<Tap, 'sendBack'>,
-  options: SendBackOptions = {},
+export function returnToSource(
+  tap: Pick<Tap, 'returnToSource'>,
+  options: ReturnToSourceOptions = {},
 ): ReplayingHandler {
-  checkKeys('sendBack options', options, ['maxReplays'], { code: 'INVALID_CONFIG' })
+  checkKeys('returnToSource options', options, ['maxReplays'], { code: 'INVALID_CONFIG' })
   const replay: ReplayRoute = async (letter, limits) => {
     const { maxReplays = limits.maxReplays } = options
-    const home = homeOf(letter)
+    const home = toReturnedLetter(letter)
     const replays = replaysOfLetter(letter)
     if (replays >= maxReplays) return { kind: 'limit', replays, maxReplays }
-    // The same for every run of this letter, so that a broker that knows ids takes a repeat for what it is.
-    await tap.sendBack(home, replays + 1)
+    // The generation is the same for every run of this letter, so that a broker can detect
+    // duplicates.
+    await tap.returnToSource(home, replays + 1)
     return { kind: 'published', to: `the source of ${home.messageId}` }
   }
   const handler: Handler = async ({ letter, signal }) => {
@@ -35,23 +40,29 @@ export function sendBack(
     const { replays, maxReplays } = outcome
     throw new RedriveError(
       'INVALID_INPUT',
-      `it was sent back ${replays} times, and died each time: find out why, and raise maxReplays (${maxReplays}) to send it again`,
+      `the letter returned to its source ${replays} times and died each time: find the cause, then raise maxReplays (${maxReplays}) to return it again`,
     )
   }
   return Object.assign(handler, { replay })
 }
 
-/** The letter as its broker knows it. */
-function homeOf({ id, source, payload, headers = {}, metadata }: DeadLetter): SentBack {
+/** The letter in the form that its broker knows. */
+function toReturnedLetter({
+  id,
+  source,
+  payload,
+  headers = {},
+  metadata,
+}: DeadLetter): ReturnedLetter {
   const { origin } = metadata
-  if (source.kind !== 'mailbox' || !isTexts(origin))
+  if (source.kind !== 'mailbox' || !isStringRecord(origin))
     throw new RedriveError(
       'INVALID_INPUT',
-      `letter ${id} does not say where it was before it died (metadata.origin): no tap brought it in, or somebody edited that away`,
+      `letter ${id} has no source to return to (metadata.origin): it did not come from a tap, or an edit has removed its origin`,
     )
   const { messageId } = source
   const { bytes: body, version } = payload
-  // As captured it goes as it came, also when it is not what it was said to be.
+  // An unedited body keeps its original content type, even if the body does not match it.
   if (version === 1) {
     const { contentType = payload.contentType } = origin
     return { body, contentType, headers, messageId, origin }
@@ -63,7 +74,7 @@ function homeOf({ id, source, payload, headers = {}, metadata }: DeadLetter): Se
   return { body, contentType, headers: Object.fromEntries(told), messageId, origin }
 }
 
-function isTexts(value: unknown): value is Record<string, string> {
+function isStringRecord(value: unknown): value is Record<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return Object.values(value).every((text) => typeof text === 'string')
 }

@@ -1,26 +1,26 @@
 import { describe, expect, it } from 'vitest'
-import { allCarried } from '../../src/taps/reading.ts'
+import { allStored } from '../../src/taps/poll-loop.ts'
 
-describe('allCarried', () => {
-  const kept = Promise.resolve()
+describe('allStored', () => {
+  const stored = Promise.resolve()
   const failed = (text: string): Promise<void> => Promise.reject(new Error(text))
-  const troubles: string[] = []
-  const onError = (error: unknown): number => troubles.push((error as Error).message)
+  const errors: string[] = []
+  const onError = (error: unknown): number => errors.push((error as Error).message)
 
-  it('tells each letter that could not be kept, and goes on if another was', async () => {
-    troubles.length = 0
-    expect(await allCarried([failed('one'), kept, failed('two')], onError)).toBe(false)
-    expect(troubles).toEqual(['one', 'two'])
+  it('reports each letter that failed, and returns false if another was stored', async () => {
+    errors.length = 0
+    expect(await allStored([failed('one'), stored, failed('two')], onError)).toBe(false)
+    expect(errors).toEqual(['one', 'two'])
   })
 
-  it('rejects when none could be kept, and tells the others', async () => {
-    troubles.length = 0
-    await expect(allCarried([failed('one'), failed('two')], onError)).rejects.toThrow('one')
-    expect(troubles).toEqual(['two'])
+  it('rejects with the first error if every letter failed, and reports the others', async () => {
+    errors.length = 0
+    await expect(allStored([failed('one'), failed('two')], onError)).rejects.toThrow('one')
+    expect(errors).toEqual(['two'])
   })
 
-  it('says that all were kept, also when there was none', async () => {
-    expect(await allCarried([kept, kept])).toBe(true)
-    expect(await allCarried([])).toBe(true)
+  it('returns true if all are stored, or if there were none', async () => {
+    expect(await allStored([stored, stored])).toBe(true)
+    expect(await allStored([])).toBe(true)
   })
 })
