@@ -11,7 +11,7 @@ import {
 } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
-/** What a request is replied to with. It went well when there is no `error`. */
+/** The reply to a request. It succeeded if there is no `error`. */
 export interface LoopResult<Output = unknown> {
   requestId?: string
   output?: Output
@@ -20,9 +20,12 @@ export interface LoopResult<Output = unknown> {
 }
 
 export interface MainLoopOptions<Request, Output> extends RequestLoopOptions {
-  /** For people. The name of the mailbox unless said. */
+  /** For people. Default: the name of the mailbox. */
   name?: string
-  /** Does the work of one request. Returning means done; throwing, or returning `{ ok: false, error }`, means failed. */
+  /**
+   * Processes one request. Returning means success; throwing, or returning `{ ok: false, error }`,
+   * means failure.
+   */
   process?: (request: Request, context: ProcessContext) => Promise<Output> | Output
 }
 
@@ -32,8 +35,8 @@ const ownKeys = keysOf<Omit<MainLoopOptions<unknown, unknown>, keyof RequestLoop
 })
 
 /**
- * Processes requests from a mailbox and replies to them. Give it `process`, or extend it and override that. Delivery is at
- * least once, so the work must bear to be done twice.
+ * Processes requests of a mailbox and replies to them. Pass `process`, or override it in a
+ * subclass. Delivery is at least once, so the work must be idempotent.
  */
 export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
   readonly name: string
@@ -65,8 +68,8 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
         completedAt,
       }),
     })
-    const { deadLetterBox } = this.#loop
-    this.flow = { from: options.requests, to: deadLetterBox ? [deadLetterBox] : [] }
+    const { deadLetterMailbox } = this.#loop
+    this.flow = { from: options.requests, to: deadLetterMailbox ? [deadLetterMailbox] : [] }
   }
 
   process(request: Request, context: ProcessContext): Promise<Output> | Output {
