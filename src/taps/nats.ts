@@ -15,9 +15,9 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import { connectionTo, placeOf } from '../backends/nats/address.ts'
-import { toldIn } from '../backends/nats/packing.ts'
+import { parseReplySubject } from '../backends/nats/packing.ts'
 import { isDeleted, isMissing, isTaken } from '../backends/nats/errors.ts'
-import { wireTo, type Wire } from '../backends/nats/connection.ts'
+import { JetStreamConnection } from '../backends/nats/connection.ts'
 import { lineageOf, onceIdOf, sendTo } from './returned-message.ts'
 import { allStored, PollLoop } from './poll-loop.ts'
 import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
@@ -83,7 +83,7 @@ class NatsTap implements Tap {
   readonly #options: NatsTapOptions
   readonly #clock: Clock
   readonly #subscriptions: readonly Subscription[]
-  #starting: Promise<Wire> | undefined
+  #starting: Promise<JetStreamConnection> | undefined
   #loops: readonly PollLoop[] | undefined
   #stopped = false
 
@@ -108,13 +108,13 @@ class NatsTap implements Tap {
       this.#starting = undefined
       throw error
     })
-    const wire = await this.#starting
+    const jetstream = await this.#starting
     if (this.#stopped) return
     this.#loops ??= this.#subscriptions.map(
       (subscription) =>
         new PollLoop(
           this.#clock,
-          (signal) => this.#turn(wire, subscription, signal),
+          (signal) => this.#turn(jetstream, subscription, signal),
           this.#options.onError,
         ),
     )
@@ -123,8 +123,8 @@ class NatsTap implements Tap {
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.all((this.#loops ?? []).map((one) => one.stop()))
-    const wire = await this.#starting?.catch(() => undefined)
-    await wire?.close()
+    const jetstream = await this.#starting?.catch(() => undefined)
+    await jetstream?.close()
   }
 
   /**
@@ -134,7 +134,7 @@ class NatsTap implements Tap {
     const to = letter.origin['subject']
     if (to === undefined)
       throw new RedriveError('INVALID_INPUT', 'the origin of this letter has no subject')
-    const wire = await this.#connected()
+    const jetstream = await this.#connected()
     const headers = newHeaders()
     const lists = listsIn(letter.origin['lists'])
     for (const [name, value] of Object.entries(letter.headers))
@@ -142,7 +142,7 @@ class NatsTap implements Tap {
     for (const [name, value] of Object.entries(lineageOf(letter, generation)))
       headers.set(name, value)
     const publish = (msgID: string): Promise<PubAck> =>
-      sendTo(`the subject ${to}`, () => wire.publish(to, letter.body, { headers, msgID }))
+      sendTo(`the subject ${to}`, () => jetstream.publish(to, letter.body, { headers, msgID }))
     const { msgId } = letter.origin
     // Within its duplicate window the stream takes the message for a duplicate of itself and does
     // not store it.
@@ -150,20 +150,24 @@ class NatsTap implements Tap {
     await publish(onceIdOf(letter, generation))
   }
 
-  async #connect(): Promise<Wire> {
+  async #connect(): Promise<JetStreamConnection> {
     const { url, connection, stream } = this.#options
-    const wire = await wireTo({ ...connectionTo(url), ...connection }, placeOf(url), this.#clock)
+    const jetstream = await JetStreamConnection.open(
+      { ...connectionTo(url), ...connection },
+      placeOf(url),
+      this.#clock,
+    )
     try {
-      await wire.call(() => wire.streams.streams.info(stream))
-      await wire.call(() => this.#listen(wire))
-      return wire
+      await jetstream.call(() => jetstream.streams.streams.info(stream))
+      await jetstream.call(() => this.#listen(jetstream))
+      return jetstream
     } catch (error) {
-      await wire.close()
+      await jetstream.close()
       throw error
     }
   }
 
-  async #listen({ streams: { streams, consumers } }: Wire): Promise<void> {
+  async #listen({ streams: { streams, consumers } }: JetStreamConnection): Promise<void> {
     try {
       await streams.add({
         name: advisories,
@@ -191,9 +195,13 @@ class NatsTap implements Tap {
       }
   }
 
-  async #turn(wire: Wire, subscription: Subscription, signal: AbortSignal): Promise<void> {
-    const got = await this.#pulled(wire, subscription, signal)
-    const carrying = got.map((message) => this.#carry(wire, message))
+  async #turn(
+    jetstream: JetStreamConnection,
+    subscription: Subscription,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const got = await this.#pullMessages(jetstream, subscription, signal)
+    const carrying = got.map((message) => this.#carry(jetstream, message))
     await allStored(carrying, this.#options.onError)
   }
 
@@ -201,18 +209,22 @@ class NatsTap implements Tap {
    * If somebody has deleted the stream or consumer of advisories, recreates it at once, so that as
    * few dead letters as possible are missed, and reports the error.
    */
-  async #pulled(wire: Wire, { durable }: Subscription, signal: AbortSignal): Promise<Msg[]> {
+  async #pullMessages(
+    jetstream: JetStreamConnection,
+    { durable }: Subscription,
+    signal: AbortSignal,
+  ): Promise<Msg[]> {
     try {
-      return await wire.pull({
+      return await jetstream.pull({
         stream: advisories,
         consumer: durable,
         max: 10,
         waitMs: pollMs,
         signal,
-        stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
+        stray: ({ reply }) => void jetstream.publishAll([[reply!, '-NAK']]).catch(() => {}),
       })
     } catch (error) {
-      if (isDeleted(error)) await wire.call(() => this.#listen(wire))
+      if (isDeleted(error)) await jetstream.call(() => this.#listen(jetstream))
       throw error
     }
   }
@@ -221,31 +233,33 @@ class NatsTap implements Tap {
    * Acknowledges only after the letter is stored, and deletes the message only after that: if the
    * advisory were delivered again, there would be nothing to read.
    */
-  async #carry(wire: Wire, message: Msg): Promise<void> {
+  async #carry(jetstream: JetStreamConnection, message: Msg): Promise<void> {
     const advisory = advisoryIn(message)
     try {
-      if (advisory) await this.#keep(wire, advisory)
+      if (advisory) await this.#keep(jetstream, advisory)
     } catch (error) {
-      const delayMs = againMs[toldIn(message.reply!).deliveries - 1] ?? longestAgainMs
-      await wire.request(message.reply!, `-NAK {"delay":${delayMs * 1e6}}`).catch(() => {})
+      const delayMs = againMs[parseReplySubject(message.reply!).deliveries - 1] ?? longestAgainMs
+      await jetstream.request(message.reply!, `-NAK {"delay":${delayMs * 1e6}}`).catch(() => {})
       throw error
     }
-    await wire.request(message.reply!, '+ACK')
-    if (advisory && this.#options.remove) await this.#remove(wire, advisory)
+    await jetstream.request(message.reply!, '+ACK')
+    if (advisory && this.#options.remove) await this.#remove(jetstream, advisory)
   }
 
-  async #keep(wire: Wire, advisory: Advisory): Promise<void> {
+  async #keep(jetstream: JetStreamConnection, advisory: Advisory): Promise<void> {
     const { stream, seq } = advisory
-    const stored = await wire.call(() => wire.streams.streams.getMessage(stream, { seq }))
+    const stored = await jetstream.call(() => jetstream.streams.streams.getMessage(stream, { seq }))
     await this.#options.keep(foreignOf(advisory, stored))
   }
 
   /** Somebody else may have acknowledged or deleted the message. */
-  async #remove(wire: Wire, { stream, seq }: Advisory): Promise<void> {
-    await wire.call(() => wire.streams.streams.deleteMessage(stream, seq, false)).catch(() => {})
+  async #remove(jetstream: JetStreamConnection, { stream, seq }: Advisory): Promise<void> {
+    await jetstream
+      .call(() => jetstream.streams.streams.deleteMessage(stream, seq, false))
+      .catch(() => {})
   }
 
-  #connected(): Promise<Wire> {
+  #connected(): Promise<JetStreamConnection> {
     if (this.#starting) return this.#starting
     throw new RedriveError('CLOSED', 'the tap is not started: call and await start() first')
   }
@@ -276,10 +290,10 @@ function advisoryIn(message: Msg): Advisory | undefined {
 function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter {
   const { stream, consumer, seq, deliveries, at } = advisory
   const headers = headersOf(stored)
-  const gone = stored ? '' : '; the message was no longer in the stream'
+  const lostError = stored ? '' : '; the message was no longer in the stream'
   return {
     source: `${stream}/${consumer}`,
-    reason: `${reasonOf(advisory)}${gone}`,
+    reason: `${reasonOf(advisory)}${lostError}`,
     deliveries,
     ...(stored ? { enqueuedAt: toTimestamp(stored.time.getTime()) } : {}),
     ...(at === undefined ? {} : { failedAt: at, death: at }),

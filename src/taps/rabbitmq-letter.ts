@@ -2,7 +2,7 @@ import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { formatValue, fromJson, lossOf, toJson } from '../backends/rabbitmq/field-values.ts'
-import { fitting, headersOf, msOf } from '../backends/rabbitmq/form.ts'
+import { checkHeaderSize, headersOf, timestampToMs } from '../backends/rabbitmq/form.ts'
 import { lineageOf } from './returned-message.ts'
 import type { ForeignLetter, ReturnedLetter } from './tap.ts'
 
@@ -30,7 +30,7 @@ export function foreignLetterOf(
     routingKey: fields.routingKey,
   }
   const last = deaths[0]
-  const sentMs = msOf(properties.timestamp)
+  const sentMs = timestampToMs(properties.timestamp)
   return {
     source: first.queue,
     reason: last?.reason ?? 'unknown',
@@ -81,7 +81,7 @@ export function toPublishOptions(letter: ReturnedLetter, generation: number): Op
     ...properties,
     // A content type that the message did not have is added only if an edit has changed it.
     ...(letter.contentType === contentType ? {} : { contentType: letter.contentType }),
-    headers: fitting({ ...Object.fromEntries(headers), ...lineageOf(letter, generation) }),
+    headers: checkHeaderSize({ ...Object.fromEntries(headers), ...lineageOf(letter, generation) }),
   }
 }
 
@@ -121,7 +121,7 @@ function deathsIn(value: unknown): Death[] {
       exchange: typeof exchange === 'string' ? exchange : '',
       routingKey: typeof routingKey === 'string' ? routingKey : queue,
       count: typeof count === 'number' && count >= 1 ? count : 1,
-      atMs: msOf(at),
+      atMs: timestampToMs(at),
     }
   })
 }

@@ -2,8 +2,8 @@ import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { systemClock, type Clock } from '../clock/clock.ts'
 import { retry } from '../clock/retry.ts'
 import { RedriveError } from '../errors.ts'
-import { ignore, linkTo, within, type Link } from '../backends/rabbitmq/connection.ts'
-import { publisherTo, type Publisher } from '../backends/rabbitmq/publisher.ts'
+import { ignore, limitTime, RabbitmqConnection } from '../backends/rabbitmq/connection.ts'
+import { Publisher } from '../backends/rabbitmq/publisher.ts'
 import { reportError } from './poll-loop.ts'
 import { sendTo } from './returned-message.ts'
 import { foreignLetterOf, toPublishOptions } from './rabbitmq-letter.ts'
@@ -71,7 +71,7 @@ class RabbitMQTap implements Tap {
   readonly #clock: Clock
   readonly #concurrency: number
   readonly #timeoutMs: number
-  readonly #link: Link<Session>
+  readonly #connection: RabbitmqConnection<Session>
   readonly #publisher: Publisher
   readonly #keeping = new Set<Promise<void>>()
 
@@ -85,8 +85,8 @@ class RabbitMQTap implements Tap {
     this.#concurrency = concurrency
     this.#timeoutMs = timeoutMs
     const common = { url, clock, timeoutMs }
-    this.#publisher = publisherTo({ ...common, title: `redrive tap ${queue}, sending` })
-    this.#link = linkTo<Session>({
+    this.#publisher = new Publisher({ ...common, title: `redrive tap ${queue}, sending` })
+    this.#connection = new RabbitmqConnection<Session>({
       ...common,
       title: `redrive tap ${queue}, receiving`,
       setup: (model) => this.#begin(model),
@@ -94,20 +94,20 @@ class RabbitMQTap implements Tap {
   }
 
   start(): Promise<void> {
-    return this.#link.open()
+    return this.#connection.open()
   }
 
   /** Letters that are not stored yet return to their queue. */
   async stop(): Promise<void> {
-    const session = this.#link.current
+    const session = this.#connection.current
     if (session) {
-      await this.#answered(session.channel.cancel(session.tag)).catch(ignore)
+      await this.#awaitAnswer(session.channel.cancel(session.tag)).catch(ignore)
       session.over.abort()
       await Promise.all(this.#keeping)
       // The answer to this call means that the server has received all acknowledgements before it.
-      await this.#answered(session.channel.prefetch(1)).catch(ignore)
+      await this.#awaitAnswer(session.channel.prefetch(1)).catch(ignore)
     }
-    await Promise.all([this.#link.close(), this.#publisher.close()])
+    await Promise.all([this.#connection.close(), this.#publisher.close()])
     await Promise.all(this.#keeping)
   }
 
@@ -136,7 +136,7 @@ class RabbitMQTap implements Tap {
     channel.on('error', ignore)
     channel.on('close', () => {
       session.over.abort()
-      this.#link.renew(session)
+      this.#connection.renew(session)
     })
     await channel.prefetch(this.#concurrency)
     await this.#consume(session)
@@ -150,7 +150,7 @@ class RabbitMQTap implements Tap {
 
   #arrive(session: Session, message: ConsumeMessage | null): void {
     // The queue was deleted. The connection retries until the queue exists again.
-    if (message === null) return this.#link.renew(session)
+    if (message === null) return this.#connection.renew(session)
     const keeping = this.#keep(session, message).finally(() => this.#keeping.delete(keeping))
     this.#keeping.add(keeping)
   }
@@ -166,9 +166,9 @@ class RabbitMQTap implements Tap {
     const foreign = foreignLetterOf(message, { queue, freshId: () => this.#clock.id() })
     const { signal } = over
     if (signal.aborted) return
-    const report = (error: unknown, failures: number): void => {
+    const report = (thrown: unknown, failures: number): void => {
       if (signal.aborted) return
-      reportError(onError, error)
+      reportError(onError, thrown)
       if (failures < patience) return
       past.add(message)
       void this.#readPast(session).catch(ignore)
@@ -203,7 +203,7 @@ class RabbitMQTap implements Tap {
     await Promise.all([channel.cancel(tag), this.#consume(session)])
   }
 
-  #answered<T>(asked: Promise<T>): Promise<T> {
-    return within(this.#clock, this.#timeoutMs, asked, 'the server did not answer')
+  #awaitAnswer<T>(asked: Promise<T>): Promise<T> {
+    return limitTime(this.#clock, this.#timeoutMs, asked, 'the server did not answer')
   }
 }

@@ -8,7 +8,7 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { addressOf, type Address } from '../backends/sqs/address.ts'
-import { wireTo, type Wire } from '../backends/sqs/connection.ts'
+import { SqsConnection } from '../backends/sqs/connection.ts'
 import { lineageOf, onceIdOf, sendTo } from './returned-message.ts'
 import { allStored, PollLoop } from './poll-loop.ts'
 import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
@@ -43,7 +43,7 @@ class SqsTap implements Tap {
   readonly #clock: Clock
   readonly #address: Address
   readonly #queue: string
-  readonly #wire: Wire
+  readonly #connection: SqsConnection
   readonly #urls = new Map<string, Promise<string>>()
   #loop: PollLoop | undefined
   #stopped = false
@@ -60,12 +60,12 @@ class SqsTap implements Tap {
     this.#options = options
     this.#clock = clock
     this.#queue = queue
-    this.#wire = wireTo(this.#address, connection, queue, clock)
+    this.#connection = new SqsConnection(this.#address, connection, queue, clock)
   }
 
   async start(): Promise<void> {
     const queueUrl = this.#address.queueUrl ?? (await this.#urlOf(this.#queue))
-    await this.#wire.attributes(queueUrl, ['QueueArn'])
+    await this.#connection.attributes(queueUrl, ['QueueArn'])
     if (this.#stopped) return
     this.#loop ??= new PollLoop(this.#clock, () => this.#turn(queueUrl), this.#options.onError)
   }
@@ -77,9 +77,9 @@ class SqsTap implements Tap {
   async stop(): Promise<void> {
     this.#stopped = true
     const stopped = this.#loop?.stop()
-    this.#wire.cut()
+    this.#connection.abortPolls()
     await stopped
-    this.#wire.close()
+    this.#connection.close()
   }
 
   /**
@@ -96,9 +96,9 @@ class SqsTap implements Tap {
     const entry = toSendEntry(letter, generation, queue.endsWith('.fifo'))
     await sendTo(`the queue ${queue}`, async () => {
       try {
-        const failed = await this.#wire.send(await this.#urlOf(queue), [entry])
+        const failed = await this.#connection.send(await this.#urlOf(queue), [entry])
         const failure = failed.get('0')
-        if (failure) throw this.#wire.refused(failure)
+        if (failure) throw this.#connection.toError(failure)
       } catch (error) {
         // The queue may have another URL when it exists again.
         this.#urls.delete(queue)
@@ -108,7 +108,11 @@ class SqsTap implements Tap {
   }
 
   async #turn(queueUrl: string): Promise<void> {
-    const found = await this.#wire.receive(queueUrl, { max: 10, visibilitySeconds, waitSeconds })
+    const found = await this.#connection.receive(queueUrl, {
+      max: 10,
+      visibilitySeconds,
+      waitSeconds,
+    })
     const carrying = found.map((one) => this.#carry(queueUrl, one))
     await allStored(carrying, this.#options.onError)
   }
@@ -120,11 +124,11 @@ class SqsTap implements Tap {
       await this.#options.keep(this.#foreignOf(message))
     } catch (error) {
       const later = { ...entry, VisibilityTimeout: againSeconds }
-      await this.#wire.change(queueUrl, [later]).catch(() => {})
+      await this.#connection.change(queueUrl, [later]).catch(() => {})
       throw error
     }
-    const failure = (await this.#wire.delete(queueUrl, [entry])).get('0')
-    if (failure) throw this.#wire.refused(failure)
+    const failure = (await this.#connection.delete(queueUrl, [entry])).get('0')
+    if (failure) throw this.#connection.toError(failure)
   }
 
   #foreignOf(message: Message): ForeignLetter {
@@ -157,7 +161,7 @@ class SqsTap implements Tap {
   #urlOf(queue: string): Promise<string> {
     const known = this.#urls.get(queue)
     if (known) return known
-    const found = this.#wire.queueUrl(queue)
+    const found = this.#connection.queueUrl(queue)
     this.#urls.set(queue, found)
     found.catch(() => this.#urls.delete(queue))
     return found

@@ -272,14 +272,14 @@ const storeCells: Cell[] = [
       needs: 'opensearch',
       url: (at) => `${at.opensearch}/${at.newerIndex}`,
       code: 'STORE_UNSAFE',
-      says: /of a later version of Redrive: upgrade/,
+      says: /by a newer version of Redrive: upgrade/,
     },
     {
       refusal: 'index of something else',
       needs: 'opensearch',
       url: (at) => `${at.opensearch}/${at.otherIndex}`,
       code: 'STORE_UNSAFE',
-      says: /not one of Redrive: choose another prefix/,
+      says: /does not belong to Redrive: choose another prefix/,
     },
     {
       refusal: 'not OpenSearch',

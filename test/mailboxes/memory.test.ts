@@ -19,18 +19,18 @@ describe(clause('M2', 'mailboxes on memory pass one contract suite'), () => {
 runMailboxModel('memoryMailbox', () => bench(fakeClock()))
 
 describe('memoryMailbox', () => {
-  it('refuses a limit that lets nothing in', () => {
+  it('rejects a limit of 0', () => {
     for (const maxMessages of [0, -1, Number.NaN])
       expect(() => memoryMailbox({ name: 'a', maxMessages })).toThrow(/maxMessages/)
   })
 
-  it('refuses a cursor that is none of its own', async () => {
+  it('rejects a foreign cursor', async () => {
     const mailbox = memoryMailbox({ name: 'a' })
     for (const after of ['x', '-1', '1.5', ''])
       await expect(mailbox.browse!({ after })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('is full with what waits, what is out and what is delayed, and has room again after', async () => {
+  it('counts waiting, hidden and delayed messages as full, and has room again afterwards', async () => {
     const mailbox = memoryMailbox({ name: 'a', clock: fakeClock(), maxMessages: 3 })
     for (const n of [1, 2]) await mailbox.send(n)
     await mailbox.send(3, { id: 'third', delaySeconds: 60 })
@@ -43,7 +43,7 @@ describe('memoryMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(3)
   })
 
-  it('serves those who wait in the order in which they came', async () => {
+  it('serves waiters in order of arrival', async () => {
     const mailbox = memoryMailbox({ name: 'a', clock: fakeClock() })
     const asked = [1, 2, 3].map(() => mailbox.receive({ max: 10, waitSeconds: 60 }))
     for (const n of [1, 2, 3]) await mailbox.send(n)
@@ -51,7 +51,7 @@ describe('memoryMailbox', () => {
     expect(answers.map((batch) => batch.map((one) => one.value()))).toEqual([[1], [2], [3]])
   })
 
-  it('puts what lapses behind what waits, in the order of its hours', async () => {
+  it('puts expired messages behind waiting ones, in the order of their expiry', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     for (const n of [1, 2, 3, 4]) await mailbox.send(n)
@@ -63,7 +63,7 @@ describe('memoryMailbox', () => {
     expect(taken.map((one) => one.value())).toEqual([4, 2, 3, 5, 1])
   })
 
-  it('wakes a receiver at the very moment when a message shows again', async () => {
+  it('wakes a receiver exactly when a message becomes visible again', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('held')
@@ -78,7 +78,7 @@ describe('memoryMailbox', () => {
     expect(answer).toHaveLength(1)
   })
 
-  it('wakes a receiver for what was hidden after it began to wait', async () => {
+  it('wakes a receiver for a message that was hidden after it began to wait', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('long')
@@ -89,7 +89,7 @@ describe('memoryMailbox', () => {
     expect((await asked).map((one) => one.value())).toEqual(['short'])
   })
 
-  it('does not believe the wall clock', async () => {
+  it('does not use the wall clock', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('held')
@@ -99,7 +99,7 @@ describe('memoryMailbox', () => {
     await held!.acknowledge()
   })
 
-  it('leaves no timer behind: not after an answer, a timeout, an abort or a close', async () => {
+  it('leaves no timer: not after an answer, a timeout, an abort or a close', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('held')
@@ -125,7 +125,7 @@ describe('memoryMailbox', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('is a mailbox of its own, also beside another of the same name', async () => {
+  it('is separate from another mailbox of the same name', async () => {
     const [one, other] = [memoryMailbox({ name: 'a' }), memoryMailbox({ name: 'a' })]
     await one.send(1)
     expect(await other.receive()).toEqual([])

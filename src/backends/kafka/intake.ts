@@ -4,7 +4,7 @@ import type { Group } from './group.ts'
 import { Parts } from './parts.ts'
 import { done } from './progress.ts'
 import type { Stored } from './record.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../mailbox.ts'
 import { Roll } from '../../clock/roll.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
@@ -77,7 +77,7 @@ export class Intake {
     this.group = this.#parts.group
   }
 
-  receive(ask: Ask): Promise<Delivery[]> {
+  receive(ask: ReceiveRequest): Promise<Delivery[]> {
     const nowMs = this.#options.cluster.clock.mono()
     this.group.join()
     this.#rest.by(nowMs + idleMs)
@@ -240,7 +240,7 @@ export class Intake {
     this.#serveSoon()
   }
 
-  #deliver(entry: Entry, { visibilityMs }: Ask): Delivery {
+  #deliver(entry: Entry, { visibilityMs }: ReceiveRequest): Delivery {
     const { part, stored, opened } = entry
     const deliveries = opened.deliveries + part.progress.markOf(stored.offset)
     const firstReceivedMs = (entry.firstReceivedMs ??= Math.floor(

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../mailbox.ts'
 import { onAbort } from '../../clock/on-abort.ts'
 import { Alarm } from '../../clock/alarm.ts'
 
@@ -9,7 +9,7 @@ const troubledMs = 500
 
 /** Somebody who asked for messages. */
 export interface Waiter {
-  readonly ask: Ask
+  readonly ask: ReceiveRequest
   /** When the time is over. */
   readonly endMs: number
   readonly resolve: (found: Delivery[]) => void

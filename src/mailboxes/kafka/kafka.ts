@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -183,7 +183,7 @@ class KafkaMailbox implements MailboxDriver {
     await this.#sender.send({ topic: this.#topic, written })
   }
 
-  receive(ask: Ask): Promise<Delivery[]> {
+  receive(ask: ReceiveRequest): Promise<Delivery[]> {
     return this.#intake.receive(ask)
   }
 

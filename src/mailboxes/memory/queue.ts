@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Ask, Delivery, OutgoingMessage } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { onAbort } from '../../clock/on-abort.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
@@ -92,7 +92,10 @@ export class MemoryQueue {
     this.#enter(kept, delayMs)
   }
 
-  receive({ max, visibilityMs, waitMs, signal }: Ask, rules: Rules): Promise<Delivery[]> {
+  receive(
+    { max, visibilityMs, waitMs, signal }: ReceiveRequest,
+    rules: Rules,
+  ): Promise<Delivery[]> {
     this.#expire(rules)
     this.#surface()
     const taking = { max, visibilityMs, rules }

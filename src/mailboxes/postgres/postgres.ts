@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -14,7 +14,7 @@ import type {
 import { addressOf, taken, type Address } from '../../backends/postgres/address.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
 import { mailbox } from '../mailbox.ts'
-import { receiving, type Receiving } from '../receiving.ts'
+import { SharedReceiver } from '../shared-receiver.ts'
 import { retentionIn } from '../../backends/retention.ts'
 import { retentionMsOf } from '../../backends/retention.ts'
 import { openLink, readerOf, type Link } from './link.ts'
@@ -90,7 +90,7 @@ interface Opened {
   /** The number of the mailbox. */
   number: number
   sending: Sending
-  receiving: Receiving
+  receiving: SharedReceiver
   acknowledging: Settling<null>
   nacking: Settling<{ delayMs: number; failed: boolean; tail: boolean }>
   extending: Settling<number>
@@ -148,17 +148,17 @@ class PostgresMailbox implements MailboxDriver {
     const retentionMs = this.#retentionMs
     const report = (count: number): void => this.#report(count)
     const sweep = sweeping({ link, mailbox: number, clock, retentionMs, report })
-    const news = notices({ link, clock, mailbox: number, hear: () => line.news() })
+    const news = notices({ link, clock, mailbox: number, hear: () => line.notify() })
     const nacking: Opened['nacking'] = settling(link, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
       ({ failed }) => failed,
       ({ tail }) => tail,
     ])
     const back = { delayMs: 0, failed: false, tail: false }
-    const line = receiving({
+    const line = new SharedReceiver({
       clock,
       take: taker(link, number, clock, retentionMs),
-      giveBack: (receipts) =>
+      release: (receipts) =>
         Promise.all(receipts.map((receipt) => nacking.call(receipt, back))).then(() => news.tell()),
       pollMs: () => {
         // Expired messages are also removed while a receiver waits.
@@ -199,7 +199,7 @@ class PostgresMailbox implements MailboxDriver {
     this.#tell(opened)
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     const opened = this.#use()
     if (ask.waitMs > 0) opened.notices.listen()
     opened.sweeping.nudge()
@@ -275,7 +275,7 @@ class PostgresMailbox implements MailboxDriver {
 
   /** Whoever waits, here and elsewhere. */
   #tell({ receiving: line, notices: news }: Opened): void {
-    line.news()
+    line.notify()
     news.tell()
   }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
 import { toOutgoingMessage } from '../stored-message.ts'
 import type { Cells, Link } from './link.ts'
-import type { Taken } from '../receiving.ts'
+import type { TakenMessages } from '../shared-receiver.ts'
 import { writeReceipt } from './settling.ts'
 import { putBack, take } from './statements.ts'
 
@@ -15,9 +15,9 @@ export function taker(
   mailbox: number,
   clock: Clock,
   retentionMs: number,
-): (slots: number[]) => Promise<Taken> {
+): (slots: number[]) => Promise<TakenMessages> {
   let lastMs = -Infinity
-  const back = async (): Promise<{ moved: number; next: Pick<Taken, 'nextMs'> }> => {
+  const back = async (): Promise<{ moved: number; next: Pick<TakenMessages, 'nextMs'> }> => {
     lastMs = clock.mono()
     const [[row]] = (await link.do([[putBack, [mailbox]]])) as [[unknown]]
     const [moved, nextMs] = row as [number, number | null]

@@ -3,7 +3,7 @@ import { onAbort } from '../../clock/on-abort.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -98,7 +98,7 @@ class RedisMailbox implements MailboxDriver {
   readonly #wire: Wire
   readonly #hints: Hints
   readonly #sends: TimedBatcher<Argument[], number>
-  readonly #receives: TimedBatcher<Ask, Taken>
+  readonly #receives: TimedBatcher<ReceiveRequest, Taken>
   readonly #settles: TimedBatcher<Argument[], boolean>
   #opened = false
   #durable: boolean | undefined
@@ -178,7 +178,7 @@ class RedisMailbox implements MailboxDriver {
     )
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     this.#mustBeOpen()
     const endMs = this.#clock.mono() + ask.waitMs
     for (;;) {
@@ -254,7 +254,7 @@ class RedisMailbox implements MailboxDriver {
   }
 
   /** What comes after the abort goes back to where it was. */
-  #take(ask: Ask): Promise<Taken> {
+  #take(ask: ReceiveRequest): Promise<Taken> {
     const { signal } = ask
     return new Promise((resolve, reject) => {
       const forget = onAbort(signal, () => resolve(nothing))
@@ -284,7 +284,7 @@ class RedisMailbox implements MailboxDriver {
     return answers
   }
 
-  async #receiveAll(asks: Ask[]): Promise<Taken[]> {
+  async #receiveAll(asks: ReceiveRequest[]): Promise<Taken[]> {
     const live = asks.filter(({ signal }) => !signal.aborted)
     if (live.length === 0) return asks.map(() => nothing)
     const args: string[] = [String(this.#retentionMs)]

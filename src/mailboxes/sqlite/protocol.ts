@@ -23,7 +23,7 @@ export type Kept = [
 /** What the handle that calls was opened with, and its number, under which removed messages are reported. 0 ms: nothing expires. */
 export type Retention = [retentionMs: number, reporter: number]
 
-export interface Taken {
+export interface TakenMessages {
   found: Kept[]
   /** How long until time alone makes a hidden message visible. */
   nextMs?: number
@@ -42,7 +42,7 @@ export interface Verbs {
     answer: null
   }
   /** One message for each slot at the most; a slot is how long its message is hidden. Expired messages are removed. */
-  take: { ask: [mailbox: number, slots: number[], retention: Retention]; answer: Taken }
+  take: { ask: [mailbox: number, slots: number[], retention: Retention]; answer: TakenMessages }
   acknowledge: { ask: Held; answer: boolean }
   /** Unless it failed it was no delivery. At the tail it stands behind all that waits, and else where it was. */
   nack: { ask: [...Held, delayMs: number, failed: boolean, tail: boolean]; answer: boolean }

@@ -1,10 +1,10 @@
 import type { MailboxHealth } from '../../mailbox.ts'
 import type { Database } from '../../backends/sqlite/database.ts'
-import { maxSlots } from '../receiving.ts'
+import { maxSlots } from '../shared-receiver.ts'
 import { acknowledge, holds } from './acknowledging.ts'
 import { lastOf, type Books } from './books.ts'
 import { expiredBefore, hasOverdue } from './expiring.ts'
-import type { Call, CallFor, Kept, Taken, Verb, Verbs } from './protocol.ts'
+import type { Call, CallFor, Kept, TakenMessages, Verb, Verbs } from './protocol.ts'
 import type { Retention } from './protocol.ts'
 import { send } from './sending.ts'
 
@@ -203,7 +203,7 @@ function putBackLapsed(books: Books, mailbox: number): void {
     )
 }
 
-function nextOf({ db, nowMs }: Books, mailbox: number): Pick<Taken, 'nextMs'> {
+function nextOf({ db, nowMs }: Books, mailbox: number): Pick<TakenMessages, 'nextMs'> {
   const row = db.get(
     'SELECT hidden_until FROM messages WHERE mailbox = ? AND hidden_until IS NOT NULL ORDER BY hidden_until LIMIT 1',
     mailbox,

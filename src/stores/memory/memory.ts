@@ -55,7 +55,7 @@ import { Lists } from './lists.ts'
 import { memoryRecords } from './records.ts'
 import { Totals } from './totals.ts'
 import { Turns } from './turns.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export interface MemoryStoreOptions {
   clock?: Clock
@@ -93,7 +93,7 @@ class MemoryStore implements Store {
   readonly #holds = new Holds()
   /** Open letters by queue and dedupe key. A restored letter may come to share a key with a newer one. */
   readonly #keys = new Map<string, Kept[]>()
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #turns = new Turns()
   /** Letters that count against a capacity: all but the archived. */
   #occupied = 0
@@ -371,7 +371,7 @@ class MemoryStore implements Store {
   #wake(): void {
     if (!this.#stirred) return
     this.#stirred = false
-    this.#watchers.tell()
+    this.#watchers.notify()
   }
 
   #check(): void {

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock/clock.ts'
 import { Batcher } from '../../backends/batcher.ts'
 import { listen, type Listener } from '../../backends/postgres/listener.ts'
 import type { Link } from './link.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 /** Wakes watchers, here and in other processes. */
 export interface Waking {
@@ -24,7 +24,7 @@ class ChannelWaking implements Waking {
   readonly #link: Link
   readonly #clock: Clock
   readonly #self: string
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #notices: Batcher<null, null>
   #listener: Listener | undefined
 
@@ -49,9 +49,9 @@ class ChannelWaking implements Waking {
       self: this.#self,
       say: (what) => this.#say(what),
       ready: (again) => {
-        if (again) this.#watchers.tell()
+        if (again) this.#watchers.notify()
       },
-      hear: () => this.#watchers.tell(),
+      hear: () => this.#watchers.notify(),
     })
     return leave
   }
@@ -61,7 +61,7 @@ class ChannelWaking implements Waking {
   }
 
   wake(): void {
-    this.#watchers.tell()
+    this.#watchers.notify()
     void this.#notices.call(null)
   }
 

@@ -41,7 +41,7 @@ import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
 import { totalFields, totalsIn } from './tally.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export interface RedisStoreOptions {
   /**
@@ -95,7 +95,7 @@ class ScriptedStore implements RedisStore {
   readonly #add: Add
   readonly #apply: Apply
   readonly #renew: Renew
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #life: Lifetime = lifetime('redis', {
     release: () => this.#desk.wire.disconnect(),
     isRefusal: isUnwelcome,
@@ -110,7 +110,7 @@ class ScriptedStore implements RedisStore {
     const tag = `{${prefix}}`
     const address = addressOf(url)
     const wire = wireTo({ tenant, address, tag, waitReplicas, timeoutMs, connectMs: timeoutMs })
-    this.#desk = deskOf(wire, tag, clock, () => this.#watchers.tell())
+    this.#desk = deskOf(wire, tag, clock, () => this.#watchers.notify())
     this.#add = adder(this.#desk)
     this.#apply = applier(this.#desk)
     this.#renew = renewer(this.#desk)
@@ -227,7 +227,7 @@ class ScriptedStore implements RedisStore {
   #listen(): void {
     if (this.#life.state !== 'open') return
     const { wire, tag } = this.#desk
-    this.#stopListening ??= listen(wire, `${tag}:wake`, () => this.#watchers.tell())
+    this.#stopListening ??= listen(wire, `${tag}:wake`, () => this.#watchers.notify())
   }
 
   health(): Promise<StoreHealth> {

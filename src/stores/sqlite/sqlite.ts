@@ -31,7 +31,7 @@ import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { sqliteThread, type Thread } from './thread.ts'
 import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
   /** The file. It is made when it is not there, readable by its owner only. */
@@ -87,13 +87,13 @@ class SqliteStore implements Store {
   }
   readonly records: Records
   readonly #thread: Thread
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #life: Lifetime = lifetime('sqlite', { release: () => this.#thread.end() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
-    const wake = (): void => this.#watchers.tell()
+    const wake = (): void => this.#watchers.notify()
     this.#thread = sqliteThread({ path, synchronous, busyTimeoutMs }, clock, wake)
     this.records = sqliteRecords(() => this.#use())
   }

@@ -6,7 +6,7 @@ import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
@@ -104,7 +104,7 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
     const index = (name: string): string => `/${indices.prefix}-${name}`
     for (const name of ['letters', 'records'])
-      await ask(server.url, 'POST', `${index(name)}/_close`)
+      await request(server.url, 'POST', `${index(name)}/_close`)
     try {
       for (const call of [
         () => store.get([letter.id]),
@@ -118,7 +118,7 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
         await assert.rejects(call, (error) => codeOf(error) === 'STORE_UNAVAILABLE')
     } finally {
       for (const name of ['letters', 'records'])
-        await ask(server.url, 'POST', `${index(name)}/_open?wait_for_active_shards=1`)
+        await request(server.url, 'POST', `${index(name)}/_open?wait_for_active_shards=1`)
     }
     assert.deepEqual(await store.get([letter.id]), [letter])
   })

@@ -9,7 +9,7 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import { matches } from '../../../src/letter/query.ts'
 import { backend } from '../../servers/servers.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
@@ -29,7 +29,7 @@ describe.skipIf(server.missing)('the documents', () => {
 
   const query = async (body: object): Promise<string[]> => {
     await indices.refresh()
-    const { hits } = await ask<{ hits: { hits: { _id: string }[] } }>(
+    const { hits } = await request<{ hits: { hits: { _id: string }[] } }>(
       server.url,
       'POST',
       `/${indices.prefix}-letters/_search`,
@@ -85,7 +85,7 @@ describe.skipIf(server.missing)('the documents', () => {
       )
       const path = `/${indices.prefix}-letters/_doc/${letters[0]!.id}`
       type Document = { _source: { task: unknown } }
-      const { _source: fields } = await ask<Document>(server.url, 'GET', path)
+      const { _source: fields } = await request<Document>(server.url, 'GET', path)
       assert.deepEqual(fields.task, { goal: 'build' })
     })
 
@@ -100,7 +100,7 @@ describe.skipIf(server.missing)('the documents', () => {
     it('have its fields, each of its type', async () => {
       const path = `/${indices.prefix}-letters/_mapping`
       type Mapping = Record<string, { mappings: { properties: Record<string, { type: string }> } }>
-      const mapping = await ask<Mapping>(server.url, 'GET', path)
+      const mapping = await request<Mapping>(server.url, 'GET', path)
       const { properties } = Object.values(mapping)[0]!.mappings
       const types = Object.entries(properties).map(([name, { type }]) => `${name} ${type}`)
       const wanted =
@@ -216,7 +216,7 @@ describe.skipIf(server.missing)('the documents', () => {
 
   describe('when one was changed by hand', () => {
     const edit = (id: string, doc: object): Promise<unknown> =>
-      ask(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
+      request(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
 
     it.each([
       ['its letter', { head: '{"letter":{"id":"x","state":"parked"},"waitsFor":[]}' }],

@@ -15,7 +15,7 @@ import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const patience = { timeout: 20_000 }
@@ -127,7 +127,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
       return now
     }, patience)
     assert.equal(health.ok, true)
-    assert.match(health.checks['search']!, /1 changes to go/)
+    assert.match(health.checks['search']!, /1 changes pending/)
     front.fate = () => 'pass'
     const caught = store.caughtUp()
     await clock.advance(120_000)
@@ -181,11 +181,11 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
   it('takes no letter for a bad one because it is closed', async () => {
     const index = indexNow()
     await index.open()
-    await ask(server.url, 'POST', `/${index.name}/_close`)
+    await request(server.url, 'POST', `/${index.name}/_close`)
     try {
       await assert.rejects(index.feed([aLetter()]), { code: 'STORE_UNAVAILABLE' })
     } finally {
-      await ask(server.url, 'POST', `/${index.name}/_open?wait_for_active_shards=1`)
+      await request(server.url, 'POST', `/${index.name}/_open?wait_for_active_shards=1`)
       await index.close()
     }
   })
@@ -198,19 +198,19 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     interface Made {
       mappings: object
     }
-    const [before] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
-    await ask(server.url, 'DELETE', index)
+    const [before] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
+    await request(server.url, 'DELETE', index)
     const letter = failing('after the removal')
     await store.add([letter])
     await vi.waitFor(async () => {
       const { problems } = await store.health()
-      assert.match(problems[0] ?? '', /search: .*removed while in use/)
+      assert.match(problems[0] ?? '', /search: .*deleted while in use/)
     }, patience)
     const caught = store.caughtUp()
     await clock.advance(120_000)
     await caught
     assert.deepEqual(await idsOf(store, 'removal'), [letter.id])
-    const [after] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
+    const [after] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
     assert.deepEqual(after!.mappings, before!.mappings)
   })
 

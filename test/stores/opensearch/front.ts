@@ -21,7 +21,7 @@ export class Front {
 
   constructor(target: string) {
     this.#target = target
-    this.#server = createServer((ask, answer) => void this.#handle(ask, answer))
+    this.#server = createServer((request, answer) => void this.#handle(request, answer))
   }
 
   async open(): Promise<string> {
@@ -36,20 +36,20 @@ export class Front {
     await once(this.#server, 'close')
   }
 
-  async #handle(ask: IncomingMessage, answer: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, answer: ServerResponse): Promise<void> {
     this.count += 1
-    const deciding = this.fate(this.count, ask.url!)
+    const deciding = this.fate(this.count, request.url!)
     const chunks: Buffer[] = []
-    for await (const chunk of ask) chunks.push(chunk as Buffer)
+    for await (const chunk of request) chunks.push(chunk as Buffer)
     const fate = await deciding
     if (fate === 'hang') return
-    if (fate === 'cut') return void ask.socket.destroy()
+    if (fate === 'cut') return void request.socket.destroy()
     if (typeof fate === 'number') {
       answer.writeHead(fate, { 'content-type': 'application/json' })
       return void answer.end('{"error":{"type":"busy","reason":"in the way"}}')
     }
-    const { statusCode, headers, body } = await this.#forward(ask, Buffer.concat(chunks))
-    if (fate === 'lose') return void ask.socket.destroy()
+    const { statusCode, headers, body } = await this.#forward(request, Buffer.concat(chunks))
+    if (fate === 'lose') return void request.socket.destroy()
     answer.writeHead(statusCode, headers)
     answer.end(body)
   }

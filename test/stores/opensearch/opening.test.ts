@@ -3,7 +3,7 @@ import { afterEach, describe, it } from 'vitest'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
@@ -21,7 +21,7 @@ describe('an address', () => {
     )
     assert.throws(
       () => openSearchStore({ url: 'opensearch://host/a?alias=UPPER' }),
-      /alias must be/,
+      /alias must consist of/,
     )
   })
 
@@ -61,7 +61,7 @@ describe.skipIf(server.missing)('opening', () => {
 
   const aliasesOf = async ({ prefix }: Indices): Promise<string[]> => {
     type Aliases = Record<string, { aliases: object }>
-    const found = await ask<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
+    const found = await request<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
     return Object.keys(found[`${prefix}-letters`]!.aliases).toSorted()
   }
 
@@ -87,9 +87,9 @@ describe.skipIf(server.missing)('opening', () => {
     const store = openSearchStore({ url, prefix, alias })
     await store.open()
     await store.add([aLetter()])
-    await ask(url, 'PUT', `/${prefix}-letters/_doc/draft?refresh=true`, { draft_ms: 1 })
+    await request(url, 'PUT', `/${prefix}-letters/_doc/draft?refresh=true`, { draft_ms: 1 })
     await indices.refresh()
-    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    const { count } = await request<{ count: number }>(url, 'GET', `/${alias}/_count`)
     assert.equal(count, 1)
     assert.equal((await store.health()).checks['alias'], alias)
     await store.close()
@@ -99,12 +99,12 @@ describe.skipIf(server.missing)('opening', () => {
     const indices = fresh()
     const { url, prefix } = indices
     const alias = `${prefix}-taken`
-    await ask(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
+    await request(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
     const store = openSearchStore({ url, prefix, alias })
     await store.open()
-    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    const { count } = await request<{ count: number }>(url, 'GET', `/${alias}/_count`)
     assert.equal(count, 1)
-    assert.equal((await store.health()).checks['alias'], `${alias} belongs to someone else`)
+    assert.equal((await store.health()).checks['alias'], `${alias} belongs to another index`)
     assert.equal((await store.health()).ok, true)
     await store.close()
   })
@@ -144,27 +144,27 @@ describe.skipIf(server.missing)('opening', () => {
   it('refuses an index of a later version', async () => {
     const indices = fresh()
     const mappings = { _meta: { redrive: 99 } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
-    await refuses(indices, /later version/)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
+    await refuses(indices, /newer version/)
   })
 
   it('refuses an index of someone else, and leaves it as it is', async () => {
     const indices = fresh()
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, {})
-    await refuses(indices, /not one of Redrive/)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters`, {})
+    await refuses(indices, /does not belong to Redrive/)
   })
 
   it('refuses an index that may lose what it acknowledged', async () => {
     const indices = fresh()
     const settings = { index: { translog: { durability: 'async' } } }
     const mappings = { _meta: { redrive: 1 } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
+    await request(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
     await refuses(indices, /durability/)
   })
 
   const existing = async ({ prefix }: Indices): Promise<string[]> => {
     const path = `/${prefix}-*?expand_wildcards=all`
-    return Object.keys(await ask<object>(server.url, 'GET', path)).sort()
+    return Object.keys(await request<object>(server.url, 'GET', path)).sort()
   }
 
   it.each([
@@ -181,10 +181,10 @@ describe.skipIf(server.missing)('opening', () => {
       assert.deepEqual((await store.health()).problems, [])
       const all = await existing(indices)
       const index = `${indices.prefix}-${name}`
-      await ask(server.url, 'DELETE', `/${index}`)
+      await request(server.url, 'DELETE', `/${index}`)
       await assert.rejects(write(store), (error) => {
         assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
-        assert.match((error as Error).message, /removed while in use, open the store again/)
+        assert.match((error as Error).message, /deleted while in use, open the store again/)
         return true
       })
       assert.deepEqual(
@@ -193,7 +193,7 @@ describe.skipIf(server.missing)('opening', () => {
       )
       const { ok, problems } = await store.health()
       assert.equal(ok, false)
-      assert.match(problems.join(), new RegExp(`${index} is not there`))
+      assert.match(problems.join(), new RegExp(`${index} does not exist`))
       await store.close()
       const again = storeOn(indices)
       await again.open()
@@ -208,13 +208,13 @@ describe.skipIf(server.missing)('opening', () => {
     const store = storeOn(indices)
     await store.open()
     const index = `/${indices.prefix}-letters`
-    await ask(server.url, 'DELETE', index)
-    await ask(server.url, 'PUT', index, {})
+    await request(server.url, 'DELETE', index)
+    await request(server.url, 'PUT', index, {})
     await assert.rejects(store.add([aLetter()]), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
-    assert.match((await store.health()).problems.join(), /not one of Redrive/)
-    await ask(server.url, 'DELETE', index)
-    await ask(server.url, 'PUT', index, { mappings: { _meta: { redrive: 1 } } })
-    assert.match((await store.health()).problems.join(), /not the one that was opened/)
+    assert.match((await store.health()).problems.join(), /does not belong to Redrive/)
+    await request(server.url, 'DELETE', index)
+    await request(server.url, 'PUT', index, { mappings: { _meta: { redrive: 1 } } })
+    assert.match((await store.health()).problems.join(), /not the index that was opened/)
     await store.close()
   })
 
@@ -222,9 +222,9 @@ describe.skipIf(server.missing)('opening', () => {
     const indices = fresh()
     const { prefix } = indices
     const mappings = { dynamic: false, _meta: { redrive: 1 } }
-    await ask(server.url, 'PUT', `/${prefix}-records`, { mappings })
+    await request(server.url, 'PUT', `/${prefix}-records`, { mappings })
     const aliases = { [`${prefix}-letters`]: {} }
-    await ask(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
+    await request(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
     const store = storeOn(indices)
     await store.open()
     const letter = aLetter()

@@ -5,7 +5,7 @@ import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { openBench, pausing } from '../bench.ts'
 
 /** Asks the server directly, past the store. */
-export async function ask<T = unknown>(
+export async function request<T = unknown>(
   url: string,
   method: string,
   path: string,
@@ -32,12 +32,12 @@ export class Indices {
 
   /** Makes all that was written visible to searches. */
   async refresh(): Promise<void> {
-    await ask(this.url, 'POST', `/${this.prefix}-*/_refresh`)
+    await request(this.url, 'POST', `/${this.prefix}-*/_refresh`)
   }
 
   async count(index: string): Promise<number> {
     const path = `/${this.prefix}-${index}/_count`
-    return (await ask<{ count: number }>(this.url, 'GET', path)).count
+    return (await request<{ count: number }>(this.url, 'GET', path)).count
   }
 
   async clear(): Promise<void> {
@@ -45,11 +45,11 @@ export class Indices {
     await this.refresh()
     const query = { match_all: {} }
     const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`
-    await ask(this.url, 'POST', path, { query })
+    await request(this.url, 'POST', path, { query })
   }
 
   async remove(): Promise<void> {
-    await ask(this.url, 'DELETE', `/${this.prefix}-*`)
+    await request(this.url, 'DELETE', `/${this.prefix}-*`)
   }
 
   async open(clock: FakeClock = fakeClock()): Promise<ClosableBench & { store: OpenSearchStore }> {

@@ -6,7 +6,7 @@ import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opens
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front, type Fate } from './front.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
@@ -20,7 +20,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
       stores.push(openSearchStore({ url: server.url, prefix: indices.prefix }))
     await Promise.all(stores.map((store) => store.open()))
     const settings = { index: { refresh_interval: '30s' } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters/_settings`, settings)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters/_settings`, settings)
   })
   afterEach(() => indices.clear())
   afterAll(async () => {
