@@ -23,36 +23,41 @@ import type { Work } from './work.ts'
 export interface PipelineNodeOptions {
   /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
   url: string
-  /** The node, as a graph says it or by hand. */
+  /** The node, from a graph or created directly. */
   node: NodeInput
   module: Module
-  /** Keeps documents that are too large to travel along. */
+  /** Stores documents that are too large for records. */
   documents?: DocumentStore
   /**
-   * Sends what came of records and says that they are done in one transaction: those who read only what is committed get each record
-   * once. Slower. Unless said, a process that dies in between sends what came of its last records again.
+   * Sends results and commits offsets in one transaction: readers with read_committed get each
+   * record once. Slower. Default: false; a process that dies in between sends the results of its
+   * last records again.
    */
   transactional?: boolean
-  /** All nodes of one group share the work. Made from the node's names unless said. */
+  /** All processes of one group share the work. Default: derived from the names of the node. */
   groupId?: string
   onEvent?: (event: PipelineEvent) => void
   clock?: Clock
-  /** More for the connection: certificates, another authentication. */
+  /** Further options of the connection: certificates, another authentication. */
   connection?: Partial<BaseOptions>
-  /** A process that says nothing for so long is given up, and others go on. 10 seconds unless said. */
+  /**
+   * A process that is silent for this long is removed from the group, and others continue. Default:
+   * 10 seconds.
+   */
   sessionMs?: number
-  /** How long running calls may take when a partition goes to another process. 10 seconds unless said. */
+  /** How long running calls may take when a partition is revoked. Default: 10 seconds. */
   drainMs?: number
-  /** How long a call of Kafka may take. 5 seconds unless said. */
+  /** Time limit of a call to Kafka. Default: 5 seconds. */
   timeoutMs?: number
 }
 
-/** Those who read only what is committed wait for what a dead process has left open. */
+/** Readers with read_committed wait for transactions that a dead process left open. */
 const transactionMs = 10_000
 
 /**
- * A node of a graph: reads its topic as one of a group, calls its module for each record, and sends what came of it to the next nodes.
- * What it gives up lies in its DLQ topic, confirmed by the broker, before the record counts as done.
+ * A node of a graph: reads its topic as a member of a group, calls its module for each record, and
+ * sends the result to the next nodes. A record that it gives up on is in its DLQ topic, confirmed
+ * by the broker, before it counts as done.
  */
 export class PipelineNode {
   readonly settings: NodeSettings
@@ -98,7 +103,7 @@ export class PipelineNode {
     })
   }
 
-  /** Creates the topics that are missing, and begins. Safe twice. */
+  /** Creates missing topics, and starts. May be called twice. */
   async start(): Promise<void> {
     this.#starting ??= this.#begin().catch((error: unknown) => {
       this.#starting = undefined
@@ -107,7 +112,10 @@ export class PipelineNode {
     await this.#starting
   }
 
-  /** Takes no more records, waits for running calls, and leaves the group. What was not done comes again, uncounted. Safe twice. */
+  /**
+   * Accepts no more records, waits for running calls, and leaves the group. Unfinished records are
+   * delivered again, uncounted. May be called twice.
+   */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     await this.#starting?.catch(() => {})
     this.#stopping ??= this.#reader.stop(options.drainMs)
@@ -125,14 +133,19 @@ export class PipelineNode {
     this.#reader.start()
   }
 
-  /** What is to be sent for this record, to the next nodes or as a dead one. */
+  /** The messages to send for this record: to the next nodes, or as a dead record. */
   #work(record: Stored, { deliveries, signal }: Turn): Work | Promise<Work> {
     const { maxDeliveries, maxHops } = this.settings
     const come = incoming(record.value)
     if (!come)
-      return this.#dead(record, undefined, givenUp('MALFORMED', 'the record is no PipeStream'), 0)
+      return this.#dead(
+        record,
+        undefined,
+        givenUp('MALFORMED', 'the record is not a PipeStream'),
+        0,
+      )
     if (deliveries > maxDeliveries) {
-      const message = `the process ended ${maxDeliveries} times while it was worked on`
+      const message = `the process died ${maxDeliveries} times while it processed the record`
       return this.#dead(record, come, givenUp('CRASH_LOOP', message), maxDeliveries - 1)
     }
     if (maxHops > 0 && come.hopCount >= maxHops)
@@ -168,7 +181,10 @@ export class PipelineNode {
     return this.#route(record, come, called, done)
   }
 
-  /** To the next nodes, with its key and headers. A document that the module refused goes on as it came, and says so. */
+  /**
+   * Sends to the next nodes, with key and headers. A document that the module rejected is unchanged
+   * and marked.
+   */
   async #route(
     record: Stored,
     come: Incoming,
@@ -214,7 +230,7 @@ export class PipelineNode {
   ): Promise<Work> {
     const { cluster, graph, node, dlq } = this.settings
     const { errorType, failure } = error
-    // Without a DLQ nothing is dropped: the record is tried again, and those with its key wait.
+    // Without a DLQ nothing is dropped: the record is retried, and later ones with its key wait.
     if (!dlq.enabled) throw new Error(`${errorType}: ${failure.message} (this node has no DLQ)`)
     const { reprocessed, firstFailedMs } = lineageIn(record.headers)
     const quarantined = isSpent(reprocessed, dlq.maxReprocessCount)
@@ -259,15 +275,15 @@ export class PipelineNode {
     try {
       onEvent({ ...event, cluster, graph, node })
     } catch {
-      // What a listener throws is its own.
+      // Errors of listeners are ignored.
     }
   }
 }
 
-/** An event without what is the same for all of a node. */
+/** An event without the fields that all events of a node share. */
 type Distributed<E> = E extends unknown ? Omit<E, 'cluster' | 'graph' | 'node'> : never
 
-/** Throws when it cannot be written. */
+/** Throws if the message cannot be encoded. */
 function outgoingTo(
   next: readonly Edge[],
   stream: PipeStream,
@@ -280,7 +296,10 @@ function outgoingTo(
   })
 }
 
-/** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */
+/**
+ * Headers for people with other tools. The original headers are in the envelope, where there is
+ * room.
+ */
 function headersOfDead({ headers }: Stored, errorType: string): Headers {
   const trace = headers.filter(
     ([name, value]) => value && value.byteLength < 100 && name.toString() === 'traceparent',

@@ -265,7 +265,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       await happened('dead-lettered', 2)
       const found = await dead()
       expect(found.map(({ message }) => message.errorType)).toEqual(['TOO_LARGE', 'TOO_LARGE'])
-      expect(found[0]!.message.errorMessage).toContain(`larger than ${next()} takes`)
+      expect(found[0]!.message.errorMessage).toContain(`exceeds the maximum size of ${next()}`)
       expect(found.map(({ value }) => readStream(value)!.streamId).toSorted()).toEqual([
         'big1',
         'big2',
@@ -403,8 +403,8 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       new PipelineNode({ url, node: { cluster: 'c', node: 'n', ...node }, module: () => undefined })
     expect(make({ concurrency: 0 })).toThrow(/concurrency must be 1 or more, not 0/)
     expect(make({ dlq: { maxRetries: -1 } })).toThrow(/dlq.maxRetries must be 0 or more/)
-    expect(make({ inputTopic: 'x', dlq: { topic: 'x' } })).toThrow(/cannot hold the dead letters/)
+    expect(make({ inputTopic: 'x', dlq: { topic: 'x' } })).toThrow(/cannot store the dead letters/)
     expect(make({ dlq: { topic: 'a b' } })).toThrow(/no name of a topic/)
-    expect(make({ node: '' })).toThrow(/node must be a name/)
+    expect(make({ node: '' })).toThrow(/node must be a string/)
   })
 })

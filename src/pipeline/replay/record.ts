@@ -6,20 +6,21 @@ import type { Glance } from './glance.ts'
 import { withLineage, type Lineage } from '../dead/lineage.ts'
 import { log, readStream, writeStream } from '../stream.ts'
 
-/** How a dead record travels home. */
+/** How a dead record returns to its source. */
 export interface Homeward {
   topic: string
-  /** How many the topic has. */
+  /** The number of partitions of the topic. */
   partitions: number
-  /** The replay. */
+  /** The id of the replay. */
   id: string
   node: string
   nowMs: number
 }
 
 /**
- * The record as it was, with its key and headers, and with its past in headers of ours. The value is what died, byte for byte; only a stream
- * that went too far gets its hops back, and that stands in its history. Undefined: it should, and is no stream.
+ * The original record with its key and headers, plus our lineage header. The value is byte for byte
+ * what died; only a stream with too many hops gets its hop count reset, which is added to its
+ * history. Undefined if that is needed and the value is not a stream.
  */
 export function asReplayed(
   { key: dead, timestampMs }: Pick<Stored, 'key' | 'timestampMs'>,

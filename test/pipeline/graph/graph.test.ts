@@ -148,7 +148,7 @@ describe('readGraphs', () => {
     ])
     expect(problemsOf(() => readGraphs('cluster_id: [', 'g.yaml'))[0]).toContain('g.yaml:1')
     expect(problemsOf(() => readGraphs('just text', 'g.yaml'))).toEqual([
-      'g.yaml: must be a map of keys and values',
+      'g.yaml: must be an object',
     ])
     expect(problemsOf(() => readGraphs('', 'g.yaml'))).toHaveLength(1)
   })
@@ -176,8 +176,12 @@ describe('graphsOf', () => {
   })
 
   it.each<[what: string, node: object, problem: string]>([
-    ['an id that is empty', { node_id: '' }, 'node_id: must be a text of 1 to 200 characters'],
-    ['an id with a control', { node_id: 'a\n' }, 'node_id: must be a text of 1 to 200 characters'],
+    ['an id that is empty', { node_id: '' }, 'node_id: must be a string of 1 to 200 characters'],
+    [
+      'an id with a control',
+      { node_id: 'a\n' },
+      'node_id: must be a string of 1 to 200 characters',
+    ],
     ['an id that is missing', { node_id: undefined }, 'node_id: is missing'],
     [
       'no module',
@@ -191,12 +195,12 @@ describe('graphsOf', () => {
     [
       'a topic that Kafka does not take',
       { kafka_input_topic: 'a b' },
-      '"a b" is no name of a topic',
+      '"a b" is not a valid topic name',
     ],
     [
       'a DLQ topic that Kafka does not take',
       { dlq_config: { topic: 'ü' } },
-      'is no name of a topic',
+      'is not a valid topic name',
     ],
     [
       'a fraction of a count',
@@ -211,7 +215,7 @@ describe('graphsOf', () => {
     [
       'a timeout over the deadline',
       { timeout: '5m' },
-      'timeout: is 5m, and all calls for a record together have 4m (deadline)',
+      'timeout: is 5m, but all calls for a record together have 4m (deadline)',
     ],
   ])('refuses %s', (_, node, problem) => {
     const problems = problemsIn(node)
@@ -274,8 +278,8 @@ describe('graphsOf', () => {
         { from: 'aa', to: 'b' },
       ]),
     ).toEqual([
-      'graphs.0.edges.0.to: is no node of this graph',
-      'graphs.0.edges.1.from: is no node of this graph: did you mean "a"?',
+      'graphs.0.edges.0.to: is not a node of this graph',
+      'graphs.0.edges.1.from: is not a node of this graph: did you mean "a"?',
     ])
   })
 
@@ -295,7 +299,7 @@ describe('graphsOf', () => {
       ],
     }
     expect(problemsOf(() => graphsOf(input))).toEqual([
-      'graphs.0.edges.0.to: is no node of this graph: did you mean "a"?',
+      'graphs.0.edges.0.to: is not a node of this graph: did you mean "a"?',
     ])
   })
 
@@ -482,7 +486,7 @@ describe('dlqSettingsOf', () => {
       topic: 'a b',
     })
     expect(problemsOf(() => dlqSettingsOf(wrong, place))).toEqual([
-      expect.stringContaining('topic: "a b" is no name of a topic'),
+      expect.stringContaining('topic: "a b" is not a valid topic name'),
       'max_retries: must be a whole number from 0 to 1000, got -1',
       expect.stringContaining('retry_backoff: must be a duration from 0'),
     ])

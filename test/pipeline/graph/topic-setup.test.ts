@@ -161,11 +161,11 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     }
     await made(node.dlq.topic, configs)
     expect(await problemsOf([node])).toEqual([
-      'the topic dead loses dead records: retention.ms is 3600000, asked for 86400000',
+      'the topic dead loses dead records: retention.ms is 3600000, required is 86400000',
       'the topic dead loses dead records: retention.bytes is 1000000, not -1',
-      'the topic dead keeps what is erased: cleanup.policy is delete, not compact,delete',
+      'the topic dead keeps erased records: cleanup.policy is delete, not compact,delete',
       expect.stringMatching(
-        /^the topic dead refuses large dead records: max.message.bytes is 100000, less than \d+$/,
+        /^the topic dead rejects large dead records: max.message.bytes is 100000, less than \d+$/,
       ),
     ])
     expect(await told(node.dlq.topic)).toMatchObject({ 'cleanup.policy': 'delete', ...configs })
@@ -179,7 +179,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       'max.message.bytes': '9000000',
     })
     expect(await problemsOf([node])).toEqual([
-      'the topic quarantine loses dead records: retention.ms is 31536000000, asked for -1',
+      'the topic quarantine loses dead records: retention.ms is 31536000000, required is -1',
     ])
   })
 
@@ -217,8 +217,8 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       ],
     })
     expect(await problemsOf([node])).toEqual([
-      expect.stringContaining('the topic dead refuses large dead records'),
-      expect.stringContaining('the topic quarantine refuses large dead records'),
+      expect.stringContaining('the topic dead rejects large dead records'),
+      expect.stringContaining('the topic quarantine rejects large dead records'),
     ])
   })
 

@@ -27,7 +27,7 @@ describe('dlqTopicOf', () => {
 
   it('refuses to be what Kafka does not take', () => {
     for (const topic of ['a b', 'a/b', '.', '..', 'ü', 'x'.repeat(250)])
-      expect(() => dlqTopicOf(place, topic)).toThrow('is no name of a topic')
+      expect(() => dlqTopicOf(place, topic)).toThrow('is not a valid topic name')
   })
 
   it.each([

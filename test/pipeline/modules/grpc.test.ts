@@ -161,7 +161,7 @@ describe('grpcModule', () => {
     replying({})
     expect(await module(aCall())).toEqual({
       success: false,
-      error: 'the module said success=false',
+      error: 'the module returned success=false',
     })
   })
 

@@ -31,7 +31,7 @@ describe('replayFilter', () => {
     [`key=${'x'.repeat(1001)}`, /write name=value/],
     ['eror_type=x', /did you mean error_type/],
     ['constructor=x', /unknown filter/],
-    ['since=yesterday', /is a moment/],
+    ['since=yesterday', /must be a timestamp/],
   ])('refuses %s', (text, message) => {
     expect(() => replayFilter([text])).toThrow(message)
   })

@@ -317,6 +317,6 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     const { id } = await letterOf({ id: 'a', offset: 1, replayable: false })
     expect((await run(id)).failure.message).toContain('no payload')
     const other = await dlq.enqueue({ type: 'node-1', payload: {} }, new Error('broken'))
-    expect((await run(other.id)).failure.message).toContain('does not say where')
+    expect((await run(other.id)).failure.message).toContain('has no location of its dead record')
   })
 })
