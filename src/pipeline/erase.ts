@@ -14,7 +14,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { keyOf } from './dead/stream.ts'
-import { glance } from './replay/glance.ts'
+import { peekEnvelope } from './replay/peek.ts'
 import { erasedNote, markOf, Replayed } from './replay/replayed.ts'
 import type { NodeSettings } from './graph/settings.ts'
 import { readStream, type PipeStream } from './stream.ts'
@@ -166,7 +166,7 @@ async function matching(
         // The partition of a key changes with the number of partitions, and each has its own
         // tombstones.
         const name = `${partition}:${keyOf(record)}`
-        const seen = glance(record.value)
+        const seen = peekEnvelope(record.value)
         const stream = seen?.isStream ? readStream(seen.value) : undefined
         if (record.value.length === 0) found.delete(name)
         else if (seen && isOf(key, seen.key, stream))

@@ -4,13 +4,13 @@ import { Cluster } from '../backends/kafka/cluster.ts'
 import type { Stored, Written } from '../backends/kafka/record.ts'
 import type { Outgoing } from '../backends/kafka/sender.ts'
 import { Transactor } from '../backends/kafka/transactor.ts'
-import { Caller, isPromise, type Called } from './calling.ts'
-import { documentOf, putAway, withoutDocument } from './documents/carrying.ts'
+import { Caller, isPromise, type CallResult } from './caller.ts'
+import { documentOf, putAway, withoutDocument } from './documents/references.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { keyOfDead, seal } from './dead/envelope.ts'
 import type { ErrorType } from './error-type.ts'
 import type { PipelineEvent } from './events.ts'
-import { givenUp, noStore, tooFar, tooLarge, unwritable } from './given-up.ts'
+import { givenUp, noStore, tooFar, tooLarge, unwritable } from './give-up-reasons.ts'
 import { incoming, type Incoming } from './incoming.ts'
 import { isSpent, lineageIn, withoutLineage, type Headers } from './dead/lineage.ts'
 import type { Module } from './modules/module.ts'
@@ -163,7 +163,7 @@ export class PipelineNode {
   #settle(
     record: Stored,
     come: Incoming,
-    called: Called,
+    called: CallResult,
     { aborted }: AbortSignal,
   ): Work | Promise<Work> {
     if (aborted) return { outgoing: [] }
@@ -188,7 +188,7 @@ export class PipelineNode {
   async #route(
     record: Stored,
     come: Incoming,
-    called: Exclude<Called, { kind: 'failed' }>,
+    called: Exclude<CallResult, { kind: 'failed' }>,
     done: () => void,
   ): Promise<Work> {
     const { next, maxInlineBytes, dlq } = this.settings
@@ -210,7 +210,7 @@ export class PipelineNode {
     return { outgoing, done, instead: () => this.#dead(record, come, tooLarge(next), 0) }
   }
 
-  #onwards(come: Incoming, called: Exclude<Called, { kind: 'failed' }>): PipeStream {
+  #onwards(come: Incoming, called: Exclude<CallResult, { kind: 'failed' }>): PipeStream {
     const { node } = this.settings
     const onwards = passed(come.stream, node)
     const atMs = this.#clock.now()

@@ -19,7 +19,7 @@ import { PipelineNode } from './node.ts'
 import { replayHandler, type ReplayHandler } from './replay/handler.ts'
 import { replayNode, type ReplayOptions, type ReplayReport } from './replay/replay.ts'
 import type { NodeSettings } from './graph/settings.ts'
-import { Standing } from './metrics/standing.ts'
+import { DeadRecordDepth } from './metrics/depth.ts'
 import { createTopics } from './graph/topic-setup.ts'
 
 export interface PipelineOptions {
@@ -56,7 +56,7 @@ export class Pipeline {
   readonly nodes: readonly PipelineNode[]
   readonly #options: PipelineOptions & { url: string; clock: Clock }
   readonly #cluster: Cluster
-  readonly #standing: Standing
+  readonly #standing: DeadRecordDepth
   readonly #metrics: PipelineMetrics
   readonly #modules: readonly Module[]
   #dlq: LetterQueue | undefined
@@ -98,7 +98,7 @@ export class Pipeline {
       node: settings.node,
       topic: settings.dlq.topic,
     }))
-    this.#standing = new Standing({ cluster, nodes: places })
+    this.#standing = new DeadRecordDepth({ cluster, nodes: places })
     this.#metrics = new PipelineMetrics({ clock, standing: () => this.#standing.ask() })
     const { documents, transactional = false, sessionMs = 10_000 } = options
     this.nodes = ours.map(

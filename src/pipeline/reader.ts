@@ -6,7 +6,7 @@ import { done } from '../backends/kafka/progress.ts'
 import type { Stored } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
 import type { Transactor } from '../backends/kafka/transactor.ts'
-import { Books } from './books.ts'
+import { TransactionBatch } from './transaction-batch.ts'
 import { Lanes } from './lanes.ts'
 import { begun, type Entry, type OurPart } from './our-part.ts'
 import { Window } from './window.ts'
@@ -56,7 +56,7 @@ export class Reader {
   readonly #parts: Parts<OurPart>
   readonly #sender: Sender
   readonly #window: Window
-  readonly #books: Books | undefined
+  readonly #transactionBatch: TransactionBatch | undefined
   /** Records that are being announced to the broker as started. */
   #announced: Entry[] = []
   /** Announced records; they run as soon as there is a free slot. */
@@ -83,7 +83,8 @@ export class Reader {
     const { cluster, groupId, topics, sessionMs, onError, transactor } = options
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
-    const books = (this.#books = transactor && this.#booksWith(transactor))
+    const transactionBatch = (this.#transactionBatch =
+      transactor && this.#createTransactionBatch(transactor))
     this.#parts = new Parts<OurPart>({
       cluster,
       groupId,
@@ -96,10 +97,10 @@ export class Reader {
       gone: (part) => this.#lose(part),
       onError,
       well: () => {},
-      ...(books
+      ...(transactionBatch
         ? {
-            closeBooks: () => books.parts(),
-            commit: (positions) => books.carry(this.#parts.group, positions),
+            closeBooks: () => transactionBatch.parts(),
+            commit: (positions) => transactionBatch.carry(this.#parts.group, positions),
           }
         : {}),
     })
@@ -253,7 +254,7 @@ export class Reader {
     const retries = this.#retries(entry)
     const work = await retry(retries, () => this.#options.work(record, turn)).catch(() => undefined)
     if (work && !signal.aborted) {
-      if (this.#books) this.#books.add({ entry, work })
+      if (this.#transactionBatch) this.#transactionBatch.add({ entry, work })
       else {
         const sent = await sendWork(work, this.#sender, retries).catch(() => undefined)
         if (sent && !signal.aborted) this.#settle(entry, sent)
@@ -274,9 +275,9 @@ export class Reader {
     return { clock: cluster.clock, ...retryDelay, signal, onError: report }
   }
 
-  #booksWith(transactor: Transactor): Books {
+  #createTransactionBatch(transactor: Transactor): TransactionBatch {
     const { cluster, onError } = this.#options
-    return new Books({
+    return new TransactionBatch({
       clock: cluster.clock,
       transactor,
       onError,
@@ -364,7 +365,7 @@ export class Reader {
       part.onIdle = () => idle.abort()
       await sleep(this.#options.cluster.clock, drainMs, idle.signal)
     }
-    const held = new Set(this.#books?.held(part))
+    const held = new Set(this.#transactionBatch?.held(part))
     for (const entry of part.entries) if (entry.isRunning || held.has(entry)) this.#count(entry, -1)
     part.gone.abort()
     this.#dirty.delete(part)
@@ -373,7 +374,7 @@ export class Reader {
   #lose(part: OurPart): void {
     part.gone.abort()
     this.#dirty.delete(part)
-    this.#books?.forget(part)
+    this.#transactionBatch?.forget(part)
     this.#drop(part, () => true)
     this.#pump()
   }

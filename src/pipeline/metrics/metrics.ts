@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { PipelineEvent } from '../events.ts'
-import type { NodeStanding } from './standing.ts'
+import type { NodeDepth } from './depth.ts'
 import type { NodePlace } from '../graph/topics.ts'
 
 /** The Content-Type of `text()`. */
@@ -9,7 +9,7 @@ export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
 export interface PipelineMetricsOptions {
   clock: Clock
   /** Reads the depth of the dead records of each node. */
-  standing: () => Promise<readonly NodeStanding[]>
+  standing: () => Promise<readonly NodeDepth[]>
   /** Called when a depth could not be read. */
   onError?: (error: unknown) => void
 }

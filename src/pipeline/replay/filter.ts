@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
 import { nearest } from '../../check/nearest.ts'
 import type { NodeSettings } from '../graph/settings.ts'
-import type { Glance } from './glance.ts'
+import type { EnvelopePeek } from './peek.ts'
 import { readStream } from '../stream.ts'
 
 /**
@@ -74,7 +74,7 @@ function momentOf(name: string, text: string): number {
   return ms
 }
 
-export function matches(filter: ReplayFilter, found: Glance): boolean {
+export function matches(filter: ReplayFilter, found: EnvelopePeek): boolean {
   const { errorTypes, message, sinceMs, untilMs, streamId, key } = filter
   const { failedMs } = found
   if (errorTypes && !errorTypes.includes(found.errorType.toUpperCase())) return false
@@ -89,7 +89,7 @@ export function matches(filter: ReplayFilter, found: Glance): boolean {
 
 /** A record without a node matches any node. */
 export function isOf(
-  { node, graph }: Glance,
+  { node, graph }: EnvelopePeek,
   settings: Pick<NodeSettings, 'node' | 'graph'>,
 ): boolean {
   const isNode = node === settings.node || node === ''

@@ -9,7 +9,7 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Handler, ReplayingHandler } from '../../redelivery/run.ts'
 import type { ReplayOutcome } from '../../letter/result.ts'
-import { glance, type Glance } from './glance.ts'
+import { peekEnvelope, type EnvelopePeek } from './peek.ts'
 import { isSpent, type Headers } from '../dead/lineage.ts'
 import { keyOf } from '../dead/stream.ts'
 import { asQuarantined, asReplayed } from './record.ts'
@@ -101,7 +101,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return before
     if (isQueued && !record && bounds && (await wentAsCopy(letter, lying, bounds, last)))
       return before
-    const found = (record && glance(record.value)) ?? glanceOf(letter)
+    const found = (record && peekEnvelope(record.value)) ?? glanceOf(letter)
     found.headers = headersOf(letter, found.headers)
     if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
     const maxReplays = settings.dlq.maxReprocessCount
@@ -178,7 +178,7 @@ function glanceOf({
   payload,
   headers = {},
   failedAt,
-}: DeadLetter): Glance {
+}: DeadLetter): EnvelopePeek {
   const { key, reprocessed, replayable } = metadata
   const { topic, partition, node, graph } =
     source.kind === 'pipeline' ? source : { topic: '', partition: -1, node: '', graph: '' }

@@ -2,7 +2,7 @@ import { partitionOf } from '../../backends/kafka/partition.ts'
 import type { Stored } from '../../backends/kafka/record.ts'
 import type { Outgoing } from '../../backends/kafka/sender.ts'
 import { quarantined } from '../dead/envelope.ts'
-import type { Glance } from './glance.ts'
+import type { EnvelopePeek } from './peek.ts'
 import { withLineage, type Lineage } from '../dead/lineage.ts'
 import { log, readStream, writeStream } from '../stream.ts'
 
@@ -24,7 +24,7 @@ export interface Homeward {
  */
 export function asReplayed(
   { key: dead, timestampMs }: Pick<Stored, 'key' | 'timestampMs'>,
-  found: Glance,
+  found: EnvelopePeek,
   { topic, partitions, id, node, nowMs }: Homeward,
 ): Outgoing | undefined {
   const value =

@@ -10,7 +10,7 @@ import { sizeOf, type Stored } from '../../backends/kafka/record.ts'
 import type { Outgoing } from '../../backends/kafka/sender.ts'
 import { Transactor } from '../../backends/kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import { glance } from './glance.ts'
+import { peekEnvelope } from './peek.ts'
 import { isSpent } from '../dead/lineage.ts'
 import { invalid, isOf, matches, type ReplayFilter } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
@@ -262,7 +262,7 @@ class Replay {
     const copies = surveyed.copies.get(offset) ?? none
     const step: Step = { partition, offset, key, kind: 'passed', outgoing: undefined, copies }
     if (value.length === 0 || surveyed.doubles.has(offset) || this.#isOver(step)) return step
-    const found = glance(value)
+    const found = peekEnvelope(value)
     if (!found) return left(step)
     if (!isOf(found, settings) || (filter && !matches(filter, found))) return step
     const nowMs = cluster.clock.now()

@@ -107,7 +107,7 @@ graphs:
       return err
     }
     expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
-    expect(await wrong('replay', 'something-else')).toContain(': known: node-1 (parser)')
+    expect(await wrong('replay', 'something-else')).toContain(': there are node-1 (parser)')
     expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
     expect(await wrong('replay', 'parser', '--limit', 'many')).toContain(
       'limit must be a whole number',

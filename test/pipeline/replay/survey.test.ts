@@ -10,7 +10,7 @@ const place = { topic: 't', partition: 0 }
 const call = <T>(act: () => Promise<T>): Promise<T> => act()
 const cluster = { call, clock: systemClock, timeoutMs: 1000 } as unknown as Cluster
 
-/** What lies in a partition: keys of records by their offsets, `-k` for one that erases `k`. */
+/** The records of a partition: keys by their offsets, `-k` for a tombstone of `k`. */
 const lying = (keys: readonly (string | undefined)[], bytes = 1): Stored[] =>
   keys.flatMap((name, offset) => {
     if (name === undefined) return []
@@ -19,7 +19,7 @@ const lying = (keys: readonly (string | undefined)[], bytes = 1): Stored[] =>
     return [{ ...place, offset, timestampMs: 0, key, value, headers: [] }]
   })
 
-/** Gives two offsets at a time. No transaction is open. */
+/** Returns two offsets at a time. No transaction is open. */
 const fetcherOf = (records: readonly Stored[], next: number, reads: number[] = []): Fetcher =>
   ({
     bounds: () => Promise.resolve([{ first: 0, next }]),
@@ -41,29 +41,29 @@ const surveyed = (
 const offsetsIn = (records: readonly Stored[]): number[] => records.map(({ offset }) => offset)
 
 describe('survey', () => {
-  it('lets the first copy count, and knows the others', async () => {
+  it('counts the first copy, and returns the others', async () => {
     const { doubles, copies } = await surveyed(['a', 'b', 'a', 'c', 'a'])
     expect([...doubles]).toEqual([2, 4])
     expect([...copies]).toEqual([[0, [2, 4]]])
   })
 
-  it('lets nothing count that was erased, before or after', async () => {
+  it('counts no erased record, erased before or after', async () => {
     const { doubles } = await surveyed(['a', 'b', '-a', 'a', '-c', 'c'])
     expect([...doubles].toSorted((a, b) => a - b)).toEqual([0, 2, 3, 5])
   })
 
-  it('lets each record without a key count', async () => {
+  it('counts each record without a key', async () => {
     expect((await surveyed(['', '', ''])).doubles.size).toBe(0)
   })
 
-  it('holds what is wanted, and looks at all the rest', async () => {
+  it('holds wanted records, and reads all others', async () => {
     const { held, doubles, from } = await surveyed(['a', 'b', 'c', 'a', undefined, 'd'], 2)
     expect(offsetsIn(held.flat())).toEqual([2, 3, 5])
     expect([...doubles]).toEqual([3])
     expect(from).toBe(6)
   })
 
-  it('holds no more than fits, and says where the others begin', async () => {
+  it('holds no more than its limit, and returns the offset of the rest', async () => {
     const records = lying(['a', 'b', 'c', 'd', 'e', 'a'], 24 * 1024 ** 2)
     const { held, doubles, from } = await survey(cluster, fetcherOf(records, 6), {
       place,
@@ -77,7 +77,7 @@ describe('survey', () => {
 })
 
 describe('readAll', () => {
-  it('asks for what comes next before it is wanted, and for nothing behind the end', async () => {
+  it('requests the next records in advance, and none after the end', async () => {
     const reads: number[] = []
     const fetcher = fetcherOf(lying(['a', 'b', 'c', 'd', 'e', 'f']), 6, reads)
     const reading = readAll(cluster, fetcher, place, 0, 3)
@@ -88,7 +88,7 @@ describe('readAll', () => {
     expect(reads).toEqual([0, 2])
   })
 
-  it('ends when nothing more comes after a second look, and reads nothing when there is nothing', async () => {
+  it('ends when a second request returns nothing, and reads nothing when there is nothing', async () => {
     const reads: number[] = []
     for await (const { records } of readAll(cluster, fetcherOf([], 2, reads), place, 0, 9))
       expect(records).toEqual([])
@@ -98,7 +98,7 @@ describe('readAll', () => {
     expect(reads).toEqual([0, 2, 2])
   })
 
-  it('says what went wrong', async () => {
+  it('rejects with the error of the broker', async () => {
     const read = (): Promise<never> => Promise.reject(new Error('the broker is away'))
     const reading = readAll(cluster, { read } as unknown as Fetcher, place, 0, 9)
     await expect(reading.next()).rejects.toThrow('the broker is away')

@@ -8,14 +8,17 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What becomes of a request: it passes, is turned away with a status, is cut off before or after it was carried out, or hangs. */
+/**
+ * What happens to a request: it passes, is rejected with a status, is cut off before or after it
+ * was executed, or hangs.
+ */
 export type Fate = 'pass' | number | 'cut' | 'lose' | 'hang'
 
-/** A small HTTP server in front of the real one, that can stand in the way. */
+/** A small HTTP proxy in front of the real server that can interfere. */
 export class Front {
   readonly #target: string
   readonly #server: Server
-  /** Decides over each request, by its number from 1 on. */
+  /** Decides about each request, by its number from 1. */
   fate: (count: number, path: string) => Fate | Promise<Fate> = () => 'pass'
   count = 0
 

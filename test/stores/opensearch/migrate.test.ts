@@ -36,7 +36,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
   })
   afterEach(() => request(server.url, 'DELETE', `/${prefix}-*`))
 
-  /** The index as an older version made it: without the new fields, in its mapping and in its documents. */
+  /** The index of an older version: without the new fields, in its mapping and in its documents. */
   async function toFormOne(index: string): Promise<void> {
     await request(server.url, 'POST', `/${index}/_refresh`)
     const all = await request<{ hits: { hits: Raw[] } }>(server.url, 'POST', `/${index}/_search`, {
@@ -78,7 +78,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
     return meta.redrive
   }
 
-  it('makes letters of form 1 findable by their source ids, unharmed', async () => {
+  it('makes letters of form 1 searchable by their source ids, undamaged', async () => {
     const letters = sourcedLetters()
     const before = openSearchStore({ url: server.url, prefix, alias: false })
     await before.open()
@@ -94,7 +94,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
     await after.close()
   })
 
-  it('has an index that follows another store fed again', async () => {
+  it('feeds a following index again', async () => {
     const truth = memoryStore()
     const open = () => follow(truth, openSearchIndex({ url: server.url, prefix, alias: false }))
     const before = open()

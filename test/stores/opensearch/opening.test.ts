@@ -9,7 +9,7 @@ const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
 
 describe('an address', () => {
-  it('says what is wrong with it', () => {
+  it('is rejected with the reason if invalid', () => {
     for (const url of ['nonsense', 'opensearch://', 'ftp://host', 'opensearch://host/UPPER'])
       assert.throws(
         () => openSearchStore({ url }),
@@ -25,7 +25,7 @@ describe('an address', () => {
     )
   })
 
-  it('that leads nowhere fails at once, without its password', async () => {
+  it('of an unreachable server fails at once, without its password', async () => {
     const store = openSearchStore({ url: 'opensearch://ada:sesame@127.0.0.1:1/x' })
     await assert.rejects(store.open(), (error) => {
       assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
@@ -69,7 +69,7 @@ describe.skipIf(server.missing)('opening', () => {
     ['', {}, ['mahavishnu_dlq']],
     ['?alias=off', {}, []],
     ['', { alias: false as const }, []],
-  ])('names the letters by the alias: %j %j', async (query, options, names) => {
+  ])('adds the alias: %j %j', async (query, options, names) => {
     const indices = fresh()
     const store = openSearchStore({ url: `${indices.url}/${indices.prefix}${query}`, ...options })
     await store.open()
@@ -80,7 +80,7 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('names the letters by another alias, under which no draft is found', async () => {
+  it('adds another alias, which hides drafts', async () => {
     const indices = fresh()
     const { url, prefix } = indices
     const alias = `${prefix}-failed`
@@ -95,7 +95,7 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('leaves an index alone that has the name of the alias', async () => {
+  it('does not change an index with the name of the alias', async () => {
     const indices = fresh()
     const { url, prefix } = indices
     const alias = `${prefix}-taken`
@@ -109,7 +109,7 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('makes the indices, from several processes at once', async () => {
+  it('creates the indices, from several processes at once', async () => {
     const indices = fresh()
     const stores = [1, 2, 3, 4].map(() => storeOn(indices))
     await Promise.all(stores.map((store) => store.open()))
@@ -119,7 +119,7 @@ describe.skipIf(server.missing)('opening', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('gives all back after a restart: letters, counts, who runs', async () => {
+  it('returns everything after a restart: letters, counts, leases', async () => {
     const indices = fresh()
     const first = storeOn(indices)
     await first.open()
@@ -141,20 +141,20 @@ describe.skipIf(server.missing)('opening', () => {
     await second.close()
   })
 
-  it('refuses an index of a later version', async () => {
+  it('rejects an index of a newer version', async () => {
     const indices = fresh()
     const mappings = { _meta: { redrive: 99 } }
     await request(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
     await refuses(indices, /newer version/)
   })
 
-  it('refuses an index of someone else, and leaves it as it is', async () => {
+  it('rejects a foreign index, and does not change it', async () => {
     const indices = fresh()
     await request(server.url, 'PUT', `/${indices.prefix}-letters`, {})
     await refuses(indices, /does not belong to Redrive/)
   })
 
-  it('refuses an index that may lose what it acknowledged', async () => {
+  it('rejects an index that may lose acknowledged writes', async () => {
     const indices = fresh()
     const settings = { index: { translog: { durability: 'async' } } }
     const mappings = { _meta: { redrive: 1 } }
@@ -172,7 +172,7 @@ describe.skipIf(server.missing)('opening', () => {
     ['books', (store: OpenSearchStore) => store.add([aLetter({ dedupeKey: 'k' })])],
     ['records', (store: OpenSearchStore) => store.records.put('kind', 'id', 1)],
   ] as const)(
-    'keeps nothing in an index of %s that the server would guess, once ours was removed',
+    'writes nothing to an index of %s that the server would create, once ours was deleted',
     async (name, write) => {
       const indices = fresh()
       const store = storeOn(indices)
@@ -203,7 +203,7 @@ describe.skipIf(server.missing)('opening', () => {
     },
   )
 
-  it('sees in its health that an index was put in the place of ours', async () => {
+  it('reports in its health that an index was replaced', async () => {
     const indices = fresh()
     const store = storeOn(indices)
     await store.open()
@@ -218,7 +218,7 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('writes to indices that were made without an alias, and to one that goes by an alias', async () => {
+  it('writes to indices that were created without an alias, and to one behind an alias', async () => {
     const indices = fresh()
     const { prefix } = indices
     const mappings = { dynamic: false, _meta: { redrive: 1 } }

@@ -4,7 +4,7 @@ import { freshName } from '../../servers/servers.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { openBench, pausing } from '../bench.ts'
 
-/** Asks the server directly, past the store. */
+/** Sends a request to the server directly, past the store. */
 export async function request<T = unknown>(
   url: string,
   method: string,
@@ -20,7 +20,10 @@ export async function request<T = unknown>(
   return (await answer.json()) as T
 }
 
-/** Indices of one test file: made once, since that takes long, emptied for every test, and removed at the end. */
+/**
+ * Indices of one test file: created once, since that takes long, emptied for every test, and
+ * deleted at the end.
+ */
 export class Indices {
   readonly url: string
   readonly prefix: string
@@ -30,7 +33,7 @@ export class Indices {
     this.prefix = freshName()
   }
 
-  /** Makes all that was written visible to searches. */
+  /** Makes all writes visible to searches. */
   async refresh(): Promise<void> {
     await request(this.url, 'POST', `/${this.prefix}-*/_refresh`)
   }
@@ -41,7 +44,7 @@ export class Indices {
   }
 
   async clear(): Promise<void> {
-    // It removes what a search would find, so that all must be searchable first.
+    // It deletes what a search would find, so everything must be searchable first.
     await this.refresh()
     const query = { match_all: {} }
     const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`

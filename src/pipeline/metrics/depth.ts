@@ -20,9 +20,9 @@ export interface Depth {
 }
 
 /** An error if the depth is unknown at present. */
-export type NodeStanding = DeadPlace & (Depth | { error: RedriveError })
+export type NodeDepth = DeadPlace & (Depth | { error: RedriveError })
 
-export interface StandingOptions {
+export interface DeadRecordDepthOptions {
   cluster: Cluster
   nodes: readonly DeadPlace[]
   /** Time limit of one call. Unread partitions continue with the next call. */
@@ -66,14 +66,14 @@ const maxDone = 10_000
  * transaction markers take offsets too, and so do compacted, duplicate and erased records. So the
  * topics are read, each record once, and the keys of open records are kept in memory.
  */
-export class Standing {
-  readonly #options: StandingOptions
+export class DeadRecordDepth {
+  readonly #options: DeadRecordDepthOptions
   readonly #known: Known[]
   readonly #admin: Admin
   readonly #fetcher: Fetcher
-  #asking: Promise<NodeStanding[]> | undefined
+  #asking: Promise<NodeDepth[]> | undefined
 
-  constructor(options: StandingOptions) {
+  constructor(options: DeadRecordDepthOptions) {
     this.#options = options
     const { cluster, nodes } = options
     const admin = (this.#admin = cluster.admin())
@@ -85,7 +85,7 @@ export class Standing {
   }
 
   /** Concurrent calls share one answer. Never rejects. */
-  ask(): Promise<NodeStanding[]> {
+  ask(): Promise<NodeDepth[]> {
     this.#asking ??= this.#askAll().finally(() => (this.#asking = undefined))
     return this.#asking
   }
@@ -96,10 +96,10 @@ export class Standing {
   }
 
   /** The node that was read longest ago comes first, so that none is starved. */
-  async #askAll(): Promise<NodeStanding[]> {
+  async #askAll(): Promise<NodeDepth[]> {
     const { cluster, longestMs = 3000 } = this.#options
     const endMs = cluster.clock.mono() + longestMs
-    const found: NodeStanding[] = []
+    const found: NodeDepth[] = []
     for (const known of this.#known.toSorted((one, other) => one.askedMs - other.askedMs)) {
       const { node } = known
       try {

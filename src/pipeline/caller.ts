@@ -9,7 +9,7 @@ import type { Incoming } from './incoming.ts'
 import type { Document, PipeStream } from './stream.ts'
 
 /** The result of all calls of a module for one record. */
-export type Called =
+export type CallResult =
   | { kind: 'processed'; document?: Document }
   /** The module reported that it cannot process this document. */
   | { kind: 'refused'; error: string; retries: number }
@@ -44,9 +44,9 @@ export class Caller {
    * `fetch` loads the document before each call, if it travels by reference. Returns synchronously
    * if the module does.
    */
-  call(come: Incoming, signal: AbortSignal, fetch?: Fetch): Called | Promise<Called> {
+  call(come: Incoming, signal: AbortSignal, fetch?: Fetch): CallResult | Promise<CallResult> {
     const endMs = this.#options.clock.mono() + this.#options.settings.deadlineMs
-    const failed = (thrown: unknown): Promise<Called> =>
+    const failed = (thrown: unknown): Promise<CallResult> =>
       this.#again(come, signal, endMs, thrown, fetch)
     let given: ReturnType<Module>
     try {
@@ -70,7 +70,7 @@ export class Caller {
     endMs: number,
     first: unknown,
     fetch?: Fetch,
-  ): Promise<Called> {
+  ): Promise<CallResult> {
     const { clock, settings, onRetry } = this.#options
     const { maxRetries, retryBackoffMs } = settings.dlq
     let thrown = first
@@ -228,10 +228,10 @@ class ModuleTimeout extends Error {
   }
 }
 
-const processed: Called = { kind: 'processed' }
+const processed: CallResult = { kind: 'processed' }
 
 /** An unknown result is a failure of the module. */
-function calledOf(result: ModuleResult | void, retries: number): Called {
+function calledOf(result: ModuleResult | void, retries: number): CallResult {
   if (!result) return processed
   try {
     if (!result.success) return { kind: 'refused', error: String(result.error), retries }

@@ -7,7 +7,7 @@ import type { Transactor } from '../backends/kafka/transactor.ts'
 import type { Entry, OurPart } from './our-part.ts'
 import type { Finished } from './work.ts'
 
-export interface BooksOptions {
+export interface TransactionBatchOptions {
   clock: Clock
   transactor: Transactor
   /** Called after the commit. */
@@ -21,13 +21,13 @@ export interface BooksOptions {
 const putOffMs = 5000
 
 /** Sends the results of records and commits their offsets in one transaction. */
-export class Books {
-  readonly #options: BooksOptions
+export class TransactionBatch {
+  readonly #options: TransactionBatchOptions
   #open: Finished[] = []
   /** Deferred records by lane: later records of the lane wait for them. */
   readonly #late = new Map<string | Entry, Entry>()
 
-  constructor(options: BooksOptions) {
+  constructor(options: TransactionBatchOptions) {
     this.#options = options
   }
 

@@ -1,7 +1,7 @@
 import type { Headers } from '../dead/lineage.ts'
 
 /** The part of an envelope that a replay needs. */
-export interface Glance {
+export interface EnvelopePeek {
   errorType: string
   errorMessage: string
   /** 0 if unknown. */
@@ -29,7 +29,7 @@ const lastTexts: string[] = []
  * message of every part, takes longer than sending them. Nothing is copied. Undefined if the bytes
  * are not an envelope, or truncated.
  */
-export function glance(bytes: Buffer): Glance | undefined {
+export function peekEnvelope(bytes: Buffer): EnvelopePeek | undefined {
   try {
     const seen = new Seen(bytes)
     return seen.hasValue && (seen.errorType !== '' || seen.node !== '') ? seen : undefined
@@ -38,7 +38,7 @@ export function glance(bytes: Buffer): Glance | undefined {
   }
 }
 
-class Seen implements Glance {
+class Seen implements EnvelopePeek {
   errorType = ''
   failedMs = 0
   firstFailedMs = 0
