@@ -55,8 +55,8 @@ export interface Mailbox {
   health(): Promise<MailboxHealth>
 
   /**
-   * Calls the listener after this handle has removed messages because they were older than its retention. Errors of the listener are
-   * ignored. Returns a function that removes the listener.
+   * Calls the listener after this handle has removed messages because they were older than its
+   * retention. Errors of the listener are ignored. Returns a function that removes the listener.
    */
   on(event: 'expired', listener: ExpiredListener): () => void
 }

@@ -144,8 +144,8 @@ const maxSummaryHeader = 8192
  * for a header.
  */
 export function toSummaryHeader(dead: DeadMessage): Record<string, string> | undefined {
-  const told = ascii(toSummaryJson(dead))
-  return told.length > maxSummaryHeader ? undefined : { [summaryHeader]: told }
+  const summaryJson = ascii(toSummaryJson(dead))
+  return summaryJson.length > maxSummaryHeader ? undefined : { [summaryHeader]: summaryJson }
 }
 
 function toSummaryJson({ body, failure, ...rest }: DeadMessage): string {
@@ -237,8 +237,8 @@ function parseEnvelope({ body, headers }: SeenMessage): DeadMessage | undefined 
   const lineEnd = isSlim ? body.bytes.indexOf(0x0a) : body.bytes.byteLength
   const end = summary === undefined ? lineEnd : -1
   try {
-    const told = summary ?? decodeText(body.bytes.subarray(0, end), envelopeType)
-    const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(told))
+    const summaryJson = summary ?? decodeText(body.bytes.subarray(0, end), envelopeType)
+    const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(summaryJson))
     const bytes = isSlim
       ? body.bytes.slice(end + 1)
       : new Uint8Array(Buffer.from(written.data, written.encoding))

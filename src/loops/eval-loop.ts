@@ -6,12 +6,8 @@ import { isFailedResult } from '../letter/result.ts'
 import { hasMethod, requireFunction, wrongOption } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
-import {
-  checkRequestLoop,
-  RequestLoop,
-  type ProcessContext,
-  type RequestLoopOptions,
-} from './request-loop.ts'
+import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
+import { RequestLoop, type ProcessContext } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
 export interface Sample<Input = unknown, Expected = unknown> {

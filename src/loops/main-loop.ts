@@ -3,12 +3,8 @@ import { keysOf } from '../check/keys.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { optionalFunction } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
-import {
-  checkRequestLoop,
-  RequestLoop,
-  type ProcessContext,
-  type RequestLoopOptions,
-} from './request-loop.ts'
+import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
+import { RequestLoop, type ProcessContext } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
 /** The reply to a request. It succeeded if there is no `error`. */

@@ -1,97 +1,24 @@
 import { systemClock, type Clock } from '../clock/clock.ts'
-import { RedriveError } from '../errors.ts'
-import { checkOneOf, keysOf } from '../check/keys.ts'
 import { toFailure } from '../letter/failure.ts'
-import type { Failure, RetryPolicy } from '../letter/letter.ts'
+import type { Failure } from '../letter/letter.ts'
 import { replaysOf } from '../letter/lineage.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded } from '../backends/bounds.ts'
-import { parsePolicy } from '../policy/backoff.ts'
-import type { DLQPolicy } from '../policy/dlq-policy.ts'
 import { AttemptHistory } from './attempt-history.ts'
-import {
-  checkOptions,
-  describeValue,
-  listenerKeys,
-  optionalFunction,
-  renamedReceiving,
-  requireMailbox,
-} from './check-options.ts'
 import { deadMessage, type FailedAttempt } from './dead-message.ts'
-import { DeadLetterRouter, type DeadLettering } from './dead-lettering.ts'
-import { createEmit, type Listeners, type MessageFacts, type Stage, type Emit } from './events.ts'
+import { DeadLetterRouter } from './dead-lettering.ts'
+import { createEmit, type MessageFacts, type Stage, type Emit } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
 import { nackDelay, defaultBackoff } from './nack-delay.ts'
 import { reportDepth } from './queue-depth.ts'
-import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
+import { Receiver } from './receiver.ts'
+import type { RequestLoopOptions } from './request-loop-options.ts'
 import type { RunOptions } from './runnable.ts'
 import { isLost, settle, isStillOurs, type DeliveryContext } from './settling.ts'
-
-export interface RequestLoopOptions extends Receiving, Listeners {
-  requests: Mailbox
-  /**
-   * When failed messages become dead letters, and where they are stored. Without it,
-   * `withoutPolicy` decides.
-   */
-  dlq?: DeadLettering | DLQPolicy
-  /**
-   * What happens to a failure without `dlq`: retry after a delay, or reply with the error and
-   * acknowledge. Default: `retry`.
-   */
-  withoutPolicy?: 'retry' | 'reply-and-ack'
-  /**
-   * How long a failed message stays hidden. Default: one more minute after each failure, at most
-   * 15.
-   */
-  backoff?: RetryPolicy
-  /** Returns the id of a request. Default: its `requestId` or `request_id`. */
-  requestIdOf?: (request: unknown, message: Message) => string | undefined
-  /**
-   * How often the number of dead messages is reported, if `dlq` stores them as letters. Default:
-   * 60,000.
-   */
-  depthEveryMs?: number
-  clock?: Clock
-}
-
-const requestLoopKeys = [
-  ...receivingKeys,
-  ...listenerKeys,
-  ...keysOf<Omit<RequestLoopOptions, keyof Receiving | keyof Listeners>>({
-    requests: true,
-    dlq: true,
-    withoutPolicy: true,
-    backoff: true,
-    requestIdOf: true,
-    depthEveryMs: true,
-    clock: true,
-  }),
-]
-const renamedOptions = { ...renamedReceiving, mailbox: 'requests', handler: 'process' }
-
-/** Rejects invalid options of a loop. `own` are the options that only this kind of loop has. */
-export function checkRequestLoop(
-  thing: string,
-  options: RequestLoopOptions,
-  own: readonly string[],
-  renamed: Readonly<Record<string, string>> = {},
-): void {
-  const known = [...requestLoopKeys, ...own]
-  checkOptions(thing, options, known, { ...renamedOptions, ...renamed })
-  requireMailbox(thing, 'requests', options.requests)
-  optionalFunction(thing, 'requestIdOf', options.requestIdOf)
-  const { withoutPolicy = 'retry', backoff } = options
-  checkOneOf('withoutPolicy', withoutPolicy, ['retry', 'reply-and-ack'], { code: 'INVALID_CONFIG' })
-  if (backoff !== undefined && (typeof backoff !== 'object' || !parsePolicy(backoff)))
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `${thing} option backoff must be a retry policy, such as linear({ stepMs: 60_000 }); got ${describeValue(backoff)}`,
-    )
-}
 
 /** One delivery, as `process` sees it. */
 export interface ProcessContext {

@@ -1,7 +1,9 @@
 import type { Clock } from '../clock/clock.ts'
 import type { ReceiveRequest, Delivery, ExpiredListener, MailboxDriver } from '../mailbox.ts'
 
-/** Counts the messages that one handle removed because of their age, and reports them to listeners. */
+/**
+ * Counts the messages that one handle removed because of their age, and reports them to listeners.
+ */
 export class Expiry {
   #count = 0
   readonly #listeners = new Set<ExpiredListener>()

@@ -84,7 +84,7 @@ export class PipelineNode {
       module: options.module,
       settings,
       onRetry: (streamId, retry, { errorType }) =>
-        this.#tell({ type: 'retry', streamId, retry, errorType }),
+        this.#emit({ type: 'retry', streamId, retry, errorType }),
     })
     const { groupId = `redrive.${settings.inputTopic}` } = options
     this.#reader = new Reader({
@@ -96,7 +96,7 @@ export class PipelineNode {
       aloneFrom: Math.min(2, settings.maxDeliveries - 1),
       drainMs,
       work: (record, turn) => this.#work(record, turn),
-      onError: (error) => this.#tell({ type: 'error', error }),
+      onError: (error) => this.#emit({ type: 'error', error }),
       ...(transactional
         ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`, transactionMs) }
         : {}),
@@ -129,7 +129,7 @@ export class PipelineNode {
 
   async #begin(): Promise<void> {
     for (const problem of await createTopics(this.#cluster, [this.settings]))
-      this.#tell({ type: 'error', error: problem })
+      this.#emit({ type: 'error', error: problem })
     this.#reader.start()
   }
 
@@ -172,7 +172,7 @@ export class PipelineNode {
       return this.#dead(record, come, givenUp('LOGICAL_FAILURE', called.error), called.retries)
     const { streamId } = come
     const done = (): void =>
-      this.#tell(
+      this.#emit(
         called.kind === 'refused'
           ? { type: 'logical-failure', streamId, message: called.error }
           : { type: 'routed', streamId },
@@ -258,17 +258,17 @@ export class PipelineNode {
       quarantined,
       replayable: bare?.replayable ?? true,
     })
-    const told = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
+    const fields = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
     return {
       outgoing: [
         { topic, written: written(value, headersOfDead(record, errorType), keyOfDead(record)) },
       ],
-      done: () => this.#tell({ type: quarantined ? 'quarantined' : 'dead-lettered', ...told }),
-      failed: (error) => this.#tell({ type: 'publish-failed', topic, error }),
+      done: () => this.#emit({ type: quarantined ? 'quarantined' : 'dead-lettered', ...fields }),
+      failed: (error) => this.#emit({ type: 'publish-failed', topic, error }),
     }
   }
 
-  #tell(event: Distributed<PipelineEvent>): void {
+  #emit(event: Distributed<PipelineEvent>): void {
     const { onEvent } = this.#options
     if (!onEvent) return
     const { cluster, graph, node } = this.settings

@@ -16,7 +16,10 @@ interface Death {
   atMs: number | undefined
 }
 
-/** A message of a dead letter queue as a letter. One that never died, since somebody put it there by hand, is a letter too. */
+/**
+ * A message of a dead letter queue as a letter. One that never died, since somebody put it there by
+ * hand, is a letter too.
+ */
 export function foreignLetterOf(
   message: Message,
   about: { queue: string; freshId: () => string },

@@ -68,10 +68,10 @@ function toReturnedLetter({
     return { body, contentType, headers, messageId, origin }
   }
   const { contentType } = payload
-  const told = Object.entries(headers).map(([name, text]) =>
+  const updated = Object.entries(headers).map(([name, text]) =>
     /^content-type$/i.test(name) ? [name, contentType] : [name, text],
   )
-  return { body, contentType, headers: Object.fromEntries(told), messageId, origin }
+  return { body, contentType, headers: Object.fromEntries(updated), messageId, origin }
 }
 
 function isStringRecord(value: unknown): value is Record<string, string> {

@@ -11,7 +11,10 @@ export interface UrlSettings {
   retentionSeconds?: number
 }
 
-/** `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas between them. */
+/**
+ * `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas
+ * between them.
+ */
 export function connectionTo(url: string): NodeConnectionOptions {
   const parts = /^(nats|tls):\/\/(?:([^@/?]*)@)?([^@/?]+)\/?(?:\?.*)?$/i.exec(url)
   if (!parts) throw wrong('must start with nats:// or tls:// and name hosts as host:port')

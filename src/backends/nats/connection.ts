@@ -96,8 +96,8 @@ export class JetStreamConnection {
   }
 
   /**
-   * Publishes several messages, and resolves when the server has received them all: cheaper than one
-   * answer per message.
+   * Publishes several messages, and resolves when the server has received them all: cheaper than
+   * one answer per message.
    */
   publishAll(words: readonly (readonly [subject: string, body: string])[]): Promise<void> {
     return this.call(async () => {

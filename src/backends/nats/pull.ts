@@ -69,7 +69,7 @@ export class Pull {
     this.answer = promise
     this.#settle = { resolve, reject }
     this.#subscription = site.connection.subscribe(this.#inbox, {
-      callback: (error, message) => (error ? this.fail(error) : this.#hear(message)),
+      callback: (error, message) => (error ? this.fail(error) : this.#onMessage(message)),
     })
     this.#cancel = site.clock.timer(ask.waitMs + site.graceMs, () => void this.#late())
     this.#forget = onAbort(ask.signal, this.#leave)
@@ -85,8 +85,8 @@ export class Pull {
 
   #leave = (): void => this.#end(false)
 
-  #hear(message: Msg): void {
-    if (!isDelivery(message)) return this.#told(message)
+  #onMessage(message: Msg): void {
+    if (!isDelivery(message)) return this.#onStatus(message)
     if (this.#over) return this.#ask.stray(message)
     this.#got.push(message)
     if (this.#got.length === this.#ask.max) return this.#end(true)
@@ -99,7 +99,7 @@ export class Pull {
    * 404 and 408 mean that there are no more messages; 100 is a heartbeat of the server; everything
    * else is an error.
    */
-  #told(message: Msg): void {
+  #onStatus(message: Msg): void {
     const headers = headersIn(message)
     const code = headers?.code ?? 0
     if (this.#over || code === 100) return

@@ -71,9 +71,9 @@ export function toRedriveError(error: unknown, { node }: Address): RedriveError 
     name === 'TimeoutError'
       ? 'the server did not answer in time'
       : 'the server cannot be reached: start it, or correct the URL'
-  const told = clean(message ?? String(error))
-  const cause: Refusal | undefined = tlsRefusal.test(told) ? { tls: true } : undefined
-  const text = `opensearch ${node}: ${what} (${told})`
+  const detail = clean(message ?? String(error))
+  const cause: Refusal | undefined = tlsRefusal.test(detail) ? { tls: true } : undefined
+  const text = `opensearch ${node}: ${what} (${detail})`
   return new RedriveError('STORE_UNAVAILABLE', text, cause && { cause })
 }
 
@@ -84,19 +84,19 @@ export function faultOf(
   node: string,
 ): RedriveError {
   const { type = '', reason = '' } = typeof fault === 'object' ? deepest(fault) : { reason: fault }
-  const told = clean(
+  const detail = clean(
     [type, reason]
       .filter((part) => part !== '')
       .join(': ')
       .slice(0, 300),
   )
   if (type === 'cluster_block_exception')
-    return unavailable(`opensearch ${node}: ${blocked} (${told})`)
+    return unavailable(`opensearch ${node}: ${blocked} (${detail})`)
   if (type === 'index_closed_exception')
-    return unavailable(`opensearch ${node}: an index is closed: open it again (${told})`)
+    return unavailable(`opensearch ${node}: an index is closed: open it again (${detail})`)
   const found = type === 'index_not_found_exception' ? 404 : status
   const [code, what] = advice[found] ?? ['STORE_UNAVAILABLE', 'the server failed']
-  return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`, {
+  return new RedriveError(code, `opensearch ${node}: ${what} (${detail || `status ${status}`})`, {
     cause: { status } satisfies Refusal,
   })
 }

@@ -1,7 +1,8 @@
 /**
- * Header values of AMQP: strings, numbers, booleans, null, bytes, timestamps, decimals, arrays and tables. The client reads them as
- * JavaScript values, and marks timestamps and decimals as `{ '!': type, value }`. It does not tell apart: integers of different width, a
- * double or float without a fraction from an integer, a float from a double.
+ * Header values of AMQP: strings, numbers, booleans, null, bytes, timestamps, decimals, arrays and
+ * tables. The client reads them as JavaScript values, and marks timestamps and decimals as `{ '!':
+ * type, value }`. It does not tell apart: integers of different width, a double or float without a
+ * fraction from an integer, a float from a double.
  */
 import type { Json } from '../../letter/letter.ts'
 

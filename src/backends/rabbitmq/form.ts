@@ -148,7 +148,7 @@ function counts(message: Message): number[] {
 /** Headers as strings: of our own messages those that were sent, of others all. */
 function readHeaders(message: Message, note: StateHeader | undefined): Record<string, string> {
   const isForeign = note === undefined || note.foreign === true
-  const told = Object.entries(permanentHeaders(message))
+  const readable = Object.entries(permanentHeaders(message))
     .filter(([name]) => isForeign || isPlainHeader(name))
     .map(([name, value]) => [name, formatValue(value)] as const)
   const { contentEncoding, correlationId, type } = message.properties
@@ -159,7 +159,7 @@ function readHeaders(message: Message, note: StateHeader | undefined): Record<st
   }
   return Object.fromEntries([
     ...Object.entries(omitNullish(properties)),
-    ...told,
+    ...readable,
     ...oddHeaders(note),
   ])
 }

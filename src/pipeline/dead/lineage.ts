@@ -41,13 +41,13 @@ export function withoutLineage(headers: Headers): Headers {
 }
 
 export function withLineage(headers: Headers, lineage: Lineage): Headers {
-  return [...withoutLineage(headers), [header, Buffer.from(told(lineage))]]
+  return [...withoutLineage(headers), [header, Buffer.from(toLineageJson(lineage))]]
 }
 
 /**
  * Written by hand: every replayed record has it, and JSON.stringify takes several times as long.
  */
-function told({ reprocessed, firstFailedMs, dead, replay }: Lineage): string {
+function toLineageJson({ reprocessed, firstFailedMs, dead, replay }: Lineage): string {
   let text = `{"replays":${reprocessed}`
   if (firstFailedMs !== undefined) text += `,"firstFailedAt":"${toTimestamp(firstFailedMs)}"`
   if (dead !== undefined) text += `,"dead":${JSON.stringify(dead)}`

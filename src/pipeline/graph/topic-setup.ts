@@ -48,8 +48,8 @@ export async function createTopics(
     const found = await createMissing(cluster, admin, there, plans)
     const configs = await configsOf(cluster, admin, found)
     return keepings.flatMap(({ keeping }) => {
-      const told = configs.get(keeping.topic)
-      return told ? problemsOf(keeping, told) : []
+      const config = configs.get(keeping.topic)
+      return config ? problemsOf(keeping, config) : []
     })
   } finally {
     await admin.close().catch(() => {})
@@ -100,10 +100,10 @@ function configsFor({ retentionMs, maxBytes }: Keeping): Record<string, string> 
   }
 }
 
-function problemsOf(keeping: Keeping, told: ReadonlyMap<string, string>): RedriveError[] {
+function problemsOf(keeping: Keeping, config: ReadonlyMap<string, string>): RedriveError[] {
   const { topic, retentionMs, maxBytes } = keeping
-  const policies = (told.get('cleanup.policy') ?? '').split(',')
-  const numberOf = (name: string): number => Number(told.get(name) ?? -1)
+  const policies = (config.get('cleanup.policy') ?? '').split(',')
+  const numberOf = (name: string): number => Number(config.get(name) ?? -1)
   const texts: string[] = []
   if (policies.includes('delete')) {
     const kept = numberOf('retention.ms')

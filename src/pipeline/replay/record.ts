@@ -7,7 +7,7 @@ import { withLineage, type Lineage } from '../dead/lineage.ts'
 import { log, readStream, writeStream } from '../stream.ts'
 
 /** How a dead record returns to its source. */
-export interface Homeward {
+export interface ReplayTarget {
   topic: string
   /** The number of partitions of the topic. */
   partitions: number
@@ -25,7 +25,7 @@ export interface Homeward {
 export function asReplayed(
   { key: dead, timestampMs }: Pick<Stored, 'key' | 'timestampMs'>,
   found: EnvelopePeek,
-  { topic, partitions, id, node, nowMs }: Homeward,
+  { topic, partitions, id, node, nowMs }: ReplayTarget,
 ): Outgoing | undefined {
   const value =
     found.errorType === 'MAX_HOPS' ? withHops(found.value, { id, node, nowMs }) : found.value
@@ -58,7 +58,7 @@ export function asQuarantined(
 
 function withHops(
   bytes: Buffer,
-  { id, node, nowMs }: Pick<Homeward, 'id' | 'node' | 'nowMs'>,
+  { id, node, nowMs }: Pick<ReplayTarget, 'id' | 'node' | 'nowMs'>,
 ): Buffer | undefined {
   const stream = readStream(bytes)
   if (!stream) return undefined

@@ -93,7 +93,10 @@ class LetterIndex implements SearchIndex {
     for (const { done } of old) await done()
   }
 
-  /** Opens the index before the first search: the feeder opens it in the background, so a search can come first. */
+  /**
+   * Opens the index before the first search: the feeder opens it in the background, so a search can
+   * come first.
+   */
   #openOnce(): Promise<void> {
     this.#opening ??= this.open().catch((error: unknown) => {
       this.#opening = undefined
