@@ -23,7 +23,7 @@ describe('urlSettings', () => {
 
   it('does not repeat the rest of a password with a ? in it', () => {
     const read = () => urlSettings('test URL', queryOf('a://me:x?hush@host:1/0'), known)
-    expect(read).toThrow('a ? in a password is written %3F')
+    expect(read).toThrow('write a ? in a password as %3F')
     expect(read).not.toThrow('hush')
   })
 })

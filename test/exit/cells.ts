@@ -574,7 +574,7 @@ const tapCells: Cell[] = [
       refusal: 'unknown queue',
       url: (at) => `${at.sqs}/no_such_queue?region=us-east-1`,
       code: 'MAILBOX_UNAVAILABLE',
-      says: /no such queue/,
+      says: /the queue does not exist/,
     },
     away((at) => `sqs://${at.nobody}/a?region=us-east-1`),
   ]),

@@ -61,7 +61,7 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     const tap = await started(async (letter) => kept.put(letter))
     const letter = await kept.next()
     expect(letter).toMatchObject({ messageId: `${stream}:1`, deliveries: 1 })
-    expect(letter.reason).toContain('was gone from the stream')
+    expect(letter.reason).toContain('was no longer in the stream')
     expect(letter.body).toHaveLength(0)
     await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
