@@ -1,6 +1,6 @@
 import amqplib from 'amqplib'
 import { once } from 'node:events'
-import { DeadLetterQueue, sendBack } from '../src/index.ts'
+import { DeadLetterQueue, returnToSource } from '../src/index.ts'
 import { rabbitmqTap } from '../src/taps/rabbitmq.ts'
 
 // node examples/foreign-letters.ts amqp://guest:guest@localhost:5672, and names for two queues.
@@ -31,7 +31,7 @@ const charged = once(channel, 'charged')
 // Redrive: what is in the dead letter queue becomes letters, and a retry sends one back.
 const dlq = await DeadLetterQueue.open('sqlite:letters.db')
 const tap = rabbitmqTap({ url, queue: dead, keep: dlq.foreignLetters({ queue: 'orders' }) })
-dlq.handle('orders', sendBack(tap))
+dlq.handle('orders', returnToSource(tap))
 
 const kept = new Promise<string>((resolve) =>
   dlq.on('captured', ({ letter }) => resolve(letter.id)),

@@ -163,7 +163,7 @@ export class DeadLetterQueue {
 
   /**
    * A destination that stores the dead letters of other brokers. They are parked until a person
-   * acts; the handler `sendBack(tap)` returns them to their source.
+   * acts; the handler `returnToSource(tap)` returns them to their source.
    */
   foreignLetters(options: ForeignLetterOptions = {}): Keep {
     return keepForeign(this.#parts.door, options)

@@ -10,11 +10,11 @@ export function retentionMsOf(retentionSeconds = 0): number {
     return Math.ceil(retentionSeconds * 1000)
   throw new RedriveError(
     'INVALID_CONFIG',
-    `retentionSeconds must be from 0 (keep for ever) to ${maxRetentionSeconds} (a century), got ${String(retentionSeconds).slice(0, 40)}`,
+    `retentionSeconds must be from 0 (store forever) to ${maxRetentionSeconds} (a century), got ${String(retentionSeconds).slice(0, 40)}`,
   )
 }
 
-/** The retention among the settings of a URL, as an option. */
+/** Reads the retention from the parameters of a URL. */
 export function retentionIn({ retentionSeconds: given }: { retentionSeconds?: string }): {
   retentionSeconds?: number
 } {

@@ -1,11 +1,11 @@
-const silent = 'the host does not answer: look at the network, or correct the URL'
-const untrusted = "the server's certificate is not trusted here: give the authority that signed it"
+const silent = 'the host does not answer: check the network, or correct the URL'
+const untrusted = "the server's certificate is not trusted here: add the authority that signed it"
 
-/** Why a server cannot be talked to, by the codes of sockets and of TLS, and what to do. */
+/** Fixes by the error codes of sockets and of TLS. */
 const advice: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there: start the server, or correct the URL',
-  ENOTFOUND: 'there is no such host: correct the URL',
-  EAI_AGAIN: 'the name of the host cannot be looked up now',
+  ENOTFOUND: 'the host does not exist: correct the URL',
+  EAI_AGAIN: 'the name of the host cannot be resolved at present',
   ETIMEDOUT: silent,
   EHOSTUNREACH: silent,
   ENETUNREACH: silent,
@@ -15,18 +15,24 @@ const advice: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  ERR_SSL_WRONG_VERSION_NUMBER: 'the server speaks no TLS there: correct the URL',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the server does not use TLS there: correct the URL',
 }
 
 const deepest = 5
 
-/** What to do about a server that cannot be reached. Clients wrap what the socket said, some of them several times. Undefined: it is something else. */
+/**
+ * The fix for an unreachable server. Clients wrap the error of the socket, some of them several
+ * times. Undefined for any other error.
+ */
 export function unreachable(error: unknown): string | undefined {
   const code = codeWithin(error, Object.keys(advice))
   return code === undefined ? undefined : advice[code]
 }
 
-/** TLS fails in a way that stays until the URL, the certificate or who is trusted here is corrected. */
+/**
+ * Whether TLS failed in a way that persists until the URL, the certificate or the trusted
+ * authorities are corrected.
+ */
 export function isTlsRefusal(error: unknown): boolean {
   return codeWithin(error, tlsRefusals) !== undefined
 }
@@ -37,7 +43,7 @@ const tlsRefusals = [
   'ERR_SSL_WRONG_VERSION_NUMBER',
 ]
 
-/** The first of these codes that an error, or what led to it, has. */
+/** The first of these codes in an error or its causes. */
 function codeWithin(error: unknown, codes: readonly string[], depth = 0): string | undefined {
   if (!(error instanceof Error) || depth > deepest) return undefined
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown }

@@ -2,8 +2,8 @@ import { RedriveError, type ErrorCode } from '../errors.ts'
 import { checkKeys } from '../check/keys.ts'
 
 /**
- * The settings behind `?` of a URL, by name. Rejects a name outside of `known`; the error has the known name nearest to it.
- * `thing` says what the URL is of, as in "Redis URL".
+ * Returns the parameters of a URL after `?` by name. Rejects a name that is not in `known`; the
+ * error has the nearest known name. `thing` is the kind of URL, as in "Redis URL".
  */
 export function urlSettings<K extends string>(
   thing: string,
@@ -12,24 +12,25 @@ export function urlSettings<K extends string>(
   code: ErrorCode = 'INVALID_INPUT',
 ): Partial<Record<K, string>> {
   const settings = Object.fromEntries(query)
-  // Behind a `?` that was not escaped may stand the rest of a password, so only names are repeated in messages.
+  // After an unescaped `?` may follow the rest of a password, so messages repeat names only.
   if (Object.keys(settings).some((name) => !/^[\w.-]{1,64}$/.test(name)))
     throw new RedriveError(
       code,
-      `what stands behind ? of a ${thing} must be settings, as in ?name=value&other=value; a ? in a password is written %3F`,
+      `the part after ? of a ${thing} must be parameters, as in ?name=value&other=value; write a ? in a password as %3F`,
     )
   checkKeys(thing, settings, known, { code })
   return settings as Partial<Record<K, string>>
 }
 
-/** The settings behind `?`, unread, of a URL that the platform does not read as one. */
+/** The unparsed parameters of a URL that the platform cannot parse. */
 export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '')
 }
 
 /**
- * The file that a `sqlite:` URL names, which may be none; undefined for any other URL. A `?` begins its settings. Behind two slashes stands a host, and a file has none: for some
- * `sqlite://x.db` is a file in this folder, for others one at the root of the disk.
+ * The file of a `sqlite:` URL, possibly empty; undefined for any other URL. Parameters start at
+ * `?`. After two slashes comes a host, but a file has none: some read `sqlite://x.db` as a file in
+ * this folder, others as one at the root of the disk.
  */
 export function sqliteFileOf(url: string): string | undefined {
   const rest = /^sqlite:([^?]*)/i.exec(url)?.[1]
@@ -37,12 +38,12 @@ export function sqliteFileOf(url: string): string | undefined {
   if (host !== undefined)
     throw new RedriveError(
       'INVALID_INPUT',
-      `sqlite://${host} is not clear: write sqlite:${host} for a file in this folder, or sqlite:/${host} for one at the root of the disk`,
+      `sqlite://${host} is ambiguous: write sqlite:${host} for a file in this folder, or sqlite:/${host} for one at the root of the disk`,
     )
   return rest?.replace(/^\/\/(?=\/)/, '')
 }
 
-/** A part of a URL as it is meant: with its escapes resolved, or as it stands when it has none that are right. */
+/** Decodes percent-encoding, or returns the string unchanged if it is invalid. */
 export function unescaped(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -1,33 +1,29 @@
-/** Who wants to hear that letters may have become due. */
-export interface Watchers {
-  readonly size: number
-  /** Each stands for itself, even when two have one function. Answers how to leave. */
-  add(listener: () => void): () => void
-  /** What a watcher throws is its own: it must not be able to fail a write that has happened. */
-  tell(): void
-  clear(): void
-}
+/** Listeners for letters that may have become due. */
+export class Watchers {
+  readonly #watchers = new Set<() => void>()
 
-export function watchers(): Watchers {
-  const all = new Set<() => void>()
-  return {
-    get size() {
-      return all.size
-    },
-    add(listener) {
-      const watcher = (): void => listener()
-      all.add(watcher)
-      return () => void all.delete(watcher)
-    },
-    tell() {
-      for (const watcher of all) {
-        try {
-          watcher()
-        } catch {
-          // Its own, as said above.
-        }
+  get size(): number {
+    return this.#watchers.size
+  }
+
+  /** Adds a listener, even if the same function was added before. Returns how to remove it. */
+  add(listener: () => void): () => void {
+    const watcher = (): void => listener()
+    this.#watchers.add(watcher)
+    return () => void this.#watchers.delete(watcher)
+  }
+
+  /** Calls all listeners. Their errors are ignored: they must not fail a completed write. */
+  notify(): void {
+    for (const watcher of this.#watchers)
+      try {
+        watcher()
+      } catch {
+        // Ignored, as documented.
       }
-    },
-    clear: () => all.clear(),
+  }
+
+  clear(): void {
+    this.#watchers.clear()
   }
 }

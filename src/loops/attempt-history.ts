@@ -4,15 +4,16 @@ import type { FailedAttempt } from './dead-message.ts'
 const bounds = { messages: 1000, attempts: 10, characters: 500, counts: 100_000 }
 
 /**
- * What this loop has seen of deliveries that failed, for the dead letter. Brokers keep no such thing, so it is bounded, the messages
- * seen longest ago go first, and what other processes saw is not in it. Counts are small, so many more of them are kept: an outage may
+ * The failed deliveries that this loop has seen, for the dead letter. Brokers do not record them,
+ * so they are kept in memory: bounded, without those of other processes, and the messages seen
+ * longest ago are removed first. Counts are small, so many more of them are kept: an outage may
  * make all messages of a queue fail.
  */
 export class AttemptHistory {
   readonly #byMessage = new Map<string, FailedAttempt[]>()
   readonly #counts = new Map<string, number>()
 
-  /** What is known of the message now, this failure included. */
+  /** Adds a failure, and returns the attempts of the message that are known now. */
   add(messageId: string, { at, name, message }: Failure): readonly FailedAttempt[] {
     const attempt = { at, error: message.slice(0, bounds.characters), errorType: name }
     const attempts = [...(this.#byMessage.get(messageId) ?? []), attempt].slice(-bounds.attempts)

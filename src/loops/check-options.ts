@@ -2,9 +2,9 @@ import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import { isList, isObject, read } from '../letter/reading.ts'
 import type { Mailbox } from '../mailbox.ts'
-import type { Listening } from './events.ts'
+import type { Listeners } from './events.ts'
 
-export const listeningKeys = keysOf<Listening>({ onEvent: true, hub: true })
+export const listenerKeys = keysOf<Listeners>({ onEvent: true, hub: true })
 
 /** Names that other systems use for options that several loops have. */
 export const renamedReceiving = {
@@ -13,7 +13,10 @@ export const renamedReceiving = {
   wait_time_seconds: 'waitSeconds',
 }
 
-/** Rejects options that are no object, or that have an unknown key. `thing` is what they are options of, as in "MainLoop". */
+/**
+ * Rejects options that are not an object, or that have an unknown key. `thing` is their owner, as
+ * in "MainLoop".
+ */
 export function checkOptions(
   thing: string,
   options: unknown,
@@ -21,10 +24,10 @@ export function checkOptions(
   renamed: Readonly<Record<string, string>> = {},
 ): void {
   checkKeys(`${thing} options`, options, known, { code: 'INVALID_CONFIG', renamed })
-  checkListening(thing, options as Listening)
+  checkListeners(thing, options as Listeners)
 }
 
-function checkListening(thing: string, { onEvent, hub }: Listening): void {
+function checkListeners(thing: string, { onEvent, hub }: Listeners): void {
   optionalFunction(thing, 'onEvent', onEvent)
   if (hub !== undefined && !hasMethod(hub, 'emit'))
     throw wrongOption(thing, 'hub', 'an object with the method emit', hub)
@@ -64,7 +67,10 @@ export function hasMethod(value: unknown, name: string): boolean {
   return typeof read(value, name) === 'function'
 }
 
-/** `expected` says what the option must be. The value itself stays out of the message: a URL may hold a password. */
+/**
+ * An error that names the option and what it must be. The value itself is left out: a URL may
+ * contain a password.
+ */
 export function wrongOption(
   thing: string,
   option: string,
@@ -84,7 +90,7 @@ export function describeValue(value: unknown): string {
   if (isList(value)) return 'an array'
   if (hasMethod(value, 'then')) return 'a promise (await it)'
   if (typeof value === 'function') return named('a function', value.name)
-  if (typeof value === 'object') return keysIn(value)
+  if (typeof value === 'object') return describeKeys(value)
   return `a ${typeof value}`
 }
 
@@ -92,7 +98,7 @@ function named(kind: string, name: unknown): string {
   return typeof name === 'string' && name !== '' ? `${kind} (${name.slice(0, 80)})` : kind
 }
 
-function keysIn(value: object): string {
+function describeKeys(value: object): string {
   try {
     const keys = Object.keys(value).slice(0, 5).join(', ')
     return keys === '' ? 'an object without keys' : `an object with the keys ${keys.slice(0, 200)}`

@@ -5,17 +5,20 @@ import { deadLetterName } from '../mailboxes/dead-letter-name.ts'
 import { decideDeadLetter, DLQPolicy, type Delivered } from '../policy/dlq-policy.ts'
 import { describeValue, isMailbox, optionalFunction, wrongOption } from './check-options.ts'
 import { isDestination } from './destination.ts'
-import { destinationOf, type Destination } from './destination.ts'
-import type { Tell } from './events.ts'
+import { toDestination, type Destination } from './destination.ts'
+import type { Emit } from './events.ts'
 import { isSameMailbox } from './runnable.ts'
 
-/** What becomes of messages that fail again and again. */
+/** When a failing message becomes a dead letter, and where it is stored. */
 export interface DeadLettering {
-  /** Where they are kept: another mailbox, or letters of a queue. Default: the mailbox of `policy`. */
+  /**
+   * Where dead messages are stored: another mailbox, or letters of a queue. Default: the mailbox of
+   * `policy`.
+   */
   to?: Mailbox | Destination
-  /** When that is. Default: after 5 deliveries. */
+  /** When a message is dead. Default: after 5 deliveries. */
   policy?: DLQPolicy
-  /** Sends some of them elsewhere. Undefined: to `to`. */
+  /** Chooses another destination for a message. Undefined: `to`. */
   route?: (error: unknown, message: Message) => Mailbox | Destination | undefined
 }
 
@@ -23,46 +26,53 @@ const deadLetteringKeys = keysOf<DeadLettering>({ to: true, policy: true, route:
 const renamedKeys = { mailbox: 'to', maxDeliveryCount: 'policy', max_delivery_count: 'policy' }
 
 const bothShapes =
-  'give dlq: new DLQPolicy({ mailbox: deadLetters, maxDeliveryCount: 5 }), or dlq: { to: deadLetters, policy: new DLQPolicy({ maxDeliveryCount: 5 }) }'
+  'use dlq: new DLQPolicy({ mailbox: deadLetters, maxDeliveryCount: 5 }), or dlq: { to: deadLetters, policy: new DLQPolicy({ maxDeliveryCount: 5 }) }'
 
-/** What a policy of your own sees of a message. */
+/** What a custom policy gets to know about a message. */
 export interface DeliveredMessage extends Delivered {
   message: Message
   /** The decoded body. */
   request: unknown
 }
 
-/** Decides at a mailbox whether a message is dead, and where it goes. Survives policies and routes that throw. */
-export class DeadLetterOffice {
+/**
+ * Decides whether a message of a mailbox is dead, and where it is stored. Policies and routes that
+ * throw are reported and do no harm.
+ */
+export class DeadLetterRouter {
   readonly destination: Destination
   readonly #policy: DLQPolicy
   readonly #route: DeadLettering['route']
   readonly #source: Mailbox
-  readonly #tell: Tell
+  readonly #emit: Emit
 
-  /** Takes a policy that carries its mailbox, or an object that names both. */
-  constructor(given: DeadLettering | DLQPolicy, source: Mailbox, tell: Tell) {
+  /** Accepts a policy with its mailbox, or an object with both. */
+  constructor(given: DeadLettering | DLQPolicy, source: Mailbox, emit: Emit) {
     const { to, policy = new DLQPolicy(), route } = readDeadLettering(given)
-    this.destination = destinationOf(to, 'dlq', 'to')
+    this.destination = toDestination(to, 'dlq', 'to')
     this.#policy = policy
     this.#route = route
     this.#source = source
-    this.#tell = tell
-    refuseCircle(source, this.destination)
+    this.#emit = emit
+    rejectCycle(source, this.destination)
     this.destination.addSource?.(source)
   }
 
   /**
-   * Deliveries, with this one, that did not end with a failure that was caught: each earlier one may have ended its worker. What was
-   * given back untried is not among them. A broker that does not count failures (`powers.remembers` is false) counts deliveries
-   * only; there the failures that this process has seen, `failedHere`, are the ones known to be caught. A process that a message
-   * ends takes that knowledge with it, so a message never ends more workers than the policy allows.
+   * The number of deliveries, this one included, that did not end with a caught failure: each
+   * earlier one may have killed its worker. Deliveries that were released before they ran do not
+   * count. A broker that does not count failures (`powers.remembers` is false) counts deliveries
+   * only; there, `failedHere`, the failures that this process has seen, are the ones known to be
+   * caught. A process that a message kills loses that knowledge, so a message never kills more
+   * workers than the policy allows.
    */
   unexplained({ deliveries, failures }: Message, failedHere: number): number {
     return deliveries - (this.#source.powers.remembers ? failures : failedHere)
   }
 
-  /** Whether a message with so many unexplained deliveries is dead-lettered without another run. */
+  /**
+   * Whether a message with this many unexplained deliveries is dead-lettered without another run.
+   */
   overDelivered(unexplained: number): boolean {
     try {
       return this.#policy.overDelivered(unexplained)
@@ -72,7 +82,7 @@ export class DeadLetterOffice {
     }
   }
 
-  /** Deliveries that ended without a failure, because a worker was stopped, are not held against the message. */
+  /** Deliveries that ended without a failure, because a worker was stopped, do not count. */
   isDead(message: Message, request: unknown, error: unknown): boolean {
     const delivered: DeliveredMessage = { deliveryCount: message.failures + 1, message, request }
     const { deadLetter, problem } = decideDeadLetter(this.#policy, delivered, error)
@@ -84,8 +94,8 @@ export class DeadLetterOffice {
     try {
       const routed = this.#route?.(error, message)
       if (!routed) return this.destination
-      const destination = destinationOf(routed, 'dlq', 'route')
-      refuseCircle(this.#source, destination)
+      const destination = toDestination(routed, 'dlq', 'route')
+      rejectCycle(this.#source, destination)
       destination.addSource?.(this.#source)
       return destination
     } catch (problem) {
@@ -95,7 +105,7 @@ export class DeadLetterOffice {
   }
 
   #reportError(part: string, error: unknown): void {
-    this.#tell({ type: 'error', during: `${part} of ${this.#source.name}`, error })
+    this.#emit({ type: 'error', during: `${part} of ${this.#source.name}`, error })
   }
 }
 
@@ -106,7 +116,7 @@ function readDeadLettering(given: DeadLettering | DLQPolicy): DeadLettering {
     return { to: mailbox as Mailbox | Destination, policy: given }
   }
   if (typeof given !== 'object' || given === null || isMailbox(given) || isDestination(given))
-    throw invalid(`dlq says where dead messages go and when: ${bothShapes}`)
+    throw invalid(`the option dlq must be a DLQPolicy or an object: ${bothShapes}`)
   checkKeys('dlq', given, deadLetteringKeys, { code: 'INVALID_CONFIG', renamed: renamedKeys })
   const { to, policy, route } = given
   if (policy !== undefined && !(policy instanceof DLQPolicy))
@@ -118,10 +128,10 @@ function readDeadLettering(given: DeadLettering | DLQPolicy): DeadLettering {
     )
   optionalFunction('dlq', 'route', route)
   if (to === undefined && policy?.mailbox === undefined)
-    throw invalid(`dlq has no place for dead messages: ${bothShapes}`)
+    throw invalid(`the option dlq has no destination for dead messages: ${bothShapes}`)
   if (to !== undefined && policy?.mailbox !== undefined && policy.mailbox !== to)
     throw invalid(
-      `dlq.to is ${nameOf(to)}, and the mailbox of its policy is ${nameOf(policy.mailbox)}: give one of them`,
+      `dlq.to is ${nameOf(to)}, but the mailbox of its policy is ${nameOf(policy.mailbox)}: set only one of them`,
     )
   return { ...given, to: to ?? (policy?.mailbox as Mailbox | Destination) }
 }
@@ -135,11 +145,11 @@ function invalid(problem: string): RedriveError {
   return new RedriveError('INVALID_CONFIG', problem)
 }
 
-/** A dead letter that lands where it came from would be received again. */
-export function refuseCircle(source: Mailbox, { mailbox }: Destination): void {
+/** Rejects a mailbox as its own destination: dead letters in it would be received again. */
+export function rejectCycle(source: Mailbox, { mailbox }: Destination): void {
   if (mailbox && isSameMailbox(source, mailbox))
     throw new RedriveError(
       'INVALID_CONFIG',
-      `${source.name} cannot keep its own dead letters: give another mailbox, such as ${deadLetterName(source.name)}`,
+      `${source.name} cannot store its own dead letters: use another mailbox, such as ${deadLetterName(source.name)}`,
     )
 }

@@ -8,7 +8,10 @@ import type { Message } from '../mailbox.ts'
 import { ascii } from '../backends/ascii.ts'
 import type { DeadFacts } from './events.ts'
 
-/** A message that failed for good, with everything that is known about it. `decodePayload(body)` gives what was sent. */
+/**
+ * A message that failed permanently, with all that is known about it. `decodePayload(body)` returns
+ * the original value.
+ */
 export interface DeadMessage {
   readonly messageId: string
   readonly body: Payload
@@ -19,25 +22,31 @@ export interface DeadMessage {
   readonly deadLetteredAt: Timestamp
   readonly firstReceivedAt: Timestamp
   readonly requestId?: string
-  /** Where its sender wants the reply, by name. */
+  /** The name of the mailbox to which the sender wants the reply. */
   readonly replyTo?: string
   readonly traceId?: string
 
   readonly enqueuedAt: Timestamp
   readonly headers: Readonly<Record<string, string>>
-  /** The last error whole: code, status, stack, causes. */
+  /** The complete last error: code, status, stack, causes. */
   readonly failure: Failure
-  /** Failures of single deliveries, oldest first, as far as the loop that dead-lettered it has seen them. */
+  /**
+   * Failures of single deliveries, oldest first, as far as the loop that dead-lettered the message
+   * has seen them.
+   */
   readonly history: readonly FailedAttempt[]
-  /** When it failed for the first time, before any replay. */
+  /** When the message failed for the first time, before any replay. */
   readonly firstFailedAt: Timestamp
-  /** How often it was sent to its source again. */
+  /** How often the message was replayed to its source. */
   readonly replays: number
-  /** Its id before the first replay. */
+  /** The id of the message before its first replay. */
   readonly originalId: string
-  /** Running it again by itself would end badly: it cannot be read, or it may end its worker. */
+  /**
+   * True if running the message again would not help: it cannot be decoded, or it may kill its
+   * worker.
+   */
   readonly hopeless?: boolean
-  /** Why it was parked, for instance. */
+  /** A remark for people, such as why the message was parked. */
   readonly note?: string
 }
 
@@ -55,13 +64,13 @@ export interface FinalFailure {
   hopeless?: boolean
 }
 
-/** A message as it is received, or as it is seen when a queue is browsed. */
+/** A received message, or one that was seen by browsing a queue. */
 export type SeenMessage = Pick<
   Message,
   'id' | 'body' | 'headers' | 'deliveries' | 'enqueuedAt' | 'replyTo'
 > & { firstReceivedAt?: Timestamp }
 
-/** A message and what it died of. */
+/** Combines a message with its final failure. */
 export function deadMessage(message: SeenMessage, ending: FinalFailure): DeadMessage {
   const { failure, requestId, history } = ending
   const { id, body, headers, deliveries, replyTo, enqueuedAt } = message
@@ -80,7 +89,7 @@ export function deadMessage(message: SeenMessage, ending: FinalFailure): DeadMes
     headers,
     failure,
     history,
-    ...pastOf(message, history[0]?.at ?? failure.at),
+    ...readLineage(message, history[0]?.at ?? failure.at),
     ...(requestId === undefined ? {} : { requestId }),
     ...(replyTo === undefined ? {} : { replyTo }),
     ...(traceId === undefined ? {} : { traceId }),
@@ -88,8 +97,8 @@ export function deadMessage(message: SeenMessage, ending: FinalFailure): DeadMes
   })
 }
 
-/** The headers come from outside: what makes no sense counts as absent. */
-function pastOf(
+/** Reads the lineage headers. They come from outside: invalid values count as absent. */
+function readLineage(
   { id, headers }: SeenMessage,
   failedAt: Timestamp,
 ): Pick<DeadMessage, 'replays' | 'originalId' | 'firstFailedAt'> {
@@ -101,125 +110,135 @@ function pastOf(
   }
 }
 
-/** The W3C traceparent. The header comes from outside: what makes no sense counts as absent. */
+/** The W3C traceparent. The header comes from outside: an invalid value counts as absent. */
 export function traceparentIn(headers: Readonly<Record<string, string>>): string | undefined {
-  const said = headers['traceparent'] ?? ''
-  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(said) ? said : undefined
+  const value = headers['traceparent'] ?? ''
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : undefined
 }
 
 export const envelopeType = 'application/vnd.redrive.dead-message+json'
-/** A line of JSON, as a header or before the body, and the body as it is. */
+/** One line of JSON, as a header or in front of the body, plus the body unchanged. */
 export const slimEnvelopeType = 'application/vnd.redrive.dead-message'
 
-/** The message as JSON, in which a textual body stays legible. */
+/** The message as JSON, in which a textual body stays readable. */
 export function toEnvelope({ body, ...rest }: DeadMessage): string {
-  return JSON.stringify({ v: 1, ...rest, body: writtenBody(body) })
+  return JSON.stringify({ v: 1, ...rest, body: encodeBody(body) })
 }
 
-const slimText = 500
+const maxSlimChars = 500
 
-/** The message with little around it, for bodies that are nearly as large as a mailbox takes. What it failed of is told in short. */
+/**
+ * The message with a short summary in front, for bodies near the size limit of a mailbox. The error
+ * is shortened.
+ */
 export function toSlimEnvelope(dead: DeadMessage): Uint8Array {
-  return Buffer.concat([Buffer.from(`${shortly(dead)}\n`), dead.body.bytes])
+  return Buffer.concat([Buffer.from(`${toSummaryJson(dead)}\n`), dead.body.bytes])
 }
 
-const besideBody = 'redrive-dead-message'
-/** A header has no more. */
-const maxBeside = 8192
+const summaryHeader = 'redrive-dead-message'
+/** The maximum length of a header. */
+const maxSummaryHeader = 8192
 
-/** For bodies as large as a mailbox takes: the same line of JSON as a header. Undefined: it is too long for one. */
-export function besideBodyOf(dead: DeadMessage): Record<string, string> | undefined {
-  const told = ascii(shortly(dead))
-  return told.length > maxBeside ? undefined : { [besideBody]: told }
+/**
+ * The summary as a header, for bodies at the size limit of a mailbox. Undefined if it is too long
+ * for a header.
+ */
+export function toSummaryHeader(dead: DeadMessage): Record<string, string> | undefined {
+  const summaryJson = ascii(toSummaryJson(dead))
+  return summaryJson.length > maxSummaryHeader ? undefined : { [summaryHeader]: summaryJson }
 }
 
-function shortly({ body, failure, ...rest }: DeadMessage): string {
+function toSummaryJson({ body, failure, ...rest }: DeadMessage): string {
   const { stack: _, ...short } = failure
   return JSON.stringify({
     v: 1,
     ...rest,
-    lastError: rest.lastError.slice(0, slimText),
-    failure: { ...short, message: short.message.slice(0, slimText), causes: [] },
+    lastError: rest.lastError.slice(0, maxSlimChars),
+    failure: { ...short, message: short.message.slice(0, maxSlimChars), causes: [] },
     history: [],
     body: { contentType: body.contentType, encoding: 'utf8', data: '' },
   })
 }
 
-function writtenBody({ bytes, contentType }: Payload): z.infer<typeof envelopeBody> {
+function encodeBody({ bytes, contentType }: Payload): z.infer<typeof envelopeBody> {
   if (kindOf(contentType) !== 'bytes')
     try {
       return { contentType, encoding: 'utf8', data: decodeText(bytes, 'text/plain') }
     } catch {
-      // It is not the text that it says it is.
+      // The body does not match its content type.
     }
   return { contentType, encoding: 'base64', data: Buffer.from(bytes).toString('base64') }
 }
 
-const text = z.string()
+const string = z.string()
 const count = z.int().nonnegative()
-const moment = z.string().refine((at) => !Number.isNaN(toMs(at)), 'must be a moment')
+const timestamp = z.string().refine((at) => !Number.isNaN(toMs(at)), 'must be a timestamp')
 const envelopeBody = z.object({
-  contentType: text,
+  contentType: string,
   encoding: z.enum(['utf8', 'base64']),
-  data: text,
+  data: string,
 })
-/** Unlike that of a letter it may say more than we know: a newer version may have written it. */
+/**
+ * Unlike the failure of a letter, this one may have unknown keys: a newer version may have written
+ * it.
+ */
 const failure = z.object({
-  name: text,
-  message: text,
-  code: text.exactOptional(),
+  name: string,
+  message: string,
+  code: string.exactOptional(),
   status: z.int().exactOptional(),
   retryAfterMs: z.number().nonnegative().exactOptional(),
-  detail: text.exactOptional(),
-  hint: text.exactOptional(),
-  stack: text.exactOptional(),
+  detail: string.exactOptional(),
+  hint: string.exactOptional(),
+  stack: string.exactOptional(),
   get causes() {
     return z.array(failure)
   },
-  at: moment,
+  at: timestamp,
 })
 const envelope = z.object({
   v: z.literal(1),
-  // Anybody may have sent it, and what was written must be read.
-  messageId: text,
+  // Anybody may have sent the message, and whatever was written must be readable.
+  messageId: string,
   body: envelopeBody,
-  sourceMailbox: text.min(1),
+  sourceMailbox: string.min(1),
   deliveryCount: count,
-  lastError: text,
-  lastErrorType: text,
-  deadLetteredAt: moment,
-  firstReceivedAt: moment,
-  requestId: text.exactOptional(),
-  replyTo: text.exactOptional(),
-  traceId: text.exactOptional(),
-  enqueuedAt: moment,
-  headers: z.record(text, text),
+  lastError: string,
+  lastErrorType: string,
+  deadLetteredAt: timestamp,
+  firstReceivedAt: timestamp,
+  requestId: string.exactOptional(),
+  replyTo: string.exactOptional(),
+  traceId: string.exactOptional(),
+  enqueuedAt: timestamp,
+  headers: z.record(string, string),
   failure,
-  history: z.array(z.object({ at: moment, error: text, errorType: text })),
-  firstFailedAt: moment,
+  history: z.array(z.object({ at: timestamp, error: string, errorType: string })),
+  firstFailedAt: timestamp,
   replays: count,
-  originalId: text,
+  originalId: string,
   hopeless: z.boolean().exactOptional(),
-  note: text.exactOptional(),
+  note: string.exactOptional(),
 })
 
 /**
- * What a message of a dead letter queue is about. One that no loop of ours has written, as brokers move them by themselves, is
- * taken as the dead message: its bytes are kept, and little more is known about it. Never throws.
+ * Reads a message of a dead letter queue. A message without our envelope, such as one that a broker
+ * has moved by itself, is taken as the dead message: its bytes are kept, and little else is known
+ * about it. Never throws.
  */
 export function readDeadMessage(message: SeenMessage, mailbox: string): DeadMessage {
-  return enveloped(message) ?? foreign(message, mailbox)
+  return parseEnvelope(message) ?? fromForeign(message, mailbox)
 }
 
-function enveloped({ body, headers }: SeenMessage): DeadMessage | undefined {
+function parseEnvelope({ body, headers }: SeenMessage): DeadMessage | undefined {
   const isSlim = body.contentType === slimEnvelopeType
   if (!isSlim && body.contentType !== envelopeType) return undefined
-  const beside = isSlim ? headers[besideBody] : undefined
+  const summary = isSlim ? headers[summaryHeader] : undefined
   const lineEnd = isSlim ? body.bytes.indexOf(0x0a) : body.bytes.byteLength
-  const end = beside === undefined ? lineEnd : -1
+  const end = summary === undefined ? lineEnd : -1
   try {
-    const told = beside ?? decodeText(body.bytes.subarray(0, end), envelopeType)
-    const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(told))
+    const summaryJson = summary ?? decodeText(body.bytes.subarray(0, end), envelopeType)
+    const { v: _, body: written, ...rest } = envelope.parse(JSON.parse(summaryJson))
     const bytes = isSlim
       ? body.bytes.slice(end + 1)
       : new Uint8Array(Buffer.from(written.data, written.encoding))
@@ -233,8 +252,8 @@ function enveloped({ body, headers }: SeenMessage): DeadMessage | undefined {
   }
 }
 
-function foreign(message: SeenMessage, sourceMailbox: string): DeadMessage {
-  const error = new Error('it came without an account of what it failed of')
+function fromForeign(message: SeenMessage, sourceMailbox: string): DeadMessage {
+  const error = new Error('the message came without information about its failure')
   const unknown = toFailure(error, message.enqueuedAt)
   delete unknown.stack
   return deadMessage(message, {
@@ -245,7 +264,7 @@ function foreign(message: SeenMessage, sourceMailbox: string): DeadMessage {
   })
 }
 
-/** What events say about a dead message: where it is, and how long it has been dead. */
+/** The event fields of a dead message: where it is, and how long it has been dead. */
 export function factsOf(
   dead: DeadMessage,
   mailbox: string,

@@ -17,7 +17,7 @@ import {
   hasMethod,
 } from './check-options.ts'
 import {
-  besideBodyOf,
+  toSummaryHeader,
   envelopeType,
   slimEnvelopeType,
   toEnvelope,
@@ -27,31 +27,43 @@ import {
 } from './dead-message.ts'
 import type { QueueDepth } from './queue-depth.ts'
 
-/** Where dead messages are kept. */
+/** Where dead messages are stored. */
 export interface Destination {
   /** For people. */
   readonly name: string
-  /** The mailbox behind it, if there is one: loops look here for circles. */
+  /** The mailbox behind this destination, if there is one. Loops use it to detect cycles. */
   readonly mailbox?: Mailbox
-  /** Called by a loop with the mailbox whose dead messages are kept here, so that they can be replayed to it. */
+  /**
+   * Called by a loop with the mailbox whose dead messages are stored here, so that they can be
+   * replayed to it.
+   */
   addSource?(source: Mailbox): void
   /**
-   * Resolves once it is kept, durably if that can be. Doing it again for the same message adds nothing where a repeat can be
-   * recognised. `thrown` is what it died of.
+   * Resolves once the message is stored, durably if possible. Storing the same message again adds
+   * nothing where duplicates can be detected. `thrown` is the error that the message died of.
    */
   keep(dead: DeadMessage, thrown: unknown): Promise<void>
-  /** Counts the dead messages of a source that are kept and not dealt with. A loop reports it on a schedule where it is there. */
+  /**
+   * Counts the stored messages of a source that are not handled yet. A loop reports this count
+   * periodically if the method exists.
+   */
   depth?(sourceMailbox: string): Promise<QueueDepth>
 }
 
 export interface MailboxDestinationOptions {
-  /** Consumers see a dead message after this long: time to mend what broke, before it is replayed by itself. At once unless said. */
+  /**
+   * Consumers see a dead message after this delay: time to repair the cause before the message is
+   * replayed automatically. Default: 0.
+   */
   delaySeconds?: number
 }
 
 const mailboxDestinationKeys = keysOf<MailboxDestinationOptions>({ delaySeconds: true })
 
-/** Keeps dead messages in a mailbox, of whatever broker. A repeat adds nothing where the broker deduplicates. */
+/**
+ * Stores dead messages in a mailbox of any broker. A duplicate adds nothing where the broker
+ * deduplicates.
+ */
 export function mailboxDestination(
   mailbox: Mailbox,
   options: MailboxDestinationOptions = {},
@@ -62,16 +74,17 @@ export function mailboxDestination(
   if (delaySeconds > 0 && !mailbox.powers.delay)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `${mailbox.powers.kind} cannot delay messages: leave delaySeconds out`,
+      `${mailbox.powers.kind} cannot delay messages: remove delaySeconds`,
     )
   bounded('delaySeconds', delaySeconds, mailbox.powers.maxDelaySeconds ?? maxVisibilitySeconds)
   return {
     name: mailbox.name,
     mailbox,
     keep: async (dead) => {
-      // What is none may not even fit into a header, and the message would never be kept.
+      // An invalid traceparent may not even fit into a header, and the message could never be
+      // stored.
       const traceparent = traceparentIn(dead.headers)
-      const { body, contentType, headers } = packed(dead, mailbox)
+      const { body, contentType, headers } = packMessage(dead, mailbox)
       await mailbox.send(body, {
         id: messageKey(dead),
         contentType,
@@ -82,14 +95,14 @@ export function mailboxDestination(
   }
 }
 
-interface Packed {
+interface PackedMessage {
   body: Uint8Array
   contentType: string
   headers: Record<string, string>
 }
 
-/** As much of it as the mailbox takes, and the body in any case. */
-function packed(dead: DeadMessage, { name, powers }: Mailbox): Packed {
+/** As much of the message as the mailbox allows, and always the body. */
+function packMessage(dead: DeadMessage, { name, powers }: Mailbox): PackedMessage {
   const { kind, maxBodyBytes } = powers
   const whole = Buffer.from(toEnvelope(dead))
   if (whole.byteLength <= maxBodyBytes)
@@ -98,28 +111,31 @@ function packed(dead: DeadMessage, { name, powers }: Mailbox): Packed {
   const slim = toSlimEnvelope(dead)
   if (slim.byteLength <= maxBodyBytes) return { body: slim, contentType, headers: {} }
   const { bytes } = dead.body
-  const beside = besideBodyOf(dead)
-  if (beside && bytes.byteLength <= maxBodyBytes)
-    return { body: bytes, contentType, headers: beside }
+  const summary = toSummaryHeader(dead)
+  if (summary && bytes.byteLength <= maxBodyBytes)
+    return { body: bytes, contentType, headers: summary }
   throw new RedriveError(
     'TOO_LARGE',
-    `message ${dead.messageId} cannot be kept in ${name}: with what is known about it, its ${bytes.byteLength} bytes are more than ${kind} takes there (${maxBodyBytes}); keep such messages as letters, or in a mailbox that takes more`,
+    `message ${dead.messageId} cannot be stored in ${name}: its ${bytes.byteLength} bytes and its error exceed the limit of ${kind} (${maxBodyBytes}); store such messages as letters, or in a mailbox with a higher limit`,
   )
 }
 
 export interface LetterDestinationOptions {
-  /** The queue of the letters. The name of the mailbox unless said. */
+  /** The queue of the letters. Default: the name of the mailbox. */
   queue?: string
-  /** What to say about a message beside its error: a priority, tags, a lane. */
+  /** Further fields of a letter: priority, tags, lane. */
   context?: (dead: DeadMessage) => CaptureContext
 }
 
 const letterDestinationKeys = keysOf<LetterDestinationOptions>({ queue: true, context: true })
 
-/** States of letters that somebody still has to deal with. */
+/** States of letters that still need to be handled. */
 const openStates: State[] = ['pending', 'retrying', 'exhausted', 'parked']
 
-/** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. With `store`, their depth can be reported. */
+/**
+ * Stores dead messages as letters. A duplicate adds nothing as long as the letter exists. With
+ * `store`, their depth can be reported.
+ */
 export function letterDestination(
   door: Pick<Door, 'capture'>,
   options: LetterDestinationOptions = {},
@@ -132,17 +148,17 @@ export function letterDestination(
   optionalFunction('deadLetters', 'context', context)
   return {
     addSource,
-    name: queue === undefined ? 'letters' : lettersOf(queue),
+    name: queue === undefined ? 'letters' : letterQueueName(queue),
     keep: async (dead, thrown) => {
-      const said = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }
-      await door.capture(messageCapture(dead, thrown, said))
+      const settings = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }
+      await door.capture(messageCapture(dead, thrown, settings))
     },
     ...(store ? { depth: (mailbox: string) => measureLetters(store, queue ?? mailbox) } : {}),
   }
 }
 
-/** The name of a queue of letters where a mailbox could stand as well. */
-export function lettersOf(queue: string): string {
+/** The name of a queue of letters, in places where a mailbox may appear too. */
+export function letterQueueName(queue: string): string {
   return `letters of ${queue}`
 }
 
@@ -156,12 +172,15 @@ async function measureLetters(
     store.find({ ...waiting, order: 'oldest', limit: 1 }),
   ])
   const oldestAt = oldest.items[0]?.deadLetteredAt
-  const name = lettersOf(queue)
+  const name = letterQueueName(queue)
   return { name, depth: counts.get(queue) ?? 0, ...(oldestAt === undefined ? {} : { oldestAt }) }
 }
 
-/** `thing` and `option` name where it was given, as in "MainLoop" and "dlq.to". */
-export function destinationOf(given: unknown, thing: string, option: string): Destination {
+/**
+ * Accepts a mailbox or a destination. `thing` and `option` name the option, as in "MainLoop" and
+ * "dlq.to".
+ */
+export function toDestination(given: unknown, thing: string, option: string): Destination {
   if (isDestination(given)) return given
   if (isMailbox(given)) return mailboxDestination(given)
   throw wrongOption(thing, option, 'a mailbox, or a destination such as dlq.deadLetters()', given)

@@ -12,15 +12,15 @@ import { bounded, maxVisibilitySeconds, whole } from '../backends/bounds.ts'
 import {
   checkOptions,
   describeValue,
-  listeningKeys,
+  listenerKeys,
   renamedReceiving,
   requireFunction,
   requireMailbox,
 } from './check-options.ts'
-import { refuseCircle } from './dead-lettering.ts'
+import { rejectCycle } from './dead-lettering.ts'
 import { factsOf, readDeadMessage, type DeadMessage } from './dead-message.ts'
-import { destinationOf, type Destination } from './destination.ts'
-import { teller, type DeadFacts, type Listening, type LoopEvent, type Tell } from './events.ts'
+import { toDestination, type Destination } from './destination.ts'
+import { createEmit, type DeadFacts, type Listeners, type LoopEvent, type Emit } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
 import { alertHandler } from './handlers/alert.ts'
@@ -30,31 +30,35 @@ import { selectiveReplay } from './handlers/selective-replay.ts'
 import { measureMailbox, reportDepth } from './queue-depth.ts'
 import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
-import { settle, stillOurs, type Settling } from './settling.ts'
+import { settle, isStillOurs, type DeliveryContext } from './settling.ts'
 
-export interface DLQConsumerOptions extends Receiving, Listening {
-  /** For people. The name of the mailbox unless said. */
+export interface DLQConsumerOptions extends Receiving, Listeners {
+  /** For people. Default: the name of the mailbox. */
   name?: string
   mailbox: Mailbox
   handler: DeadLetterHandler
-  /** How long a message stays hidden after its handler failed. An hour unless said. */
+  /** How long a message stays hidden after its handler failed. Default: 3600. */
   backoffSeconds?: number
-  /** How often the handler may fail before the message is parked. 5 unless said. */
+  /** How often the handler may fail before the message is parked. Default: 5. */
   maxAttempts?: number
   /**
-   * Where parked messages are kept. Without it they stay where they are, hidden for as long as the broker can, and are not run again, but for those
-   * that the handler itself wants parked: it is asked anew each time.
+   * Where parked messages are stored. Without it, they stay in the mailbox, hidden for as long as
+   * the broker allows, and are not run again; but a message that the handler itself parks is handed
+   * to the handler each time.
    */
   parked?: Mailbox | Destination
-  /** How often the depth of the queue, and the age of its oldest message, are reported. Default: 60,000. */
+  /**
+   * How often the depth of the queue and the age of its oldest message are reported. Default:
+   * 60,000.
+   */
   depthEveryMs?: number
   clock?: Clock
 }
 
 const consumerKeys = [
   ...receivingKeys,
-  ...listeningKeys,
-  ...keysOf<Omit<DLQConsumerOptions, keyof Receiving | keyof Listening>>({
+  ...listenerKeys,
+  ...keysOf<Omit<DLQConsumerOptions, keyof Receiving | keyof Listeners>>({
     name: true,
     mailbox: true,
     handler: true,
@@ -72,21 +76,21 @@ const renamedOptions = {
   process: 'handler',
 }
 
-interface Case extends Settling {
+interface DeadDelivery extends DeliveryContext {
   held: HeldMessage
   dead: DeadMessage
 }
 
 /**
- * Takes dead messages one by one to a handler. What its handler cannot deal with is parked in the end: it is never discarded and never
- * dead-lettered again.
+ * Passes dead messages to a handler. A message that its handler cannot process is parked in the
+ * end: it is never discarded and never dead-lettered again.
  */
 export class DLQConsumer implements Runnable {
   readonly name: string
   readonly flow: Flow
   readonly #options: DLQConsumerOptions
   readonly #clock: Clock
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #receiver: Receiver
   readonly #parked: Destination | undefined
   readonly #maxAttempts: number
@@ -101,19 +105,19 @@ export class DLQConsumer implements Runnable {
     this.name = options.name ?? mailbox.name
     this.#options = options
     this.#clock = clock
-    this.#tell = teller(options)
+    this.#emit = createEmit(options)
     this.#maxAttempts = whole('maxAttempts', maxAttempts, 1000)
     this.#backoffSeconds = bounded('backoffSeconds', backoffSeconds, maxVisibilitySeconds)
     this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.parked !== undefined)
-      this.#parked = destinationOf(options.parked, 'DLQConsumer', 'parked')
-    if (this.#parked) refuseCircle(mailbox, this.#parked)
+      this.#parked = toDestination(options.parked, 'DLQConsumer', 'parked')
+    if (this.#parked) rejectCycle(mailbox, this.#parked)
     this.flow = { from: mailbox, to: this.#parked?.mailbox ? [this.#parked.mailbox] : [] }
     this.#receiver = new Receiver({
       ...options,
       clock,
-      tell: this.#tell,
-      attend: (held) => this.#attend(held),
+      emit: this.#emit,
+      handleMessage: (held) => this.#handleMessage(held),
     })
   }
 
@@ -137,7 +141,7 @@ export class DLQConsumer implements Runnable {
       name: mailbox.name,
       everyMs: this.#depthEveryMs,
       clock: this.#clock,
-      tell: this.#tell,
+      emit: this.#emit,
     })
     try {
       await ended
@@ -154,23 +158,26 @@ export class DLQConsumer implements Runnable {
     await this.shutdown()
   }
 
-  async #attend(held: HeldMessage): Promise<void> {
+  async #handleMessage(held: HeldMessage): Promise<void> {
     const { message } = held
     const { mailbox } = this.#options
     const dead = readDeadMessage(message, mailbox.name)
-    const one: Case = { held, message, mailbox, tell: this.#tell, dead }
+    const one: DeadDelivery = { held, message, mailbox, emit: this.#emit, dead }
     if (this.#isHopeless(one))
       await this.#park(one, `delivered ${message.deliveries} times, failed ${message.failures}`)
     else await this.#handle(one)
   }
 
-  /** A message parked in place comes back after its delay. Each delivery that ended without a failure may have ended its worker. */
-  #isHopeless({ message }: Case): boolean {
+  /**
+   * True if the message must not run again. A message parked in place is delivered again after its
+   * delay. Each delivery that ended without a failure may have killed its worker.
+   */
+  #isHopeless({ message }: DeadDelivery): boolean {
     const { failures, deliveries } = message
     return failures >= this.#maxAttempts || deliveries - failures > this.#maxAttempts
   }
 
-  async #handle(one: Case): Promise<void> {
+  async #handle(one: DeadDelivery): Promise<void> {
     const { held, message, dead } = one
     const startedMs = this.#clock.mono()
     let handled: Handled
@@ -182,75 +189,84 @@ export class DLQConsumer implements Runnable {
       })
       handled = readHandled(returned)
     } catch (error) {
-      return this.#failed(one, error)
+      return this.#handleFailure(one, error)
     }
     if (handled.action === 'park') return this.#park(one, handled.why)
-    // From here on the handler has done its work: what fails below is no failure of it.
+    // The handler has done its work. Errors from here on are not failures of the handler.
     const durationMs = this.#clock.mono() - startedMs
     const { action } = handled
     const { lastErrorType: errorType } = dead
-    this.#tell({ type: 'dead-letter-handled', ...this.#about(one), action, errorType, durationMs })
+    this.#emit({
+      type: 'dead-letter-handled',
+      ...this.#eventFields(one),
+      action,
+      errorType,
+      durationMs,
+    })
     await settle(one, 'acknowledging', () => message.acknowledge())
   }
 
-  async #failed(one: Case, error: unknown): Promise<void> {
+  async #handleFailure(one: DeadDelivery, error: unknown): Promise<void> {
     const { held, message } = one
     if (held.ended === 'stopped') {
-      await settle(one, 'giving back', () => message.nack({ failed: false }))
+      await settle(one, 'releasing', () => message.nack({ failed: false }))
       return
     }
     const attempts = message.failures + 1
     if (attempts >= this.#maxAttempts)
       return this.#park(one, `its handler failed ${attempts} times`, { error })
     const delaySeconds = this.#backoffSeconds
-    if (await settle(one, 'giving back', () => message.nack({ delaySeconds })))
-      this.#tell({ type: 'dead-letter-failed', ...this.#about(one), error, delaySeconds })
+    if (await settle(one, 'releasing', () => message.nack({ delaySeconds })))
+      this.#emit({ type: 'dead-letter-failed', ...this.#eventFields(one), error, delaySeconds })
   }
 
-  /** `failed` is what the handler threw, if it threw: that may be undefined too. */
-  async #park(one: Case, why: string, failed?: { error: unknown }): Promise<void> {
+  /** `failed` holds what the handler threw, which may be undefined. */
+  async #park(one: DeadDelivery, why: string, failed?: { error: unknown }): Promise<void> {
     const { message, dead } = one
     const parked = this.#parked
-    const told: LoopEvent = { type: 'dead-letter-parked', ...this.#about(one), why }
+    const event: LoopEvent = { type: 'dead-letter-parked', ...this.#eventFields(one), why }
     if (!parked) {
       const hide = { delaySeconds: maxVisibilitySeconds, failed: failed !== undefined }
-      if (await settle(one, 'parking', () => message.nack(hide))) this.#tell(told)
+      if (await settle(one, 'parking', () => message.nack(hide))) this.#emit(event)
       return
     }
-    if (!(await stillOurs(one, 'parking', this.#clock.now()))) return
+    if (!(await isStillOurs(one, 'parking', this.#clock.now()))) return
     try {
-      await parked.keep(this.#noted(dead, why, failed), thrownOf(dead.failure))
+      await parked.keep(this.#withNote(dead, why, failed), thrownOf(dead.failure))
     } catch (problem) {
-      const during = `parking of a message of ${one.mailbox.name} to ${parked.name}`
-      this.#tell({ type: 'error', during, error: problem })
+      const during = `parking a message of ${one.mailbox.name} in ${parked.name}`
+      this.#emit({ type: 'error', during, error: problem })
       const delaySeconds = this.#backoffSeconds
-      await settle(one, 'giving back', () => message.nack({ delaySeconds }))
+      await settle(one, 'releasing', () => message.nack({ delaySeconds }))
       return
     }
-    this.#tell({ ...told, destination: parked.name })
+    this.#emit({ ...event, destination: parked.name })
     await settle(one, 'acknowledging', () => message.acknowledge())
   }
 
-  /** The last error stays that of the message; what the handler threw is in the history. */
-  #noted(dead: DeadMessage, why: string, failed: { error: unknown } | undefined): DeadMessage {
+  /**
+   * Adds the reason. The last error stays that of the message; the error of the handler is added to
+   * the history.
+   */
+  #withNote(dead: DeadMessage, why: string, failed: { error: unknown } | undefined): DeadMessage {
     if (!failed) return { ...dead, note: why }
     const { name, message, at } = toFailure(failed.error, toTimestamp(this.#clock.now()))
     const attempt = { at, error: message.slice(0, 500), errorType: name }
     return { ...dead, note: `${why}: ${attempt.error}`, history: [...dead.history, attempt] }
   }
 
-  #about({ mailbox, message, dead }: Case): DeadFacts {
+  #eventFields({ mailbox, message, dead }: DeadDelivery): DeadFacts {
     return factsOf(dead, mailbox.name, message.deliveries, this.#clock.now())
   }
 }
 
-/** Functions of ours that are easily given in place of the handler that they make. */
+/** Functions of this package that are easily passed instead of the handler that they return. */
 const notHandlers = new Map<unknown, string>([
-  [alertHandler, 'alertHandler makes a handler: give handler: alertHandler({ log })'],
-  [replayHandler, 'replayHandler makes a handler: give handler: replayHandler({ source })'],
-  [dedupedReplay, 'dedupedReplay makes a handler: give handler: dedupedReplay({ source, seen })'],
-  [replay, 'replay is not a handler: give handler: replayHandler({ source })'],
-  [selectiveReplay, 'selectiveReplay goes through a queue by itself: call it without a consumer'],
+  [alertHandler, 'alertHandler returns a handler: use handler: alertHandler({ log })'],
+  [replayHandler, 'replayHandler returns a handler: use handler: replayHandler({ source })'],
+  [dedupedReplay, 'dedupedReplay returns a handler: use handler: dedupedReplay({ source, seen })'],
+  [replay, 'replay is not a handler: use handler: replayHandler({ source })'],
+  [selectiveReplay, 'selectiveReplay reads a queue by itself: call it without a consumer'],
 ])
 
 function checkHandler(handler: unknown): void {
@@ -263,8 +279,8 @@ function checkHandler(handler: unknown): void {
 const allowedResults = `a handler returns nothing, { action: ${doneActions.map((action) => `'${action}'`).join(' | ')} } or { action: 'park', why }`
 
 /**
- * What a handler returned. Throws for everything that is not a result: acknowledging a message because of a return value that nobody
- * understands would lose it.
+ * Reads the result of a handler. Throws if it is not a valid result: acknowledging a message after
+ * an unknown return value would lose it.
  */
 function readHandled(returned: unknown): Handled {
   if (returned === undefined) return { action: 'processed' }

@@ -3,14 +3,14 @@ import { RedriveError } from '../errors.ts'
 import { keysOf } from '../check/keys.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded } from '../backends/bounds.ts'
-import { checkOptions, listeningKeys, requireMailbox } from './check-options.ts'
-import { teller, type Listening } from './events.ts'
+import { checkOptions, listenerKeys, requireMailbox } from './check-options.ts'
+import { createEmit, type Listeners } from './events.ts'
 import { depthEvent, measureMailbox } from './queue-depth.ts'
 
-export interface DlqHealthOptions extends Listening {
-  /** As many messages or more are a reason to look. 100 unless said. */
+export interface DlqHealthOptions extends Listeners {
+  /** This many messages or more are a problem. Default: 100. */
   threshold?: number
-  /** And so is one that has waited for longer than this, where the broker lets us look. */
+  /** A message that has waited for longer than this is a problem, where the broker can browse. */
   oldestAgeSeconds?: number
   clock?: Clock
 }
@@ -19,25 +19,28 @@ export interface DlqHealth {
   status: 'healthy' | 'degraded'
   dlq: {
     name: string
-    /** Waiting and hidden ones. Absent: it could not be counted. */
+    /** Visible and hidden messages. Absent if they could not be counted. */
     depth?: number
     threshold: number
-    /** Of the oldest message. Absent: there is none, or it cannot be seen. */
+    /** The age of the oldest message. Absent if there is none, or if the broker cannot browse. */
     oldestAgeSeconds?: number
   }
   problems: string[]
 }
 
 const healthKeys = [
-  ...listeningKeys,
-  ...keysOf<Omit<DlqHealthOptions, keyof Listening>>({
+  ...listenerKeys,
+  ...keysOf<Omit<DlqHealthOptions, keyof Listeners>>({
     threshold: true,
     oldestAgeSeconds: true,
     clock: true,
   }),
 ]
 
-/** How a dead letter queue stands. A broker that is away is a problem like others: only wrong options reject. */
+/**
+ * Reports the state of a dead letter queue. An unreachable broker is reported as a problem: only
+ * invalid options reject.
+ */
 export async function dlqHealth(
   mailbox: Mailbox,
   options: DlqHealthOptions = {},
@@ -53,14 +56,14 @@ export async function dlqHealth(
     const measured = depthEvent(await measureMailbox(mailbox), clock.now())
     const { depth, oldestAgeSeconds: ageSeconds } = measured
     dlq.depth = depth
-    teller(options)(measured)
+    createEmit(options)(measured)
     if (depth >= threshold) problems.push(`${depth} dead letters, the threshold is ${threshold}`)
     if (ageSeconds !== undefined) dlq.oldestAgeSeconds = ageSeconds
     if (ageSeconds !== undefined && oldestAgeSeconds !== undefined && ageSeconds > oldestAgeSeconds)
       problems.push(`the oldest dead letter has waited for ${Math.round(ageSeconds)} s`)
   } catch (error) {
     const why = error instanceof RedriveError ? error.code : 'an unknown error'
-    problems.push(`${mailbox.name} cannot be looked at: ${why}`)
+    problems.push(`${mailbox.name} cannot be inspected: ${why}`)
   }
   return { status: problems.length > 0 ? 'degraded' : 'healthy', dlq, problems }
 }

@@ -6,12 +6,8 @@ import { isFailedResult } from '../letter/result.ts'
 import { hasMethod, requireFunction, wrongOption } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
-import {
-  checkRequestLoop,
-  RequestLoop,
-  type ProcessContext,
-  type RequestLoopOptions,
-} from './request-loop.ts'
+import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
+import { RequestLoop, type ProcessContext } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
 export interface Sample<Input = unknown, Expected = unknown> {
@@ -20,7 +16,7 @@ export interface Sample<Input = unknown, Expected = unknown> {
   expected?: Expected
 }
 
-/** What the mailbox of an EvalLoop holds. */
+/** A message in the mailbox of an EvalLoop. */
 export interface EvalRequest<Input = unknown, Expected = unknown> {
   sample: Sample<Input, Expected>
   experiment?: string
@@ -28,13 +24,13 @@ export interface EvalRequest<Input = unknown, Expected = unknown> {
 }
 
 export interface Score {
-  /** 0 to 1, by custom. */
+  /** From 0 to 1 by convention. */
   value: number
   passed: boolean
   reason?: string
 }
 
-/** What a sample is replied to with. `error` says why there is no score of the evaluator's. */
+/** The reply to a sample. `error` says why the evaluator gave no score. */
 export interface EvalResult {
   sampleId: string
   experiment?: string
@@ -43,7 +39,7 @@ export interface EvalResult {
   error?: string
 }
 
-/** Scores what came out. A number counts as passed from 0.5 on, a boolean as 1 or 0. */
+/** Scores an output. A number passes from 0.5 upwards; a boolean counts as 1 or 0. */
 export type Evaluator<Output = unknown, Expected = unknown> = (
   output: Output,
   expected: Expected | undefined,
@@ -51,9 +47,9 @@ export type Evaluator<Output = unknown, Expected = unknown> = (
 ) => Score | number | boolean | Promise<Score | number | boolean>
 
 export interface EvalLoopOptions<Input, Output, Expected> extends RequestLoopOptions {
-  /** For people. The name of the mailbox unless said. */
+  /** For people. Default: the name of the mailbox. */
   name?: string
-  /** Whose `process` is tried. It need not run. */
+  /** The loop whose `process` is evaluated. It need not run. */
   loop: Pick<MainLoop<Input, Output>, 'process'>
   evaluator: Evaluator<Output, Expected>
 }
@@ -65,8 +61,9 @@ const ownKeys = keysOf<Omit<EvalLoopOptions<unknown, unknown, unknown>, keyof Re
 })
 
 /**
- * Runs samples through the work of another loop and scores what comes out. Failures are retried and dead-lettered as requests are, and a
- * sample that is dead-lettered is replied to with a failed score. Work that gives nothing has failed the sample, and is no failure of the loop.
+ * Runs samples through the work of another loop and scores its output. Failures are retried and
+ * dead-lettered like requests, and a dead-lettered sample gets a failed score as its reply. Work
+ * without an output fails the sample, not the loop.
  */
 export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> implements Runnable {
   readonly name: string
@@ -99,8 +96,8 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
       answer: (outcome, { request }) => resultOf(request, outcome as Outcome),
       refuse: (error, { request, durationMs }) => resultOf(request, failed(error, durationMs)),
     })
-    const { deadLetterBox } = this.#loop
-    this.flow = { from: rest.requests, to: deadLetterBox ? [deadLetterBox] : [] }
+    const { deadLetterMailbox } = this.#loop
+    this.flow = { from: rest.requests, to: deadLetterMailbox ? [deadLetterMailbox] : [] }
   }
 
   get running(): boolean {
@@ -131,7 +128,10 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
 function sampleOf<Input, Expected>(request: unknown): Sample<Input, Expected> {
   const sample = read(request, 'sample')
   if (typeof read(sample, 'id') === 'string') return sample as Sample<Input, Expected>
-  throw new RedriveError('INVALID_INPUT', 'an eval request is { sample: { id, input, expected } }')
+  throw new RedriveError(
+    'INVALID_INPUT',
+    'an eval request must be { sample: { id, input, expected } }',
+  )
 }
 
 type Outcome = Pick<EvalResult, 'score' | 'latencyMs' | 'error'>
@@ -140,7 +140,7 @@ function scoreOf(given: Score | number | boolean): Score {
   if (typeof given === 'boolean') return { value: given ? 1 : 0, passed: given }
   if (typeof given === 'number') return { value: given, passed: given >= 0.5 }
   if (typeof read(given, 'passed') === 'boolean') return given
-  throw new RedriveError('INVALID_INPUT', 'an evaluator gives a score, a number or a boolean')
+  throw new RedriveError('INVALID_INPUT', 'an evaluator must return a score, a number or a boolean')
 }
 
 function failed(error: string, latencyMs: number): Outcome {

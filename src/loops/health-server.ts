@@ -3,19 +3,20 @@ import type { AddressInfo } from 'node:net'
 
 export interface Readiness {
   ready: boolean
-  /** What is said about it, as JSON. */
+  /** The JSON of the answer. */
   body: object
 }
 
 export interface HealthServer {
   readonly port: number
-  /** Safe twice. */
+  /** May be called twice. */
   close(): Promise<void>
 }
 
 /**
- * Answers `GET /health/live` with 200 as long as the process answers at all, and `GET /health/ready` with 200 or 503. Everything else is not
- * found. Rejects when the port cannot be had.
+ * Answers `GET /health/live` with 200 as long as the process answers at all, and `GET
+ * /health/ready` with 200 or 503. Every other path is not found. Rejects if the port is not
+ * available.
  */
 export async function startHealthServer(options: {
   port: number
@@ -25,13 +26,15 @@ export async function startHealthServer(options: {
   const server = createServer((request, response) => {
     const path = request.url?.split('?', 1)[0]
     if (request.method === 'GET' && path === '/health/live')
-      answer(response, 200, { status: 'healthy' })
+      sendJson(response, 200, { status: 'healthy' })
     else if (request.method === 'GET' && path === '/health/ready')
       void options
         .ready()
-        .then(({ ready, body }) => answer(response, ready ? 200 : 503, body))
-        .catch(() => answer(response, 503, { status: 'unhealthy', reasons: ['the check failed'] }))
-    else answer(response, 404, { status: 'not found' })
+        .then(({ ready, body }) => sendJson(response, ready ? 200 : 503, body))
+        .catch(() =>
+          sendJson(response, 503, { status: 'unhealthy', reasons: ['the check failed'] }),
+        )
+    else sendJson(response, 404, { status: 'not found' })
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -47,7 +50,7 @@ export async function startHealthServer(options: {
   }
 }
 
-function answer(response: ServerResponse, status: number, body: object): void {
+function sendJson(response: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body)
   response.writeHead(status, {
     'content-type': 'application/json',

@@ -1,13 +1,16 @@
 import { systemClock, type Clock } from '../clock/clock.ts'
 
-/** Shows that work goes on: whoever does some beats, and whoever supervises asks how long ago that was. */
+/**
+ * A sign of progress: whoever does work beats, and whoever supervises reads the time since the last
+ * beat.
+ */
 export class Heartbeat {
   readonly #clock: Clock
   readonly #reportError: (error: unknown) => void
   #observers: (() => unknown)[] | undefined
   #beatMs: number
 
-  /** It counts as beating from the start. `error` hears what observers throw. */
+  /** The time starts now. `onError` gets the errors of observers. */
   constructor(clock: Clock = systemClock, onError: (error: unknown) => void = () => {}) {
     this.#clock = clock
     this.#reportError = onError
@@ -19,12 +22,15 @@ export class Heartbeat {
     if (this.#observers) for (const observer of this.#observers) this.#call(observer)
   }
 
-  /** Since the last beat, on the monotonic clock. */
+  /** Milliseconds since the last beat, on the monotonic clock. */
   elapsedMs(): number {
     return this.#clock.mono() - this.#beatMs
   }
 
-  /** Calls the observer at every beat; one that throws or rejects hurts nobody. Returns a function that takes it away. */
+  /**
+   * Calls the observer at every beat; its errors are reported and do no harm. Returns a function
+   * that removes the observer.
+   */
   observe(observer: () => unknown): () => void {
     this.#observers = [...(this.#observers ?? []), observer]
     return () => {

@@ -5,15 +5,18 @@ import type { Message } from '../mailbox.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { LeaseExtender } from './lease-extender.ts'
 
-interface Holding {
+interface HeldMessageOptions {
   clock: Clock
   leaseMs: number
-  /** Of the loop: it beats whenever the work does. */
-  pulse: Heartbeat
+  /** The heartbeat of the loop. It beats whenever the work does. */
+  loopHeartbeat: Heartbeat
   extender: LeaseExtender
 }
 
-/** A message under way, with a signal that aborts when its lease is lost, and when the loop stops and the work takes too long to end. */
+/**
+ * A message in process, with a signal that aborts when its lease is lost, or when the loop stops
+ * and the work does not end in time.
+ */
 export class HeldMessage {
   readonly message: Message
   /** Beats of the work extend the lease. */
@@ -22,21 +25,21 @@ export class HeldMessage {
   readonly #controller = new AbortController()
   readonly #detach: () => void
   #cancel: () => void
-  /** When the lease ends, as far as the timer knows. */
+  /** The end of the lease for which the timer is set. */
   #visibleAt: Timestamp
-  #why: 'lost' | 'stopped' | undefined
-  #over = false
+  #endReason: 'lost' | 'stopped' | undefined
+  #released = false
 
-  constructor(message: Message, { clock, leaseMs, pulse, extender }: Holding) {
+  constructor(message: Message, { clock, leaseMs, loopHeartbeat, extender }: HeldMessageOptions) {
     this.message = message
     this.#clock = clock
     this.heartbeat = new Heartbeat(clock)
-    this.heartbeat.observe(() => pulse.beat())
+    this.heartbeat.observe(() => loopHeartbeat.beat())
     this.#detach = extender.attach(message, this.heartbeat, {
-      extended: (seconds) => this.#lastsFor(Math.max(seconds * 1000, this.#leftMs())),
+      extended: (seconds) => this.#setExpiry(Math.max(seconds * 1000, this.#leftMs())),
       lost: () => this.#lose(),
     })
-    this.#cancel = clock.timer(leaseMs, () => this.#lapse())
+    this.#cancel = clock.timer(leaseMs, () => this.#expire())
     this.#visibleAt = message.visibleAt
   }
 
@@ -46,31 +49,31 @@ export class HeldMessage {
 
   /** Why the signal aborted, if it did. */
   get ended(): 'lost' | 'stopped' | undefined {
-    return this.#why
+    return this.#endReason
   }
 
   stop(): void {
     this.#end('stopped', new RedriveError('CLOSED', 'the loop is stopping'))
   }
 
-  letGo(): void {
-    this.#over = true
+  release(): void {
+    this.#released = true
     this.#cancel()
     this.#detach()
   }
 
-  #lastsFor(ms: number): void {
-    // An extension may have been on its way.
-    if (this.#why === 'lost' || this.#over) return
+  #setExpiry(ms: number): void {
+    // An extension may have been in flight.
+    if (this.#endReason === 'lost' || this.#released) return
     this.#cancel()
-    this.#cancel = this.#clock.timer(ms, () => this.#lapse())
+    this.#cancel = this.#clock.timer(ms, () => this.#expire())
     this.#visibleAt = this.message.visibleAt
   }
 
-  /** The work may have extended the message itself. */
-  #lapse(): void {
+  /** Loses the lease, unless the work has extended the message itself. */
+  #expire(): void {
     const leftMs = this.#leftMs()
-    if (this.message.visibleAt !== this.#visibleAt && leftMs > 0) this.#lastsFor(leftMs)
+    if (this.message.visibleAt !== this.#visibleAt && leftMs > 0) this.#setExpiry(leftMs)
     else this.#lose()
   }
 
@@ -79,11 +82,11 @@ export class HeldMessage {
   }
 
   #lose(): void {
-    this.#end('lost', new RedriveError('LEASE_LOST', 'the lease of the message has lapsed'))
+    this.#end('lost', new RedriveError('LEASE_LOST', 'the lease of the message has expired'))
   }
 
-  #end(why: 'lost' | 'stopped', reason: RedriveError): void {
-    this.#why ??= why
+  #end(endReason: 'lost' | 'stopped', reason: RedriveError): void {
+    this.#endReason ??= endReason
     this.#controller.abort(reason)
   }
 }

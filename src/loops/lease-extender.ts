@@ -6,23 +6,27 @@ import { isLost } from './settling.ts'
 
 export interface LeaseExtenderOptions {
   clock: Clock
-  /** At most one extension in this time, or in a third of what each lasts where that is shorter. A minute unless said. */
+  /**
+   * At most one extension per interval, or per third of the extension if that is shorter. Default:
+   * 60,000.
+   */
   intervalMs?: number
-  /** How long each makes the lease last from then on. 300 unless said. */
+  /** The length of the lease after each extension. Default: 300. */
   extensionSeconds?: number
-  /** Hears of extensions that failed. They end nothing: the next beat after the interval tries again. */
+  /** Called when an extension failed. The next beat after the interval tries again. */
   onError?: (error: unknown) => void
 }
 
-export interface Watcher {
+export interface LeaseListener {
   extended?: (seconds: number) => void
-  /** The broker says that somebody else may have the message. */
+  /** The broker reports that another consumer may have the message. */
   lost?: () => void
 }
 
 /**
- * Makes the lease of a message last while there are beats: proof of work, not of life. Work that hangs stops beating, its lease
- * lapses, and the message comes to somebody else. A lease is never made shorter.
+ * Extends the lease of a message while there are beats: proof of work, not of life. Work that hangs
+ * stops beating, its lease expires, and the message is delivered to another consumer. A lease is
+ * never shortened.
  */
 export class LeaseExtender {
   readonly #clock: Clock
@@ -38,16 +42,20 @@ export class LeaseExtender {
     onError = () => {},
   }: LeaseExtenderOptions) {
     this.#clock = clock
-    // A lease that is shorter than the interval would lapse between two extensions, however often the work beats.
+    // A lease shorter than the interval would expire between two extensions, however often the work
+    // beats.
     this.#intervalMs = Math.min(intervalMs, (extensionSeconds * 1000) / 3)
     this.#extensionSeconds = extensionSeconds
     this.#reportError = onError
   }
 
-  /** The first beat extends at once. Returns a function that ends it. A message cannot be attached twice. */
-  attach(message: Message, heartbeat: Heartbeat, watcher: Watcher = {}): () => void {
+  /**
+   * Starts extending; the first beat extends at once. Returns a function that ends it. A message
+   * cannot be attached twice.
+   */
+  attach(message: Message, heartbeat: Heartbeat, watcher: LeaseListener = {}): () => void {
     if (this.#attached.has(message))
-      throw new RedriveError('INVALID_INPUT', `message ${message.id} is attached already`)
+      throw new RedriveError('INVALID_INPUT', `message ${message.id} is already attached`)
     this.#attached.add(message)
     let nextMs = -Infinity
     let busy = false

@@ -2,49 +2,57 @@ import { sleep, systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import { bounded, whole } from '../backends/bounds.ts'
-import { checkOptions, hasMethod, listeningKeys, wrongOption } from './check-options.ts'
+import { checkOptions, hasMethod, listenerKeys, wrongOption } from './check-options.ts'
 import type { DlqHealth } from './dlq-health.ts'
-import { teller, type Listening, type Tell } from './events.ts'
+import { createEmit, type Listeners, type Emit } from './events.ts'
 import { startHealthServer, type HealthServer, type Readiness } from './health-server.ts'
 import { shutdownKeys } from './receiver.ts'
 import { keyOf, type Runnable, type ShutdownOptions } from './runnable.ts'
 import { Watchdog } from './watchdog.ts'
 
-export interface LoopGroupOptions extends Listening {
+export interface LoopGroupOptions extends Listeners {
   loops: readonly Runnable[]
-  /** 30,000 unless said. */
+  /** Default: 30,000. */
   shutdownTimeoutMs?: number
-  /** Where to answer /health/live and /health/ready. Nowhere unless said; 0 takes a free port. */
+  /**
+   * The port for /health/live and /health/ready; 0 chooses a free port. Default: no health server.
+   */
   healthPort?: number
-  /** 127.0.0.1 unless said: only this machine can ask. */
+  /** Default: 127.0.0.1, which is reachable from this machine only. */
   healthHost?: string
-  /** Looked at by /health/ready: they are reported, and do not make the group unready. */
+  /** Checks that /health/ready runs and reports. They do not make the group unready. */
   checks?: readonly (() => Promise<DlqHealth>)[]
-  /** Stops the group when a loop has not beaten for so long. Nobody watches unless said. */
+  /** Stops the group when a loop has not beaten for this long. Default: no watchdog. */
   watchdogMs?: number
-  /** Ends the process with this code after the watchdog has stopped the group. It stays alive unless said. */
+  /**
+   * Exits the process with this code after the watchdog has stopped the group. Default: the process
+   * stays alive.
+   */
   stalledExitCode?: number
-  /** Signals that shut the group down. SIGTERM and SIGINT unless said; a second one ends the process as usual. */
+  /**
+   * Signals that shut the group down. A second signal ends the process as usual. Default: SIGTERM
+   * and SIGINT.
+   */
   signals?: readonly NodeJS.Signals[]
-  /** Starts a loop that broke down again. Unless said, the first one stops the group. */
+  /** Restarts a loop that crashed. Default: the first crash stops the group. */
   restart?: RestartPolicy
   clock?: Clock
 }
 
 export interface RestartPolicy {
-  /** How often in a row. */
+  /** Maximum restarts in a row. */
   attempts: number
-  /** The pause before the first; each next one is twice as long. A second unless said. */
+  /** The delay before the first restart; each further delay is twice as long. Default: 1000. */
   baseMs?: number
-  /** A minute unless said. */
+  /** The longest delay. Default: 60,000. */
   maxMs?: number
-  /** A loop that has run for so long starts with a clean record. 5 minutes unless said. */
+  /** A loop that has run for this long gets its restarts back. Default: 300,000. */
   forgetMs?: number
 }
 
 const groupKeys = [
-  ...listeningKeys,
-  ...keysOf<Omit<LoopGroupOptions, keyof Listening>>({
+  ...listenerKeys,
+  ...keysOf<Omit<LoopGroupOptions, keyof Listeners>>({
     loops: true,
     shutdownTimeoutMs: true,
     healthPort: true,
@@ -69,16 +77,16 @@ const renamedOptions = {
   watchdogThreshold: 'watchdogMs',
 }
 
-/** When nobody watches, a loop is not ready after so long without a beat. */
+/** Without a watchdog, a loop is not ready after this long without a beat. */
 const staleMs = 720_000
 
-/** Whoever asks for readiness does not wait for long. */
-const longestCheckMs = 2000
+/** The time limit of a check: readiness is answered soon. */
+const maxCheckMs = 2000
 
-/** What a check answered, or why there is no answer. */
-type Looked = Pick<DlqHealth, 'status' | 'problems'>
+/** The result of a check, or why there is none. */
+type CheckResult = Pick<DlqHealth, 'status' | 'problems'>
 
-const unknown = (problem: string): Looked => ({ status: 'degraded', problems: [problem] })
+const unknown = (problem: string): CheckResult => ({ status: 'degraded', problems: [problem] })
 
 class LoopStalled extends Error {
   constructor(loop: string, elapsedMs: number) {
@@ -88,63 +96,65 @@ class LoopStalled extends Error {
 }
 
 /**
- * Runs loops together. One that breaks down is told about at once, and either starts again or stops the group; `run` then rejects
- * with its error. Each loop goes by its own options.
+ * Runs several loops. A loop that crashes is reported at once, and either restarts or stops the
+ * group; `run` then rejects with its error. Each loop uses its own options.
  */
 export class LoopGroup {
   readonly #options: LoopGroupOptions
   readonly #clock: Clock
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #active = new Set<Runnable>()
   #stopping = new AbortController()
   #running = false
-  #latched = false
+  #stopRequested = false
   #health: HealthServer | undefined
   #crash: { error: unknown } | undefined
-  /** Ends the run although a loop does not. */
-  #giveUp: () => void = () => {}
+  /** Ends the run although a loop has not ended. */
+  #endRun: () => void = () => {}
 
   constructor(options: LoopGroupOptions) {
     checkGroup(options)
-    refuseCircles(options.loops)
+    rejectCycles(options.loops)
     checkNumbers(options)
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    this.#tell = teller(options)
+    this.#emit = createEmit(options)
   }
 
   get running(): boolean {
     return this.#running
   }
 
-  /** The port that health is answered on, while the group runs. */
+  /** The port of the health server, while the group runs. */
   get healthPort(): number | undefined {
     return this.#health?.port
   }
 
-  /** Resolves when all loops have ended. Rejects with the error of the loop that stopped the group. */
+  /**
+   * Resolves when all loops have ended. Rejects with the error of the loop that stopped the group.
+   */
   async run(): Promise<void> {
-    if (this.#running) throw new RedriveError('INVALID_INPUT', 'the group runs already')
-    if (this.#latched) {
-      this.#latched = false
+    if (this.#running) throw new RedriveError('INVALID_INPUT', 'the group is already running')
+    if (this.#stopRequested) {
+      this.#stopRequested = false
       return
     }
     this.#running = true
     this.#stopping = new AbortController()
     this.#crash = undefined
     const watchdog = this.#watchdog()
-    const unlisten = this.#listen()
+    const removeHandlers = this.#handleSignals()
     try {
       await this.#openHealth()
-      const givenUp = new Promise<void>((resolve) => {
-        this.#giveUp = resolve
+      const endedEarly = new Promise<void>((resolve) => {
+        this.#endRun = resolve
       })
       const ended = Promise.all(this.#options.loops.map((loop) => this.#keepRunning(loop)))
       watchdog?.start()
-      await Promise.race([ended, givenUp])
+      await Promise.race([ended, endedEarly])
     } finally {
       watchdog?.stop()
-      unlisten()
+      removeHandlers()
       await this.#health?.close()
       this.#health = undefined
       this.#running = false
@@ -153,19 +163,19 @@ export class LoopGroup {
   }
 
   /**
-   * Signals all loops, then waits for all of them. True: everything that was under way has ended. Before `run` it is not lost: the
-   * next run ends at once.
+   * Signals all loops, then waits for all of them. Returns true if all work in process has ended. A
+   * call before `run` ends the next run at once.
    */
   async shutdown(options: ShutdownOptions = {}): Promise<boolean> {
     checkKeys('shutdown options', options, shutdownKeys, { renamed: { timeout: 'timeoutMs' } })
     if (!this.#running) {
-      this.#latched = true
+      this.#stopRequested = true
       return true
     }
     const timeoutMs = options.timeoutMs ?? this.#options.shutdownTimeoutMs ?? 30_000
     this.#stopping.abort()
     const ended = await Promise.all([...this.#active].map((loop) => this.#stop(loop, timeoutMs)))
-    this.#giveUp()
+    this.#endRun()
     return ended.every(Boolean)
   }
 
@@ -173,14 +183,14 @@ export class LoopGroup {
     await this.shutdown()
   }
 
-  /** A loop that does not answer is left behind. */
+  /** Stops a loop. A loop that does not answer in time is abandoned. */
   async #stop(loop: Runnable, timeoutMs: number): Promise<boolean> {
     const waiting = new AbortController()
     try {
-      const late = sleep(this.#clock, timeoutMs + 2000, waiting.signal).then(() => false)
-      return await Promise.race([loop.shutdown({ timeoutMs }), late])
+      const timeout = sleep(this.#clock, timeoutMs + 2000, waiting.signal).then(() => false)
+      return await Promise.race([loop.shutdown({ timeoutMs }), timeout])
     } catch (error) {
-      this.#tell({ type: 'error', during: `shutdown of ${loop.name}`, error })
+      this.#emit({ type: 'error', during: `shutdown of ${loop.name}`, error })
       return false
     } finally {
       waiting.abort()
@@ -196,9 +206,9 @@ export class LoopGroup {
       if (!crash) return
       if (this.#clock.mono() - startedMs >= forgetMs) restarts = 0
       if (restarts >= attempts || this.#stopping.signal.aborted)
-        return this.#broke(loop.name, crash.error)
-      const restartMs = this.#pauseMs(restarts++)
-      this.#tell({ type: 'loop-crashed', loop: loop.name, error: crash.error, restartMs })
+        return this.#stopAfterCrash(loop.name, crash.error)
+      const restartMs = this.#restartDelayMs(restarts++)
+      this.#emit({ type: 'loop-crashed', loop: loop.name, error: crash.error, restartMs })
       await sleep(this.#clock, restartMs, this.#stopping.signal)
     }
   }
@@ -215,14 +225,14 @@ export class LoopGroup {
     }
   }
 
-  #pauseMs(restarts: number): number {
+  #restartDelayMs(restarts: number): number {
     const { baseMs = 1000, maxMs = 60_000 } = this.#options.restart ?? {}
     return Math.min(baseMs * 2 ** Math.min(restarts, 30), maxMs)
   }
 
-  #broke(loop: string, error: unknown): void {
+  #stopAfterCrash(loop: string, error: unknown): void {
     this.#crash ??= { error }
-    this.#tell({ type: 'loop-crashed', loop, error })
+    this.#emit({ type: 'loop-crashed', loop, error })
     if (!this.#stopping.signal.aborted) void this.shutdown()
   }
 
@@ -230,7 +240,7 @@ export class LoopGroup {
     const { loops, watchdogMs: thresholdMs, stalledExitCode } = this.#options
     if (thresholdMs === undefined) return undefined
     const stalled = async (loop: Runnable, elapsedMs: number): Promise<void> => {
-      this.#tell({ type: 'loop-stalled', loop: loop.name, elapsedMs })
+      this.#emit({ type: 'loop-stalled', loop: loop.name, elapsedMs })
       this.#crash ??= { error: new LoopStalled(loop.name, elapsedMs) }
       await this.shutdown()
       if (stalledExitCode !== undefined) process.exit(stalledExitCode)
@@ -243,17 +253,17 @@ export class LoopGroup {
     })
   }
 
-  #listen(): () => void {
+  #handleSignals(): () => void {
     const { signals = ['SIGTERM', 'SIGINT'] } = this.#options
-    const unlisten = (): void => {
-      for (const signal of signals) process.off(signal, hear)
+    const removeHandlers = (): void => {
+      for (const signal of signals) process.off(signal, onSignal)
     }
-    const hear = (): void => {
-      unlisten()
+    const onSignal = (): void => {
+      removeHandlers()
       void this.shutdown()
     }
-    for (const signal of signals) process.on(signal, hear)
-    return unlisten
+    for (const signal of signals) process.on(signal, onSignal)
+    return removeHandlers
   }
 
   async #openHealth(): Promise<void> {
@@ -262,28 +272,28 @@ export class LoopGroup {
     this.#health = await startHealthServer({ port, host, ready: () => this.readiness() })
   }
 
-  /** What /health/ready answers. */
+  /** The answer of /health/ready. */
   async readiness(): Promise<Readiness> {
     const { loops, checks = [], watchdogMs = staleMs } = this.#options
     const reasons = loops.flatMap((loop) => reasonsOf(loop, watchdogMs))
     if (this.#stopping.signal.aborted) reasons.push('shutting down')
-    const looked = await Promise.all(checks.map((check) => this.#look(check)))
-    const degraded = looked.some(({ status }) => status === 'degraded')
+    const results = await Promise.all(checks.map((check) => this.#runCheck(check)))
+    const degraded = results.some(({ status }) => status === 'degraded')
     const ready = reasons.length === 0
     const status = ready ? (degraded ? 'degraded' : 'healthy') : 'unhealthy'
-    return { ready, body: { status, reasons, ...(looked.length > 0 ? { checks: looked } : {}) } }
+    return { ready, body: { status, reasons, ...(results.length > 0 ? { checks: results } : {}) } }
   }
 
-  /** A check that breaks, or has no answer in time, is a problem like others. */
-  async #look(check: () => Promise<DlqHealth>): Promise<Looked> {
+  /** Runs a check. A check that throws or takes too long counts as a problem. */
+  async #runCheck(check: () => Promise<DlqHealth>): Promise<CheckResult> {
     const waiting = new AbortController()
-    const late = sleep(this.#clock, longestCheckMs, waiting.signal).then(() =>
-      unknown(`a check has not answered for ${longestCheckMs} ms`),
+    const timeout = sleep(this.#clock, maxCheckMs, waiting.signal).then(() =>
+      unknown(`a check has not answered within ${maxCheckMs} ms`),
     )
     try {
-      return await Promise.race([check(), late])
+      return await Promise.race([check(), timeout])
     } catch (error) {
-      this.#tell({ type: 'error', during: 'a check of the group', error })
+      this.#emit({ type: 'error', during: 'a check of the group', error })
       return unknown('a check failed')
     } finally {
       waiting.abort()
@@ -292,7 +302,7 @@ export class LoopGroup {
 }
 
 function reasonsOf(loop: Runnable, thresholdMs: number): string[] {
-  if (!loop.running) return [`${loop.name} does not run`]
+  if (!loop.running) return [`${loop.name} is not running`]
   const elapsedMs = loop.heartbeat.elapsedMs()
   const silent = elapsedMs > thresholdMs
   return [
@@ -306,7 +316,7 @@ function checkGroup(options: LoopGroupOptions): void {
   const { loops, checks = [], signals = [], restart } = options
   const wrongLoop = Array.isArray(loops) ? loops.find((loop) => !isRunnable(loop)) : loops
   if (!Array.isArray(loops) || wrongLoop !== undefined)
-    throw wrongOption('LoopGroup', 'loops', 'a list of loops, such as MainLoop', wrongLoop)
+    throw wrongOption('LoopGroup', 'loops', 'an array of loops, such as MainLoop', wrongLoop)
   const wrongCheck = Array.isArray(checks)
     ? checks.find((check) => typeof check !== 'function')
     : checks
@@ -314,11 +324,11 @@ function checkGroup(options: LoopGroupOptions): void {
     throw wrongOption(
       'LoopGroup',
       'checks',
-      'a list of functions: checks: [() => dlqHealth(deadLetters)]',
+      'an array of functions: checks: [() => dlqHealth(deadLetters)]',
       wrongCheck,
     )
   if (!Array.isArray(signals))
-    throw wrongOption('LoopGroup', 'signals', "a list of signals: ['SIGTERM', 'SIGINT']", signals)
+    throw wrongOption('LoopGroup', 'signals', "an array of signals: ['SIGTERM', 'SIGINT']", signals)
   if (restart !== undefined)
     checkKeys('LoopGroup option restart', restart, restartKeys, { code: 'INVALID_CONFIG' })
 }
@@ -327,7 +337,10 @@ function isRunnable(loop: unknown): loop is Runnable {
   return hasMethod(loop, 'run') && hasMethod(loop, 'shutdown')
 }
 
-/** No time is later or longer than one that is no number: loops would stall at once, or start again without end. */
+/**
+ * Rejects NaN and values out of range: comparisons with NaN are false, so loops would stall at once
+ * or restart forever.
+ */
 function checkNumbers(options: LoopGroupOptions): void {
   const { watchdogMs = 1, shutdownTimeoutMs = 0, healthPort = 0, stalledExitCode = 0 } = options
   const { restart } = options
@@ -340,8 +353,11 @@ function checkNumbers(options: LoopGroupOptions): void {
     bounded(`restart.${name}`, value, Infinity)
 }
 
-/** Dead letters of one loop may be the requests of another, as long as none comes back to where it began. */
-function refuseCircles(loops: readonly Runnable[]): void {
+/**
+ * Rejects cycles. Dead letters of one loop may be the requests of another, as long as they never
+ * return to the first.
+ */
+function rejectCycles(loops: readonly Runnable[]): void {
   const next = new Map<string, Set<string>>()
   for (const { flow } of loops) {
     if (!flow) continue
@@ -355,7 +371,7 @@ function refuseCircles(loops: readonly Runnable[]): void {
     if (reached.has(start))
       throw new RedriveError(
         'INVALID_CONFIG',
-        `dead letters of ${start} would come back to it through ${[...reached].join(', ')}: break the circle`,
+        `dead letters of ${start} would return to it through ${[...reached].join(', ')}: break the cycle`,
       )
   }
 }

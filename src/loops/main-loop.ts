@@ -3,15 +3,11 @@ import { keysOf } from '../check/keys.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { optionalFunction } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
-import {
-  checkRequestLoop,
-  RequestLoop,
-  type ProcessContext,
-  type RequestLoopOptions,
-} from './request-loop.ts'
+import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
+import { RequestLoop, type ProcessContext } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
 
-/** What a request is replied to with. It went well when there is no `error`. */
+/** The reply to a request. It succeeded if there is no `error`. */
 export interface LoopResult<Output = unknown> {
   requestId?: string
   output?: Output
@@ -20,9 +16,12 @@ export interface LoopResult<Output = unknown> {
 }
 
 export interface MainLoopOptions<Request, Output> extends RequestLoopOptions {
-  /** For people. The name of the mailbox unless said. */
+  /** For people. Default: the name of the mailbox. */
   name?: string
-  /** Does the work of one request. Returning means done; throwing, or returning `{ ok: false, error }`, means failed. */
+  /**
+   * Processes one request. Returning means success; throwing, or returning `{ ok: false, error }`,
+   * means failure.
+   */
   process?: (request: Request, context: ProcessContext) => Promise<Output> | Output
 }
 
@@ -32,8 +31,8 @@ const ownKeys = keysOf<Omit<MainLoopOptions<unknown, unknown>, keyof RequestLoop
 })
 
 /**
- * Processes requests from a mailbox and replies to them. Give it `process`, or extend it and override that. Delivery is at
- * least once, so the work must bear to be done twice.
+ * Processes requests of a mailbox and replies to them. Pass `process`, or override it in a
+ * subclass. Delivery is at least once, so the work must be idempotent.
  */
 export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
   readonly name: string
@@ -65,8 +64,8 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
         completedAt,
       }),
     })
-    const { deadLetterBox } = this.#loop
-    this.flow = { from: options.requests, to: deadLetterBox ? [deadLetterBox] : [] }
+    const { deadLetterMailbox } = this.#loop
+    this.flow = { from: options.requests, to: deadLetterMailbox ? [deadLetterMailbox] : [] }
   }
 
   process(request: Request, context: ProcessContext): Promise<Output> | Output {

@@ -1,7 +1,7 @@
 import type { DeadLetter } from '../letter/letter.ts'
 import { toMs } from '../letter/time.ts'
 import type { RedriveEvent } from '../observer.ts'
-import { lettersOf } from './destination.ts'
+import { letterQueueName } from './destination.ts'
 import type { LoopEvent } from './events.ts'
 
 export interface Metric {
@@ -12,8 +12,8 @@ export interface Metric {
 }
 
 /**
- * What an event adds to the metrics of mailboxes and dead letter queues. Takes events of loops, and those of a `DeadLetterQueue` that keeps dead
- * messages as letters. Most events add nothing.
+ * The metrics of an event, for mailboxes and dead letter queues. Accepts events of loops, and of a
+ * `DeadLetterQueue` that stores dead messages as letters. Most events have none.
  */
 export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
   switch (event.type) {
@@ -27,7 +27,7 @@ export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
       ]
     case 'dead-letter-handled': {
       const { mailbox: dlq, sourceMailbox: source } = event
-      return handled({ ...event, dlq, source })
+      return handlingMetrics({ ...event, dlq, source })
     }
     case 'messages-expired':
       return [
@@ -39,13 +39,13 @@ export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
         },
       ]
     case 'depth':
-      return depthOf(event)
+      return depthMetrics(event)
     case 'resolved':
       return handledLetter(event.letter, 'processed', event.durationMs)
     case 'removed':
       return event.letter && isOpen(event.letter) ? handledLetter(event.letter, 'discarded') : []
     case 'changed':
-      return changed(event)
+      return changeMetrics(event)
     default:
       return []
   }
@@ -57,11 +57,18 @@ interface Handling {
   action: string
   errorType: string
   ageSeconds: number
-  /** Absent: no handler ran, a person decided. */
+  /** Absent if no handler ran, because a person decided. */
   durationMs?: number
 }
 
-function handled({ dlq, source, action, errorType, ageSeconds, durationMs }: Handling): Metric[] {
+function handlingMetrics({
+  dlq,
+  source,
+  action,
+  errorType,
+  ageSeconds,
+  durationMs,
+}: Handling): Metric[] {
   const tags = { dlq, source, action }
   return [
     counter('dlq.messages.processed', tags),
@@ -76,7 +83,7 @@ function handled({ dlq, source, action, errorType, ageSeconds, durationMs }: Han
   ]
 }
 
-function depthOf({
+function depthMetrics({
   mailbox: dlq,
   depth,
   oldestAgeSeconds,
@@ -90,7 +97,7 @@ function depthOf({
 }
 
 /** Decisions on letters that have no event of their own. */
-function changed({ letter, change }: Extract<RedriveEvent, { type: 'changed' }>): Metric[] {
+function changeMetrics({ letter, change }: Extract<RedriveEvent, { type: 'changed' }>): Metric[] {
   if (change.action === 'replay' && letter.state === 'resolved')
     return handledLetter(letter, 'replayed')
   if (change.action !== 'review') return []
@@ -98,12 +105,12 @@ function changed({ letter, change }: Extract<RedriveEvent, { type: 'changed' }>)
   return letter.state === 'resolved' ? handledLetter(letter, 'processed') : []
 }
 
-/** Letters of other sources have no place in the metrics of mailboxes. */
+/** Letters of other sources are not part of the metrics of mailboxes. */
 function handledLetter(letter: DeadLetter, action: string, durationMs?: number): Metric[] {
   const { source, queue, failure, updatedAt, deadLetteredAt } = letter
   if (source.kind !== 'mailbox') return []
-  return handled({
-    dlq: lettersOf(queue),
+  return handlingMetrics({
+    dlq: letterQueueName(queue),
     source: source.mailbox,
     action,
     errorType: failure.name,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock/clock.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
-import type { LoopEvent, Tell } from './events.ts'
+import type { LoopEvent, Emit } from './events.ts'
 
 export type DepthEvent = Extract<LoopEvent, { type: 'depth' }>
 
@@ -10,11 +10,17 @@ export interface QueueDepth {
   /** For people. */
   name: string
   depth: number
-  /** When the oldest message became a dead letter. Absent: there is none, or the broker cannot tell. */
+  /**
+   * When the oldest message became a dead letter. Absent if there is none, or if the broker does
+   * not report it.
+   */
   oldestAt?: Timestamp
 }
 
-/** Counts the messages of a mailbox, hidden ones included. The oldest is found where the broker can browse. */
+/**
+ * Counts the messages of a mailbox, hidden ones included. The oldest message is found where the
+ * broker can browse.
+ */
 export async function measureMailbox(mailbox: Mailbox): Promise<QueueDepth> {
   const depth = await mailbox.approximateCount()
   const oldest = (await mailbox.browse?.({ limit: 1 }))?.messages[0]
@@ -31,20 +37,27 @@ export function depthEvent({ name, depth, oldestAt }: QueueDepth, nowMs: number)
   }
 }
 
-export interface DepthReporting {
+export interface DepthReportOptions {
   measure: () => Promise<QueueDepth>
-  /** What is measured, for the report of a measurement that failed. */
+  /** The name for the event of a failed measurement. */
   name: string
   everyMs: number
   clock: Clock
-  tell: Tell
+  emit: Emit
 }
 
 /**
- * Reports the depth of a queue now and then every `everyMs`, with or without traffic. The next measurement starts after the one
- * before has ended, so a slow broker never has two. Returns a function that stops it; a measurement in flight is then dropped.
+ * Reports the depth of a queue at once and then every `everyMs`, with or without traffic. A
+ * measurement starts after the previous one has ended, so a slow broker never has two. Returns a
+ * function that stops it; a measurement in flight is then dropped.
  */
-export function reportDepth({ measure, name, everyMs, clock, tell }: DepthReporting): () => void {
+export function reportDepth({
+  measure,
+  name,
+  everyMs,
+  clock,
+  emit,
+}: DepthReportOptions): () => void {
   let stopped = false
   let cancel = (): void => {}
   const report = async (): Promise<void> => {
@@ -55,7 +68,7 @@ export function reportDepth({ measure, name, everyMs, clock, tell }: DepthReport
         (error: unknown): LoopEvent => ({ type: 'error', during: `counting ${name}`, error }),
       )
     if (stopped) return
-    tell(event)
+    emit(event)
     cancel = clock.timer(everyMs, () => void report())
   }
   void report()

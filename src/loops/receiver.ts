@@ -1,11 +1,12 @@
 import { sleep, type Clock } from '../clock/clock.ts'
 import { endsWithin } from '../clock/ends-within.ts'
+import { Backoff } from '../clock/retry.ts'
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds, whole } from '../backends/bounds.ts'
 import { renamedReceiving } from './check-options.ts'
-import type { Tell } from './events.ts'
+import type { Emit } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { HeldMessage } from './held-message.ts'
 import { LeaseExtender } from './lease-extender.ts'
@@ -13,13 +14,19 @@ import type { RunOptions, ShutdownOptions } from './runnable.ts'
 import { settle } from './settling.ts'
 
 export interface Receiving {
-  /** Messages at a time. 1 unless said. */
+  /** Messages processed at the same time. Default: 1. */
   concurrency?: number
-  /** How long a message is hidden from others, and how long each extension lasts. 300 unless said. */
+  /**
+   * How long a message is hidden from other consumers, and the length of each extension. Default:
+   * 300.
+   */
   visibilitySeconds?: number
-  /** How long to wait for a message in one call. 20 unless said. */
+  /** How long one call waits for a message. Default: 20. */
   waitSeconds?: number
-  /** Beats of the work extend its lease at most so often, or three times in `visibilitySeconds` where that is shorter. A minute unless said. */
+  /**
+   * Beats extend the lease at most this often, or three times per `visibilitySeconds` if that is
+   * shorter. Default: 60,000.
+   */
   extendEveryMs?: number
 }
 
@@ -39,18 +46,20 @@ export const shutdownKeys = keysOf<ShutdownOptions>({ timeoutMs: true })
 export interface ReceiverOptions extends Receiving {
   mailbox: Mailbox
   clock: Clock
-  tell: Tell
-  /** Deals with one message. What it throws is a bug, and ends the run. */
-  attend: (held: HeldMessage) => Promise<void>
+  emit: Emit
+  /** Processes one message. An error that it throws is a bug, and ends the run. */
+  handleMessage: (held: HeldMessage) => Promise<void>
 }
 
-const pauses = { firstMs: 1000, longestMs: 30_000, idleMs: 100 }
-const largestBatch = 10
+const failureDelay = { firstMs: 1000, maxMs: 30_000 }
+const idleMs = 100
+const maxBatch = 10
 
 /**
- * Receives messages into free slots, holds their leases, and stops in good order. It asks for as many as it can begin at once, so no
- * message waits behind another while its lease runs. A mailbox that cannot be reached is asked again after a pause that grows to 30 s; the
- * heartbeat goes on meanwhile, and `problems` says why nothing comes.
+ * Receives messages into free slots, holds their leases, and stops gracefully. It requests only as
+ * many messages as have a free slot, so no message waits for another while its lease runs. An
+ * unreachable mailbox is polled again with a backoff of up to 30 s; the heartbeat continues
+ * meanwhile, and `problems` gives the reason.
  */
 export class Receiver {
   readonly heartbeat: Heartbeat
@@ -59,30 +68,30 @@ export class Receiver {
   readonly #held = new Map<HeldMessage, Promise<void>>()
   #stopping = new AbortController()
   #run: Promise<void> | undefined
-  #latched = false
-  #slotFree: (() => void) | undefined
+  #stopRequested = false
+  #onSlotFree: (() => void) | undefined
   /** Resolves the run although some work has not ended. */
-  #giveUp: (() => void) | undefined
-  #leftBehind = false
+  #endRun: (() => void) | undefined
+  #hasAbandoned = false
   #crash: { error: unknown } | undefined
   #problem: string | undefined
 
   constructor(options: ReceiverOptions) {
     const { concurrency = 1, visibilitySeconds = 300, waitSeconds = 20 } = options
-    const { extendEveryMs = 60_000, clock, tell, mailbox } = options
+    const { extendEveryMs = 60_000, clock, emit, mailbox } = options
     this.#options = { ...options, concurrency, visibilitySeconds, waitSeconds, extendEveryMs }
     whole('concurrency', concurrency, 1000)
     bounded('extendEveryMs', extendEveryMs, Infinity)
     checkTimes(this.#options)
     const onError = (error: unknown): void =>
-      tell({ type: 'error', during: `heartbeat of ${mailbox.name}`, error })
+      emit({ type: 'error', during: `heartbeat of ${mailbox.name}`, error })
     this.heartbeat = new Heartbeat(clock, onError)
     this.#extender = new LeaseExtender({
       clock,
       intervalMs: extendEveryMs,
       extensionSeconds: visibilitySeconds,
       onError: (error) =>
-        tell({ type: 'error', during: `extension of a lease of ${mailbox.name}`, error }),
+        emit({ type: 'error', during: `extension of a lease of ${mailbox.name}`, error }),
     })
   }
 
@@ -99,22 +108,22 @@ export class Receiver {
     if (this.#run)
       throw new RedriveError(
         'INVALID_INPUT',
-        `the loop on ${this.#options.mailbox.name} runs already`,
+        `the loop on ${this.#options.mailbox.name} is already running`,
       )
-    if (this.#latched) {
-      this.#latched = false
+    if (this.#stopRequested) {
+      this.#stopRequested = false
       return Promise.resolve()
     }
     checkTimes(this.#timesOf(options))
     bounded('maxIterations', options.maxIterations ?? Infinity, Infinity)
     this.#stopping = new AbortController()
     this.#crash = undefined
-    this.#leftBehind = false
-    const { mailbox, tell } = this.#options
+    this.#hasAbandoned = false
+    const { mailbox, emit } = this.#options
     const unsubscribe = mailbox.on('expired', ({ count }) =>
-      tell({ type: 'messages-expired', mailbox: mailbox.name, count }),
+      emit({ type: 'messages-expired', mailbox: mailbox.name, count }),
     )
-    this.#run = this.#runToTheEnd(options).finally(() => {
+    this.#run = this.#runUntilStopped(options).finally(() => {
       unsubscribe()
       this.#run = undefined
       this.#held.clear()
@@ -127,47 +136,47 @@ export class Receiver {
     const { timeoutMs = 30_000 } = options
     bounded('timeoutMs', timeoutMs, Infinity)
     if (!this.#run) {
-      this.#latched = true
+      this.#stopRequested = true
       return true
     }
     const { clock } = this.#options
     const ended = this.#run.catch(() => {})
     const graceMs = Math.min(1000, timeoutMs / 4)
     this.#stopping.abort()
-    if (await endsWithin(clock, ended, timeoutMs - graceMs)) return !this.#leftBehind
+    if (await endsWithin(clock, ended, timeoutMs - graceMs)) return !this.#hasAbandoned
     for (const held of this.#held.keys()) held.stop()
-    if (await endsWithin(clock, ended, graceMs)) return !this.#leftBehind
-    this.#leftBehind = true
-    await endsWithin(clock, this.#takeAway([...this.#held.keys()]), 1000)
-    this.#giveUp?.()
+    if (await endsWithin(clock, ended, graceMs)) return !this.#hasAbandoned
+    this.#hasAbandoned = true
+    await endsWithin(clock, this.#abandon([...this.#held.keys()]), 1000)
+    this.#endRun?.()
     await ended
     return false
   }
 
-  async #runToTheEnd(options: RunOptions): Promise<void> {
-    const givenUp = new Promise<void>((resolve) => {
-      this.#giveUp = resolve
+  async #runUntilStopped(options: RunOptions): Promise<void> {
+    const endedEarly = new Promise<void>((resolve) => {
+      this.#endRun = resolve
     })
-    await Promise.race([this.#receiveAll(options), givenUp])
+    await Promise.race([this.#receiveAll(options), endedEarly])
     if (this.#crash) throw this.#crash.error
   }
 
-  /** The life of a run: wait for a slot, receive, begin; in the end wait for what is under way. */
+  /** One run: wait for a slot, receive, start; in the end wait for the work in process. */
   async #receiveAll(options: RunOptions): Promise<void> {
     const { mailbox, concurrency } = this.#options
     const { signal } = this.#stopping
     const turns = options.maxIterations ?? Infinity
-    let failures = 0
+    const backoff = new Backoff(this.#options.clock, failureDelay)
     for (let turn = 0; turn < turns && !signal.aborted && !mailbox.closed; turn++) {
       this.heartbeat.beat()
       const messages = await this.#receive(options)
       this.heartbeat.beat()
-      if (messages === undefined) await this.#pause(failures++)
-      else failures = 0
+      if (messages === undefined) await backoff.wait(signal)
+      else backoff.reset()
       if (signal.aborted) await this.#release(messages ?? [])
-      else for (const message of messages ?? []) this.#begin(message, options)
-      // One that stops begins no more, and the slots may be those of the next run by now.
-      while (!signal.aborted && this.#held.size >= concurrency) await this.#slot()
+      else for (const message of messages ?? []) this.#start(message, options)
+      // A stopping run starts nothing more, and the slots may already belong to the next run.
+      while (!signal.aborted && this.#held.size >= concurrency) await this.#waitForSlot()
     }
     while (this.#held.size > 0) await Promise.all(this.#held.values())
   }
@@ -179,83 +188,77 @@ export class Receiver {
     }
   }
 
-  /** Undefined: the mailbox could not be asked. */
+  /** Undefined if the mailbox is unreachable. */
   async #receive(options: RunOptions): Promise<Message[] | undefined> {
-    const { mailbox, concurrency, clock, tell } = this.#options
+    const { mailbox, concurrency, clock, emit } = this.#options
     const { visibilitySeconds, waitSeconds } = this.#timesOf(options)
     const { signal } = this.#stopping
-    const max = Math.min(concurrency - this.#held.size, largestBatch)
+    const max = Math.min(concurrency - this.#held.size, maxBatch)
     try {
       const messages = await mailbox.receive({ max, visibilitySeconds, waitSeconds, signal })
       this.#problem = undefined
-      // A mailbox that answers at once with nothing would be asked without end.
+      // A mailbox that answers at once with nothing would be polled in a busy loop.
       if (messages.length === 0 && waitSeconds === 0 && options.maxIterations === undefined)
-        await sleep(clock, pauses.idleMs, signal)
+        await sleep(clock, idleMs, signal)
       return messages
     } catch (error) {
       const code = error instanceof RedriveError ? error.code : 'an unknown error'
-      this.#problem = `${mailbox.name} cannot be received from: ${code}`
-      tell({ type: 'error', during: `receiving from ${mailbox.name}`, error })
+      this.#problem = `cannot receive from ${mailbox.name}: ${code}`
+      emit({ type: 'error', during: `receiving from ${mailbox.name}`, error })
       return undefined
     }
   }
 
-  /** Loops that lost the same broker do not all come back at the same moment. */
-  async #pause(failures: number): Promise<void> {
-    const { clock } = this.#options
-    const ms = Math.min(pauses.firstMs * 2 ** Math.min(failures, 10), pauses.longestMs)
-    await sleep(clock, ms * (0.75 + 0.25 * clock.random()), this.#stopping.signal)
-  }
-
-  #slot(): Promise<void> {
+  #waitForSlot(): Promise<void> {
     return new Promise((resolve) => {
-      this.#slotFree = resolve
+      this.#onSlotFree = resolve
     })
   }
 
-  #begin(message: Message, options: RunOptions): void {
+  #start(message: Message, options: RunOptions): void {
     const { clock } = this.#options
     const { visibilitySeconds } = this.#timesOf(options)
     const held = new HeldMessage(message, {
       clock,
       leaseMs: visibilitySeconds * 1000,
-      pulse: this.heartbeat,
+      loopHeartbeat: this.heartbeat,
       extender: this.#extender,
     })
-    this.#held.set(held, this.#attend(held))
+    this.#held.set(held, this.#handleMessage(held))
   }
 
-  async #attend(held: HeldMessage): Promise<void> {
+  async #handleMessage(held: HeldMessage): Promise<void> {
     try {
-      await this.#options.attend(held)
+      await this.#options.handleMessage(held)
     } catch (error) {
       this.#crash ??= { error }
       this.#stopping.abort()
     }
-    held.letGo()
+    held.release()
     this.#held.delete(held)
     this.heartbeat.beat()
-    this.#slotFree?.()
+    this.#onSlotFree?.()
   }
 
-  /** What came when the loop was already stopping. */
+  /** Releases messages that arrived while the loop was stopping. */
   async #release(messages: Message[]): Promise<void> {
-    for (const message of messages) await this.#giveBack(message, false)
+    for (const message of messages) await this.#nack(message, false)
   }
 
   /**
-   * Whatever its handler still does: the delivery is finalised, so nothing can come of it. One that did not end when it was told to counts
-   * as failed: a message whose handlers never end would come back for ever.
+   * Finalises deliveries whatever their handlers still do, so that the handlers have no effect. A
+   * delivery that did not end on its signal counts as failed: a message whose handlers never end
+   * would otherwise be delivered forever.
    */
-  async #takeAway(held: HeldMessage[]): Promise<void> {
-    for (const one of held) one.letGo()
-    await Promise.all(held.map((one) => this.#giveBack(one.message, true)))
+  async #abandon(held: HeldMessage[]): Promise<void> {
+    for (const one of held) one.release()
+    await Promise.all(held.map((one) => this.#nack(one.message, true)))
   }
 
-  async #giveBack(message: Message, failed: boolean): Promise<void> {
-    const { mailbox, tell } = this.#options
-    if (await settle({ mailbox, message, tell }, 'giving back', () => message.nack({ failed })))
-      tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+  async #nack(message: Message, failed: boolean): Promise<void> {
+    const { mailbox, emit } = this.#options
+    if (await settle({ mailbox, message, emit }, 'releasing', () => message.nack({ failed })))
+      emit({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
   }
 }
 

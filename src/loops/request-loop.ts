@@ -1,120 +1,61 @@
 import { systemClock, type Clock } from '../clock/clock.ts'
-import { RedriveError } from '../errors.ts'
-import { checkOneOf, keysOf } from '../check/keys.ts'
 import { toFailure } from '../letter/failure.ts'
-import type { Failure, RetryPolicy } from '../letter/letter.ts'
+import type { Failure } from '../letter/letter.ts'
 import { replaysOf } from '../letter/lineage.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded } from '../backends/bounds.ts'
-import { parsePolicy } from '../policy/backoff.ts'
-import type { DLQPolicy } from '../policy/dlq-policy.ts'
 import { AttemptHistory } from './attempt-history.ts'
-import {
-  checkOptions,
-  describeValue,
-  listeningKeys,
-  optionalFunction,
-  renamedReceiving,
-  requireMailbox,
-} from './check-options.ts'
 import { deadMessage, type FailedAttempt } from './dead-message.ts'
-import { DeadLetterOffice, type DeadLettering } from './dead-lettering.ts'
-import { teller, type Listening, type MessageFacts, type Stage, type Tell } from './events.ts'
+import { DeadLetterRouter } from './dead-lettering.ts'
+import { createEmit, type MessageFacts, type Stage, type Emit } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
-import { nackDelay, usualBackoff } from './nack-delay.ts'
+import { nackDelay, defaultBackoff } from './nack-delay.ts'
 import { reportDepth } from './queue-depth.ts'
-import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
+import { Receiver } from './receiver.ts'
+import type { RequestLoopOptions } from './request-loop-options.ts'
 import type { RunOptions } from './runnable.ts'
-import { isLost, settle, stillOurs, type Settling } from './settling.ts'
+import { isLost, settle, isStillOurs, type DeliveryContext } from './settling.ts'
 
-export interface RequestLoopOptions extends Receiving, Listening {
-  requests: Mailbox
-  /** When failed messages become dead letters, and where they are kept. Without it, they are tried again as `withoutPolicy` says. */
-  dlq?: DeadLettering | DLQPolicy
-  /** What to do with a failure where there is no `dlq`: try again after a while, or reply with the error and take it off. */
-  withoutPolicy?: 'retry' | 'reply-and-ack'
-  /** How long a message that failed stays hidden. A minute more after each failure, up to 15, unless said. */
-  backoff?: RetryPolicy
-  /** Finds the id of a request. Its `requestId` or `request_id` unless said. */
-  requestIdOf?: (request: unknown, message: Message) => string | undefined
-  /** How often the number of dead messages is reported where `dlq` keeps them as letters. Default: 60,000. */
-  depthEveryMs?: number
-  clock?: Clock
-}
-
-const requestLoopKeys = [
-  ...receivingKeys,
-  ...listeningKeys,
-  ...keysOf<Omit<RequestLoopOptions, keyof Receiving | keyof Listening>>({
-    requests: true,
-    dlq: true,
-    withoutPolicy: true,
-    backoff: true,
-    requestIdOf: true,
-    depthEveryMs: true,
-    clock: true,
-  }),
-]
-const renamedOptions = { ...renamedReceiving, mailbox: 'requests', handler: 'process' }
-
-/** Rejects wrong options of a loop. `own` are the options that only this kind of loop has. */
-export function checkRequestLoop(
-  thing: string,
-  options: RequestLoopOptions,
-  own: readonly string[],
-  renamed: Readonly<Record<string, string>> = {},
-): void {
-  const known = [...requestLoopKeys, ...own]
-  checkOptions(thing, options, known, { ...renamedOptions, ...renamed })
-  requireMailbox(thing, 'requests', options.requests)
-  optionalFunction(thing, 'requestIdOf', options.requestIdOf)
-  const { withoutPolicy = 'retry', backoff } = options
-  checkOneOf('withoutPolicy', withoutPolicy, ['retry', 'reply-and-ack'], { code: 'INVALID_CONFIG' })
-  if (backoff !== undefined && (typeof backoff !== 'object' || !parsePolicy(backoff)))
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `${thing} option backoff must be a retry policy, such as linear({ stepMs: 60_000 }); got ${describeValue(backoff)}`,
-    )
-}
-
-/** One delivery, as whoever processes it sees it. */
+/** One delivery, as `process` sees it. */
 export interface ProcessContext {
   message: Message
   requestId?: string
   /** 1 for the first delivery. */
   attempt: number
-  /** Aborts when the lease is lost, and when the loop stops and this takes too long to end. */
+  /** Aborts when the lease is lost, or when the loop stops and the work does not end in time. */
   signal: AbortSignal
-  /** Beat while there is progress: it extends the lease, and shows whoever supervises that the loop lives. */
+  /** Beat while there is progress: a beat extends the lease, and shows that the loop is alive. */
   heartbeat: Heartbeat
-  /** The same for every delivery of this message: pass it on, so that a repeat can be recognised. */
+  /**
+   * The same for every delivery of this message: pass it on, so that duplicates can be detected.
+   */
   idempotencyKey: string
 }
 
-/** What is known about a request when it is replied to. */
+/** What is known about a request at the time of its reply. */
 export interface Facts {
-  /** Undefined when it could not be decoded. */
+  /** Undefined if the message could not be decoded. */
   request: unknown
   requestId?: string
   durationMs: number
   completedAt: Timestamp
 }
 
-/** What makes one kind of loop different from another. */
+/** The parts in which kinds of loops differ. */
 export interface Work {
   process(request: unknown, context: ProcessContext): unknown
-  /** The reply when it went well. */
+  /** The reply after success. */
   answer(output: unknown, facts: Facts): unknown
-  /** The reply when it failed for good. */
+  /** The reply after the final failure. */
   refuse(error: string, facts: Facts): unknown
 }
 
-/** A message on its way through the loop. */
-interface Delivery extends Settling {
+/** The state of a message in the loop. */
+interface Delivery extends DeliveryContext {
   held: HeldMessage
   startedMs: number
   request: unknown
@@ -122,28 +63,29 @@ interface Delivery extends Settling {
   history?: readonly FailedAttempt[]
 }
 
-/** It came too often without an end that anybody saw. */
+/** The message was delivered too often without a known result. */
 class MaxDeliveriesExceeded extends Error {
   constructor(deliveries: number, unexplained: number) {
     super(
-      `max deliveries exceeded: of ${deliveries - 1} deliveries, ${unexplained - 1} ended without a known failure, so the message may end its worker`,
+      `max deliveries exceeded: of ${deliveries - 1} deliveries, ${unexplained - 1} ended without a known failure, so the message may kill its worker`,
     )
     this.name = 'MaxDeliveriesExceeded'
   }
 }
 
 /**
- * Receives requests, has them processed, replies, acknowledges. There is no reply before the outcome is final, and nothing is taken off
- * its mailbox before it is done or its dead letter is kept. Whatever goes wrong on the way, the message comes again.
+ * Receives requests, processes them, replies and acknowledges. There is no reply before the outcome
+ * is final, and a message is removed from its mailbox only after it is done or its dead letter is
+ * stored. After any error in between, the message is delivered again.
  */
 export class RequestLoop {
   readonly receiver: Receiver
-  readonly tell: Tell
+  readonly emit: Emit
   readonly #options: RequestLoopOptions
   readonly #clock: Clock
   readonly #mailbox: Mailbox
   readonly #work: Work
-  readonly #office: DeadLetterOffice | undefined
+  readonly #router: DeadLetterRouter | undefined
   readonly #history = new AttemptHistory()
   readonly #depthEveryMs: number
 
@@ -152,21 +94,21 @@ export class RequestLoop {
     this.#clock = options.clock ?? systemClock
     this.#mailbox = options.requests
     this.#work = work
-    this.tell = teller(options)
+    this.emit = createEmit(options)
     this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.dlq !== undefined)
-      this.#office = new DeadLetterOffice(options.dlq, options.requests, this.tell)
+      this.#router = new DeadLetterRouter(options.dlq, options.requests, this.emit)
     this.receiver = new Receiver({
       ...options,
       mailbox: options.requests,
       clock: this.#clock,
-      tell: this.tell,
-      attend: (held) => this.#attend(held),
+      emit: this.emit,
+      handleMessage: (held) => this.#handleMessage(held),
     })
   }
 
-  get deadLetterBox(): Mailbox | undefined {
-    return this.#office?.destination.mailbox
+  get deadLetterMailbox(): Mailbox | undefined {
+    return this.#router?.destination.mailbox
   }
 
   async run(options?: RunOptions): Promise<void> {
@@ -179,33 +121,36 @@ export class RequestLoop {
     }
   }
 
-  /** A mailbox is measured by its consumer. Letters have none, so the loop that keeps them measures them. */
+  /**
+   * The depth of a mailbox is measured by its consumer. Letters have none, so the loop that stores
+   * them measures them.
+   */
   #reportDepth(): () => void {
-    const destination = this.#office?.destination
+    const destination = this.#router?.destination
     if (!destination?.depth) return () => {}
     return reportDepth({
       measure: async () => destination.depth!(this.#mailbox.name),
       name: destination.name,
       everyMs: this.#depthEveryMs,
       clock: this.#clock,
-      tell: this.tell,
+      emit: this.emit,
     })
   }
 
-  /** The life of a delivery: fit to run? decode, process, reply, acknowledge. */
-  async #attend(held: HeldMessage): Promise<void> {
+  /** The steps of a delivery: check deliveries, decode, process, reply, acknowledge. */
+  async #handleMessage(held: HeldMessage): Promise<void> {
     const { message } = held
     const delivery: Delivery = {
       held,
       message,
       mailbox: this.#mailbox,
-      tell: this.tell,
+      emit: this.emit,
       startedMs: this.#clock.mono(),
       request: undefined,
     }
-    const unexplained = this.#office?.unexplained(message, this.#history.countOf(message.id)) ?? 0
-    if (this.#office?.overDelivered(unexplained))
-      return this.#deadLetterUnrun(this.#office, delivery, unexplained)
+    const unexplained = this.#router?.unexplained(message, this.#history.countOf(message.id)) ?? 0
+    if (this.#router?.overDelivered(unexplained))
+      return this.#deadLetterUnrun(this.#router, delivery, unexplained)
     let stage: Stage = 'decode'
     try {
       delivery.request = message.value()
@@ -214,138 +159,146 @@ export class RequestLoop {
       stage = 'process'
       const output = await this.#work.process(delivery.request, this.#contextOf(delivery))
       if (isFailedResult(output)) throw output.error
-      // Somebody else may have it by now, and replies as well.
-      if (held.ended === 'lost') return this.#lost(delivery)
+      // Another consumer may have the message by now, and replies as well.
+      if (held.ended === 'lost') return this.#reportLost(delivery)
       stage = 'reply'
       if (message.replyTo !== undefined)
         await message.reply(this.#work.answer(output, this.#facts(delivery)))
     } catch (error) {
-      return this.#failed(delivery, stage, error)
+      return this.#handleFailure(delivery, stage, error)
     }
     if (!(await settle(delivery, 'acknowledging', () => message.acknowledge()))) return
     this.#history.forget(message.id)
     const durationMs = this.#clock.mono() - delivery.startedMs
-    this.tell({ type: 'message-done', ...this.#about(delivery), durationMs })
+    this.emit({ type: 'message-done', ...this.#eventFields(delivery), durationMs })
   }
 
   /**
-   * A reply that failed after the work was done counts as a failure of the delivery: the work is done again, since a request without its reply is
-   * not done, and in the end the message is dead-lettered with that error.
+   * A reply that failed after the work was done counts as a failure of the delivery: the work is
+   * repeated, since a request without its reply is not done, and in the end the message is
+   * dead-lettered with that error.
    */
-  async #failed(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
+  async #handleFailure(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
     const { held, message, request } = delivery
-    if (during === 'reply' && isLost(error)) return this.#lost(delivery)
+    if (during === 'reply' && isLost(error)) return this.#reportLost(delivery)
     if (held.ended === 'stopped') return this.#release(delivery)
-    if (!this.#office) {
+    if (!this.#router) {
       if (this.#options.withoutPolicy === 'reply-and-ack') return this.#refuse(delivery, error)
-      return this.#tryAgain(delivery, during, error)
+      return this.#retryLater(delivery, during, error)
     }
-    if (during === 'decode') return this.#deadLetter(this.#office, delivery, during, error, true)
-    if (this.#office.isDead(message, request, error))
-      return this.#deadLetter(this.#office, delivery, during, error)
-    return this.#tryAgain(delivery, during, error)
+    if (during === 'decode') return this.#deadLetter(this.#router, delivery, during, error, true)
+    if (this.#router.isDead(message, request, error))
+      return this.#deadLetter(this.#router, delivery, during, error)
+    return this.#retryLater(delivery, during, error)
   }
 
   #deadLetterUnrun(
-    office: DeadLetterOffice,
+    router: DeadLetterRouter,
     delivery: Delivery,
     unexplained: number,
   ): Promise<void> {
     const error = new MaxDeliveriesExceeded(delivery.message.deliveries, unexplained)
-    return this.#deadLetter(office, delivery, 'receive', error, true)
+    return this.#deadLetter(router, delivery, 'receive', error, true)
   }
 
   /**
-   * Dead-letters: make sure that it is still ours, keep it, reply, acknowledge, in this order. Whatever ends the process in between, the
-   * message comes again and its dead letter is known by its key.
+   * Dead-letters a message in this order: check the lease, store, reply, acknowledge. If the
+   * process dies in between, the message is delivered again, and its dead letter is recognised by
+   * its key.
    */
   async #deadLetter(
-    office: DeadLetterOffice,
+    router: DeadLetterRouter,
     delivery: Delivery,
     during: Stage,
     error: unknown,
     hopeless = false,
   ): Promise<void> {
     const { message, mailbox, requestId } = delivery
-    if (!(await stillOurs(delivery, 'dead-lettering', this.#clock.now()))) return
+    if (!(await isStillOurs(delivery, 'dead-lettering', this.#clock.now()))) return
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
-    const history = this.#recorded(delivery, failure)
+    const history = this.#recordFailure(delivery, failure)
     const ending = { sourceMailbox: mailbox.name, failure, requestId, history, hopeless }
-    const destination = office.destinationFor(error, message)
+    const destination = router.destinationFor(error, message)
     try {
       await destination.keep(deadMessage(message, ending), error)
     } catch (problem) {
-      const what = `dead-lettering of a message of ${mailbox.name} to ${destination.name}`
-      this.tell({ type: 'error', during: what, error: problem })
-      return this.#tryAgain(delivery, during, error)
+      const what = `dead-lettering a message of ${mailbox.name} to ${destination.name}`
+      this.emit({ type: 'error', during: what, error: problem })
+      return this.#retryLater(delivery, during, error)
     }
-    this.tell({
+    this.emit({
       type: 'dead-lettered',
-      ...this.#about(delivery),
+      ...this.#eventFields(delivery),
       errorType: failure.name,
       errorMessage: failure.message,
       destination: destination.name,
     })
-    const told = `Dead-lettered after ${message.deliveries} attempts: ${failure.message}`
-    await this.#replyFailed(delivery, told)
+    const fields = `Dead-lettered after ${message.deliveries} attempts: ${failure.message}`
+    await this.#replyWithError(delivery, fields)
     if (await settle(delivery, 'acknowledging', () => message.acknowledge()))
       this.#history.forget(message.id)
   }
 
-  /** The failures of this message that were seen here. A delivery stands among them once, whatever is tried after it. */
-  #recorded(delivery: Delivery, failure: Failure): readonly FailedAttempt[] {
+  /**
+   * The failures of this message that this loop has seen. A delivery is recorded once, whatever
+   * happens after it.
+   */
+  #recordFailure(delivery: Delivery, failure: Failure): readonly FailedAttempt[] {
     delivery.history ??= this.#history.add(delivery.message.id, failure)
     return delivery.history
   }
 
-  async #tryAgain(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
+  async #retryLater(delivery: Delivery, during: Stage, error: unknown): Promise<void> {
     const { message } = delivery
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
     const { seconds, problem } = nackDelay({
-      backoff: this.#options.backoff ?? usualBackoff,
+      backoff: this.#options.backoff ?? defaultBackoff,
       failures: message.failures + 1,
       failure,
       random: () => this.#clock.random(),
     })
     if (problem !== undefined)
-      this.tell({ type: 'error', during: `backoff of ${this.#mailbox.name}`, error: problem })
+      this.emit({ type: 'error', during: `backoff of ${this.#mailbox.name}`, error: problem })
     const nack = (): Promise<void> => message.nack({ delaySeconds: seconds })
-    if (!(await settle(delivery, 'giving back', nack))) return
-    this.#recorded(delivery, failure)
-    const told = { during, error, delaySeconds: seconds }
-    this.tell({ type: 'message-failed', ...this.#about(delivery), ...told })
+    if (!(await settle(delivery, 'releasing', nack))) return
+    this.#recordFailure(delivery, failure)
+    const fields = { during, error, delaySeconds: seconds }
+    this.emit({ type: 'message-failed', ...this.#eventFields(delivery), ...fields })
   }
 
-  /** Replies with the error and takes it off. When the reply fails the message stays, or nobody would ever know. */
+  /**
+   * Replies with the error and acknowledges. If the reply fails, the message stays; otherwise
+   * nobody would learn of the error.
+   */
   async #refuse(delivery: Delivery, error: unknown): Promise<void> {
     const { message } = delivery
-    // Somebody else may have it by now, and replies as well.
-    if (!(await stillOurs(delivery, 'refusing', this.#clock.now()))) return
+    // Another consumer may have the message by now, and replies as well.
+    if (!(await isStillOurs(delivery, 'refusing', this.#clock.now()))) return
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
     const wanted = message.replyTo !== undefined
-    if (wanted && !(await this.#replyFailed(delivery, failure.message)))
-      return this.#tryAgain(delivery, 'reply', error)
+    if (wanted && !(await this.#replyWithError(delivery, failure.message)))
+      return this.#retryLater(delivery, 'reply', error)
     if (await settle(delivery, 'acknowledging', () => message.acknowledge()))
-      this.tell({ type: 'message-refused', ...this.#about(delivery), error })
+      this.emit({ type: 'message-refused', ...this.#eventFields(delivery), error })
   }
 
-  async #replyFailed(delivery: Delivery, error: string): Promise<boolean> {
+  async #replyWithError(delivery: Delivery, error: string): Promise<boolean> {
     const { message } = delivery
     if (message.replyTo === undefined) return false
     const reply = async (): Promise<unknown> =>
       message.reply(this.#work.refuse(error, this.#facts(delivery)))
-    return settle(delivery, 'replying', reply)
+    return settle(delivery, 'replying to', reply)
   }
 
   async #release(delivery: Delivery): Promise<void> {
     const { message, mailbox } = delivery
-    if (await settle(delivery, 'giving back', () => message.nack({ failed: false })))
-      this.tell({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+    if (await settle(delivery, 'releasing', () => message.nack({ failed: false })))
+      this.emit({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
   }
 
-  #lost({ mailbox, message }: Delivery): void {
+  #reportLost({ mailbox, message }: Delivery): void {
     const during = 'processing'
-    this.tell({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
+    this.emit({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
   }
 
   #contextOf({ held, message, requestId }: Delivery): ProcessContext {
@@ -376,14 +329,14 @@ export class RequestLoop {
         : (read(request, 'requestId') ?? read(request, 'request_id'))
       return typeof id === 'string' ? id.slice(0, 200) : undefined
     } catch (error) {
-      this.tell({ type: 'error', during: `requestIdOf of ${this.#mailbox.name}`, error })
+      this.emit({ type: 'error', during: `requestIdOf of ${this.#mailbox.name}`, error })
       return undefined
     }
   }
 
-  #about({ message, requestId }: Delivery): MessageFacts {
+  #eventFields({ message, requestId }: Delivery): MessageFacts {
     const { id: messageId, deliveries } = message
-    const about = { mailbox: this.#mailbox.name, messageId, deliveries }
-    return requestId === undefined ? about : { ...about, requestId }
+    const eventFields = { mailbox: this.#mailbox.name, messageId, deliveries }
+    return requestId === undefined ? eventFields : { ...eventFields, requestId }
   }
 }

@@ -1,35 +1,42 @@
 import type { Mailbox } from '../mailbox.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
-/** Something that runs until it is told to stop. */
+/** Something that runs until it is stopped. */
 export interface Runnable {
   /** For people. */
   readonly name: string
-  /** Resolves when it has stopped, and rejects when it broke down. Once it has ended it can run again; twice at a time it cannot. */
+  /**
+   * Resolves when it has stopped, and rejects if it crashed. It can run again after it has ended,
+   * but not twice at the same time.
+   */
   run(options?: RunOptions): Promise<void>
   /**
-   * Takes nothing new, and waits for what is under way. True: all of it has ended. False: it did not within the time, and was
-   * given back. Before `run` it is not lost: the next run ends at once.
+   * Accepts nothing new, and waits for the work in process. Returns true if all of it has ended,
+   * and false if some did not end in time and was released. A call before `run` ends the next run
+   * at once.
    */
   shutdown(options?: ShutdownOptions): Promise<boolean>
   readonly running: boolean
   readonly heartbeat: Heartbeat
-  /** Why it does no work at the moment, in words. */
+  /** Why it does no work at present. */
   problems?(): string[]
-  /** From where it takes, and where it puts what it cannot do. */
+  /** The mailbox it reads from, and the mailboxes for its dead messages. */
   readonly flow?: Flow
 }
 
 export interface RunOptions {
-  /** How often to receive before it ends by itself. No limit unless said. */
+  /** The number of receive calls before the run ends by itself. Default: no limit. */
   maxIterations?: number
-  /** Instead of those of the loop, for this run. 0 counts. */
+  /** Overrides the option of the loop for this run. 0 is valid. */
   visibilitySeconds?: number
   waitSeconds?: number
 }
 
 export interface ShutdownOptions {
-  /** 30,000 unless said. In the last quarter of it, a second at most, the signals of what still runs abort. */
+  /**
+   * In the last quarter of this time, at most a second, the signals of running work abort. Default:
+   * 30,000.
+   */
   timeoutMs?: number
 }
 
@@ -38,7 +45,7 @@ export interface Flow {
   to: Mailbox[]
 }
 
-/** Whether two are the same mailbox of the same broker, as far as their names tell. */
+/** Whether both are the same mailbox of the same broker, judged by their names. */
 export function isSameMailbox(one: Mailbox, other: Mailbox): boolean {
   return one === other || keyOf(one) === keyOf(other)
 }

@@ -1,9 +1,12 @@
 import { RedriveError } from '../errors.ts'
 import { toMs } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
-import type { Tell } from './events.ts'
+import type { Emit } from './events.ts'
 
-/** Whether an error says that this delivery is no longer ours: it lapsed, or it was finalised meanwhile. */
+/**
+ * Whether an error says that this delivery is no longer ours: its lease expired, or it was
+ * finalised.
+ */
 export function isLost(error: unknown): boolean {
   return (
     error instanceof RedriveError &&
@@ -11,16 +14,19 @@ export function isLost(error: unknown): boolean {
   )
 }
 
-/** One message of one mailbox, and who is told about it. */
-export interface Settling {
+/** One message of one mailbox, and the listener for its events. */
+export interface DeliveryContext {
   mailbox: Mailbox
   message: Message
-  tell: Tell
+  emit: Emit
 }
 
-/** Does what ends or keeps a delivery. False: it could not be done, and that was told; the message comes again. */
+/**
+ * Runs an action that ends or extends a delivery. Returns false if it failed; the failure is
+ * reported, and the message is delivered again.
+ */
 export async function settle(
-  { mailbox, message, tell }: Settling,
+  { mailbox, message, emit }: DeliveryContext,
   during: string,
   act: () => Promise<unknown>,
 ): Promise<boolean> {
@@ -29,27 +35,27 @@ export async function settle(
     return true
   } catch (error) {
     if (isLost(error))
-      tell({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
-    else tell({ type: 'error', during: `${during} of a message of ${mailbox.name}`, error })
+      emit({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
+    else emit({ type: 'error', during: `${during} a message of ${mailbox.name}`, error })
     return false
   }
 }
 
-/** Enough for what comes next. */
+/** Enough time for the step that follows. */
 const marginSeconds = 30
 
 /**
- * Whether the delivery is still ours, by asking the broker for more time, right before something that must not be done twice. Where it cannot
- * extend, the time alone tells.
+ * Whether the delivery is still ours. Asks the broker for an extension, right before a step that
+ * must not be done twice. Where the broker cannot extend, the end of the lease decides.
  */
-export async function stillOurs(
-  settling: Settling,
+export async function isStillOurs(
+  settling: DeliveryContext,
   during: string,
   nowMs: number,
 ): Promise<boolean> {
-  const { mailbox, message, tell } = settling
+  const { mailbox, message, emit } = settling
   if (mailbox.powers.extend) return settle(settling, during, () => message.extend(marginSeconds))
   if (toMs(message.visibleAt) > nowMs && !message.finalized) return true
-  tell({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
+  emit({ type: 'message-lost', mailbox: mailbox.name, messageId: message.id, during })
   return false
 }

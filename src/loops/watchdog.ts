@@ -6,15 +6,15 @@ export interface WatchdogOptions {
   clock: Clock
   /** A running loop that has not beaten for longer than this is stalled. */
   thresholdMs: number
-  /** A third of the threshold, a minute at most, unless said. */
+  /** Default: a third of the threshold, at most a minute. */
   intervalMs?: number
-  /** Told once for each stall: a beat ends it. */
+  /** Called once per stall: a beat ends it. */
   stalled: (loop: Runnable, elapsedMs: number) => void
 }
 
 /**
- * Looks from time to time whether loops still beat. It runs on the same event loop as they do: it sees work that hangs, and not work that
- * blocks the process. For that, let something outside ask the health port.
+ * Checks periodically whether loops still beat. It runs on the same event loop: it detects work
+ * that hangs, but not work that blocks the process. For that, poll the health port from outside.
  */
 export class Watchdog {
   readonly #options: WatchdogOptions
@@ -25,27 +25,27 @@ export class Watchdog {
     this.#options = options
   }
 
-  /** Safe twice. */
+  /** May be called twice. */
   start(): void {
     if (this.#cancel) return
     const { clock, thresholdMs, intervalMs = Math.min(60_000, thresholdMs / 3) } = this.#options
-    const later = (): void => {
+    const schedule = (): void => {
       this.#cancel = clock.timer(intervalMs, () => {
-        later()
-        this.#look()
+        schedule()
+        this.#check()
       })
     }
-    later()
+    schedule()
   }
 
-  /** Safe twice. */
+  /** May be called twice. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined
     this.#stalled.clear()
   }
 
-  #look(): void {
+  #check(): void {
     for (const loop of this.#options.loops) {
       const elapsedMs = loop.heartbeat.elapsedMs()
       if (!loop.running || elapsedMs <= this.#options.thresholdMs) this.#stalled.delete(loop)

@@ -3,13 +3,16 @@ import { maxNameLength, printable } from '../backends/bounds.ts'
 
 const suffix = '-dlq'
 
-/** The name of the mailbox for the dead letters of another, by convention: `{source}-dlq`. INVALID_INPUT when it would be too long. */
+/**
+ * The conventional name of the mailbox for dead letters of another: `{source}-dlq`. Rejects a name
+ * that would be too long with INVALID_INPUT.
+ */
 export function deadLetterName(source: string): string {
   printable('the name of a mailbox', source)
   const name = `${source}${suffix}`
   if (name.length <= maxNameLength) return name
   throw new RedriveError(
     'INVALID_INPUT',
-    `the name of a mailbox has ${maxNameLength} characters at the most, and "${suffix}" makes ${name.length} of "${source.slice(0, 40)}…": use a source name of ${maxNameLength - suffix.length} characters or fewer, or name the dead letter mailbox yourself`,
+    `the name of a mailbox has at most ${maxNameLength} characters, but "${source.slice(0, 40)}…" with "${suffix}" has ${name.length}: use a source name of at most ${maxNameLength - suffix.length} characters, or choose the name of the dead letter mailbox yourself`,
   )
 }

@@ -4,7 +4,7 @@ import { encodePayload, shared } from '../letter/payload.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   BrowseOptions,
   Browsed,
   Delivery,
@@ -32,9 +32,9 @@ import { retentionMsOf } from '../backends/retention.ts'
 
 export interface MailboxOptions {
   clock: Clock
-  /** Where replies go. Without one, no reply can be sent. */
+  /** Finds the mailboxes of replies. Without it, no reply can be sent. */
   resolver?: MailboxResolver
-  /** Messages older than this are removed. Default: 0, they are kept for ever. */
+  /** Messages older than this are removed. Default: 0, they are stored forever. */
   retentionSeconds?: number
 }
 
@@ -53,7 +53,9 @@ const receiveKeys = keysOf<ReceiveOptions>({
 })
 const browseKeys = keysOf<BrowseOptions>({ after: true, limit: true })
 
-/** The broker's own verbs, with everything around them that is the same for all brokers. INVALID_INPUT for a name that is none. */
+/**
+ * Adds to a driver what is the same for all brokers. Rejects an invalid name with INVALID_INPUT.
+ */
 export function mailbox(driver: MailboxDriver, options: MailboxOptions): Mailbox {
   return new OpenMailbox(driver, options)
 }
@@ -61,7 +63,7 @@ export function mailbox(driver: MailboxDriver, options: MailboxOptions): Mailbox
 class OpenMailbox implements Mailbox {
   readonly #driver: MailboxDriver
   readonly #options: MailboxOptions
-  /** The same for all messages. */
+  /** Shared by all messages. */
   readonly #parts: MessageParts
   readonly #closing = new AbortController()
   readonly #retentionMs: number
@@ -96,7 +98,7 @@ class OpenMailbox implements Mailbox {
   async open(): Promise<void> {
     this.#mustBeOpen()
     this.#opening ??= this.#driver.open().catch((error: unknown) => {
-      // The broker may be there the next time.
+      // The broker may be reachable the next time.
       this.#opening = undefined
       throw error
     })
@@ -124,12 +126,12 @@ class OpenMailbox implements Mailbox {
     if (delaySeconds > 0 && !powers.delay)
       throw new RedriveError(
         'INVALID_INPUT',
-        `${powers.kind} cannot delay messages: leave delaySeconds out`,
+        `${powers.kind} cannot delay messages: remove delaySeconds`,
       )
     if (this.#retentionMs > 0 && delaySeconds * 1000 >= this.#retentionMs)
       throw new RedriveError(
         'INVALID_INPUT',
-        `delaySeconds is ${delaySeconds}, but ${this.name} keeps messages for ${this.#retention()} (retentionSeconds): the message would expire before anybody can receive it`,
+        `delaySeconds is ${delaySeconds}, but ${this.name} stores messages for ${this.#retention()} (retentionSeconds): the message would expire before anybody can receive it`,
       )
     printable('an id', id)
     if (replyTo !== undefined) printable('replyTo', replyTo)
@@ -139,7 +141,7 @@ class OpenMailbox implements Mailbox {
     if (bytes.byteLength > powers.maxBodyBytes)
       throw new RedriveError(
         'TOO_LARGE',
-        `the body has ${bytes.byteLength} bytes, ${powers.kind} takes ${powers.maxBodyBytes}: send a reference to it instead`,
+        `the body has ${bytes.byteLength} bytes, the limit of ${powers.kind} is ${powers.maxBodyBytes}: send a reference to it instead`,
       )
     const parcel: OutgoingMessage = { id, bytes, contentType: written, headers: { ...headers } }
     if (replyTo !== undefined) parcel.replyTo = replyTo
@@ -161,13 +163,13 @@ class OpenMailbox implements Mailbox {
       const lapsesMs = this.#options.clock.now() + visibilityMs
       return deliveries.map((one) => this.#message(one, lapsesMs))
     } catch (error) {
-      // Whoever gave up does not care how the broker took it.
+      // The caller has given up, so the error does not matter.
       if (signal.aborted) return []
       throw error
     }
   }
 
-  #take(ask: Ask): Promise<Delivery[]> {
+  #take(ask: ReceiveRequest): Promise<Delivery[]> {
     const retentionMs = this.#retentionMs
     if (retentionMs === 0 || this.#driver.onExpired) return this.#driver.receive(ask)
     const report = (count: number): void => this.#expiry.report(count)
@@ -229,7 +231,7 @@ class OpenMailbox implements Mailbox {
     return page.after === undefined ? { messages } : { messages, after: page.after }
   }
 
-  /** How long messages are kept, for people. */
+  /** How long messages are stored, for messages to people. */
   #retention(): string {
     const seconds =
       this.#retentionMs > 0 ? this.#retentionMs / 1000 : this.powers.maxRetentionSeconds
@@ -242,7 +244,7 @@ class OpenMailbox implements Mailbox {
 
   #mustBeOpen(): void {
     if (this.closed)
-      throw new RedriveError('CLOSED', `the mailbox ${this.name} is closed: open another one`)
+      throw new RedriveError('CLOSED', `the mailbox ${this.name} is closed: open a new one`)
   }
 }
 

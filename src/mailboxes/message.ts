@@ -5,19 +5,19 @@ import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Delivery, MailboxDriver, MailboxResolver, Message, NackOptions } from '../mailbox.ts'
-import { bounded, carried, maxVisibilitySeconds } from '../backends/bounds.ts'
+import { bounded, toPortable, maxVisibilitySeconds } from '../backends/bounds.ts'
 
 export interface MessageParts {
   driver: MailboxDriver
   clock: Clock
   resolver: MailboxResolver | undefined
-  /** Throws CLOSED when the mailbox is. */
+  /** Throws CLOSED if the mailbox is closed. */
   mustBeOpen: () => void
 }
 
 const nackKeys = keysOf<NackOptions>({ delaySeconds: true, failed: true })
 
-/** One delivery. What is done with it goes to its driver by the receipt. */
+/** One delivery. Its calls are passed to the driver with the receipt. */
 export class OpenMessage implements Message {
   readonly id: string
   readonly body: Payload
@@ -31,7 +31,10 @@ export class OpenMessage implements Message {
   readonly #firstReceivedMs: number
   #lapsesMs: number
   #finalized = false
-  /** One thing after the other: what is finalised meanwhile is refused, not done twice. */
+  /**
+   * Calls run one after the other: a call after the message is finalised is rejected instead of
+   * executed twice.
+   */
   #last: Promise<unknown> | undefined
 
   constructor(delivery: Delivery, lapsesMs: number, parts: MessageParts) {
@@ -71,7 +74,7 @@ export class OpenMessage implements Message {
       const { contentType } = this.body
       throw new RedriveError(
         'UNDECODABLE',
-        `message ${this.id} cannot be read as ${contentType.slice(0, 100)}: its bytes are in body`,
+        `message ${this.id} cannot be decoded as ${contentType.slice(0, 100)}: its bytes are in body`,
         { cause },
       )
     }
@@ -95,8 +98,8 @@ export class OpenMessage implements Message {
     await this.#inTurn(async () => {
       if (!driver.powers.extend)
         throw new RedriveError('INVALID_INPUT', `${driver.powers.kind} cannot extend a receipt`)
-      // Some brokers would take a shorter time as it is said. They are asked for what is left of the longer one, since only they
-      // know whether the receipt still holds.
+      // Some brokers would shorten the receipt. They are asked for the rest of the longer time,
+      // since only they know whether the receipt is still valid.
       const nowMs = clock.now()
       const leftMs = Math.min(this.#lapsesMs - nowMs, maxVisibilitySeconds * 1000)
       const ms = Math.max(askedMs, leftMs)
@@ -109,14 +112,14 @@ export class OpenMessage implements Message {
     return this.#inTurn(async () => {
       const { replyTo } = this
       if (replyTo === undefined)
-        throw new RedriveError('REPLY_UNAVAILABLE', `message ${this.id} asks for no reply`)
+        throw new RedriveError('REPLY_UNAVAILABLE', `message ${this.id} has no reply address`)
       const target = await this.#parts.resolver?.resolve(replyTo)
       if (!target)
         throw new RedriveError(
           'REPLY_UNAVAILABLE',
-          `nothing is known here of the mailbox ${replyTo.slice(0, 100)} that message ${this.id} wants its reply in: give a resolver that knows it`,
+          `the mailbox ${replyTo.slice(0, 100)} for the reply to message ${this.id} is unknown: pass a resolver that knows it`,
         )
-      return target.send(body, { headers: { 'redrive-in-reply-to': carried(this.id) } })
+      return target.send(body, { headers: { 'redrive-in-reply-to': toPortable(this.id) } })
     })
   }
 
@@ -136,7 +139,7 @@ export class OpenMessage implements Message {
 
   async #unlessOver<T>(act: () => Promise<T>): Promise<T> {
     if (this.#finalized)
-      throw new RedriveError('MESSAGE_FINALIZED', `message ${this.id} is finalised already`)
+      throw new RedriveError('MESSAGE_FINALIZED', `message ${this.id} is already finalised`)
     this.#parts.mustBeOpen()
     return act()
   }
@@ -144,7 +147,7 @@ export class OpenMessage implements Message {
   #expired(): RedriveError {
     return new RedriveError(
       'RECEIPT_EXPIRED',
-      `the receipt for message ${this.id} is stale: it was settled, or it lapsed and somebody else may have the message`,
+      `the receipt for message ${this.id} is stale: it was settled, or it expired and another consumer may have the message`,
     )
   }
 }

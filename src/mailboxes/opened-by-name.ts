@@ -1,7 +1,7 @@
 import type { Clock } from '../clock/clock.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 
-/** Whoever asks for a mailbox sends to it at once, and no send takes this long. */
+/** A resolved mailbox is used at once, and no send takes this long. */
 const idleMs = 60_000
 
 interface Opened {
@@ -10,14 +10,15 @@ interface Opened {
 }
 
 /**
- * Opens what is asked for, once for each name, and closes it when this closes. Callers may each want their replies at an address of their
- * own, and never come back: one that nobody asked for in a minute is closed when others are asked for.
+ * Opens each mailbox once per name, and closes all when it closes. Callers may each have their own
+ * reply address, and never return: a mailbox that was not resolved for a minute is closed when
+ * others are resolved.
  */
 export function openedByName(
   open: (name: string) => Promise<Mailbox>,
   clock: Clock,
 ): Required<MailboxResolver> {
-  /** Whoever was asked for last stands last. */
+  /** The mailbox that was resolved last is last. */
   const opened = new Map<string, Opened>()
   const closing = new Set<Promise<void>>()
 
@@ -26,7 +27,7 @@ export function openedByName(
     const end = mailbox
       .then((one) => one.close())
       .catch(() => {
-        // It could not be opened, or its broker is gone: there is nothing left to close.
+        // The mailbox could not be opened, or its broker is gone: there is nothing to close.
       })
       .finally(() => closing.delete(end))
     closing.add(end)
@@ -43,7 +44,7 @@ export function openedByName(
         shut(other, one)
       }
       mailbox.catch(() => {
-        // The broker may be there the next time.
+        // The broker may be reachable the next time.
         if (opened.get(name)?.mailbox === mailbox) opened.delete(name)
       })
       return mailbox

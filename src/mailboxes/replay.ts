@@ -3,27 +3,28 @@ import type { Payload } from '../letter/letter.ts'
 import { lineage } from '../letter/lineage.ts'
 import type { Timestamp } from '../letter/time.ts'
 import type { Mailbox, SendOptions } from '../mailbox.ts'
-import { carried, carriedType } from '../backends/bounds.ts'
+import { toPortable, toPortableType } from '../backends/bounds.ts'
 
-/** As much of a dead message as its replay carries. */
+/** The part of a dead message that its replay carries. */
 export interface ReplayableMessage {
   readonly messageId: string
-  /** Its id before the first replay. */
+  /** The id before the first replay. */
   readonly originalId: string
   readonly sourceMailbox: string
   readonly firstFailedAt: Timestamp
-  /** How often it was replayed before. */
+  /** The number of earlier replays. */
   readonly replays: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Payload
-  /** Where the reply should go, by the name of a mailbox. */
+  /** The name of the mailbox for the reply. */
   readonly replyTo?: string
 }
 
 /**
- * Sends a dead message to a mailbox again, with its headers, its reply address and its lineage: how often it was replayed, when it
- * first failed, and its first id. `transform` gives the body to send in place of the one that failed. Answers with the id of the new
- * message. Sent twice it is one message, where the broker deduplicates.
+ * Sends a dead message to a mailbox, with its headers, its reply address and its lineage: the
+ * number of replays, the first failure and the first id. `transform` returns the body to send
+ * instead of the one that failed. Returns the id of the new message. Sending twice results in one
+ * message, where the broker deduplicates.
  */
 export async function sendReplay(
   mailbox: Mailbox,
@@ -42,18 +43,18 @@ export async function sendReplay(
     ...(replyTo === undefined ? {} : { replyTo }),
   }
   if (transform) return mailbox.send(await transform(), send)
-  return mailbox.send(body.bytes, { ...send, contentType: carriedType(body.contentType) })
+  return mailbox.send(body.bytes, { ...send, contentType: toPortableType(body.contentType) })
 }
 
 /** Headers and ids come from outside, and may contain line breaks. */
 function carriedHeaders(headers: Record<string, string>): Record<string, string> {
-  const all = Object.entries(headers).map(([name, text]) => [name, carried(text)] as const)
+  const all = Object.entries(headers).map(([name, text]) => [name, toPortable(text)] as const)
   return Object.fromEntries(all)
 }
 
 /**
- * Never the id that the message had: the broker may still know that one, and would drop the replay as a repeat. The body is part of it,
- * since senders may use an id again for something else.
+ * A new id: the broker may still know the old one, and would drop the replay as a duplicate. It
+ * depends on the body, since senders may reuse an id for another body.
  */
 function replayId(message: ReplayableMessage): string {
   const { sourceMailbox, originalId, messageId, replays, body } = message

@@ -1,7 +1,9 @@
 import type { Clock } from '../clock/clock.ts'
-import type { Ask, Delivery, ExpiredListener, MailboxDriver } from '../mailbox.ts'
+import type { ReceiveRequest, Delivery, ExpiredListener, MailboxDriver } from '../mailbox.ts'
 
-/** Counts the messages that one handle removed because of their age, and reports them to listeners. */
+/**
+ * Counts the messages that one handle removed because of their age, and reports them to listeners.
+ */
 export class Expiry {
   #count = 0
   readonly #listeners = new Set<ExpiredListener>()
@@ -17,7 +19,7 @@ export class Expiry {
     return () => void this.#listeners.delete(own)
   }
 
-  /** The messages are gone: an error of a listener must not fail what the caller asked for. */
+  /** The messages are removed: an error of a listener must not fail the call. */
   report(count: number): void {
     if (count === 0) return
     this.#count += count
@@ -38,12 +40,13 @@ export interface RetentionRule {
 }
 
 /**
- * Receives for a driver that does not expire messages itself: removes what is too old, and goes on receiving for the rest of the time.
- * A message whose removal fails is not delivered; it stays in the broker and is removed when it is received again.
+ * Receives for a driver that does not expire messages itself: removes messages that are too old,
+ * and continues to receive for the rest of the time. A message whose removal fails is not
+ * delivered; it stays in the broker and is removed when it is received again.
  */
 export async function receiveUnexpired(
   driver: Pick<MailboxDriver, 'receive' | 'acknowledge'>,
-  ask: Ask,
+  ask: ReceiveRequest,
   { clock, retentionMs, report }: RetentionRule,
 ): Promise<Delivery[]> {
   const endMs = clock.mono() + ask.waitMs
@@ -61,7 +64,7 @@ export async function receiveUnexpired(
   }
 }
 
-/** False for a message that does not say when it was sent: its age is unknown, so it is kept. */
+/** False for a message without a time of sending: its age is unknown, so it is not removed. */
 function isOlder({ enqueuedMs }: Delivery, oldestMs: number): boolean {
   return enqueuedMs > 0 && enqueuedMs <= oldestMs
 }

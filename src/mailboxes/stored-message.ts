@@ -1,6 +1,6 @@
 import type { OutgoingMessage } from '../mailbox.ts'
 
-/** What is kept of a parcel beside its id and its bytes. */
+/** The stored fields of a message besides its id and its bytes. */
 export function aboutOf({ contentType, headers, replyTo }: OutgoingMessage): string {
   return JSON.stringify({ contentType, headers, replyTo })
 }

@@ -1,40 +1,63 @@
 import type { Logger } from 'pino'
+import { RedriveError } from '../errors.ts'
 import { toFailure } from '../letter/failure.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { escapeHidden } from '../letter/payload-view.ts'
 import type { EventOf, Observer, RedriveEvent } from '../observer.ts'
 
-/** As much of a logger as is needed: pino's, or any other that takes fields and a message. */
-export type LoggerLike = Record<Level, (fields: object, message: string) => void>
-
 type Level = 'debug' | 'info' | 'warn' | 'error'
 
-const maxMessage = 500
+/** The part of a logger that is used: pino's, or any other that takes fields and a message. */
+export type LoggerLike = Record<Level, (fields: object, message: string) => void>
 
-/**
- * Every event as one structured line. It says which letter, and how it stands; it never holds a payload, headers or metadata, and
- * what failures say is bounded and cannot break a line.
- */
-export function logObserver(logger: Logger | LoggerLike): Observer {
-  const target: LoggerLike = logger
-  return (event) => {
-    const { level, message, ...fields } = lineOf(event)
-    target[level]({ event: event.type, ...fields }, message)
-  }
-}
-
-interface Line extends Record<string, unknown> {
+/** One structured line: its level, its message, and fields of any name. */
+export interface LogLine extends Record<string, unknown> {
   level: Level
   message: string
 }
 
-function lineOf(event: RedriveEvent): Line {
+const levels: readonly Level[] = ['debug', 'info', 'warn', 'error']
+const maxLogString = 500
+
+/** Returns a listener that writes every event as one structured line. `caller` is for errors. */
+export function logWith<E extends { type: string }>(
+  caller: string,
+  logger: LoggerLike,
+  lineOf: (event: E) => LogLine,
+): (event: E) => void {
+  for (const level of levels)
+    if (typeof (logger as Partial<LoggerLike> | undefined)?.[level] !== 'function')
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        `${caller} needs a logger with the method ${level}, such as pino()`,
+      )
+  return (event) => {
+    const { level, message, ...fields } = lineOf(event)
+    logger[level]({ event: event.type, ...fields }, message)
+  }
+}
+
+/** The string with its length bounded, without characters that could break a line. */
+export function toLogString(text: string): string {
+  const bounded = text.length > maxLogString ? `${text.slice(0, maxLogString)}…` : text
+  return escapeHidden(bounded).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+}
+
+/**
+ * Writes every event as one structured line with the letter and its state. A line never contains a
+ * payload, headers or metadata; messages of failures are bounded and cannot break a line.
+ */
+export function logObserver(logger: Logger | LoggerLike): Observer {
+  return logWith<RedriveEvent>('logObserver', logger, lineOf)
+}
+
+function lineOf(event: RedriveEvent): LogLine {
   switch (event.type) {
     case 'full':
       return {
         level: 'error',
         message: 'queue is full',
-        queue: shown(event.queue),
+        queue: toLogString(event.queue),
         maxItems: event.maxItems,
       }
     case 'evicted':
@@ -45,7 +68,7 @@ function lineOf(event: RedriveEvent): Line {
         level: 'info',
         message: 'letters removed',
         count: event.count,
-        by: shown(event.by),
+        by: toLogString(event.by),
         ...which,
       }
     }
@@ -59,7 +82,7 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level,
         message: `breaker is ${event.state}`,
-        [event.kind]: shown(event.name),
+        [event.kind]: toLogString(event.name),
         breaker: event.state,
         ...until,
       }
@@ -68,8 +91,8 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level: 'error',
         message: 'store cannot be reached, letters wait in the spool',
-        place: shown(event.place),
-        error: briefly(event.error),
+        place: toLogString(event.place),
+        error: toErrorString(event.error),
       }
     case 'drained': {
       const { count, duplicates } = event
@@ -80,8 +103,8 @@ function lineOf(event: RedriveEvent): Line {
         level: 'error',
         message: 'set aside from the spool',
         what: event.what,
-        file: shown(event.file),
-        why: shown(event.why),
+        file: toLogString(event.file),
+        why: toLogString(event.why),
       }
     case 'alert':
       return alertLine(event)
@@ -89,34 +112,34 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level: 'error',
         message: 'error',
-        during: shown(event.during),
-        error: briefly(event.error),
+        during: toLogString(event.during),
+        error: toErrorString(event.error),
       }
     default:
       return { ...letterLine(event), ...about(event.letter) }
   }
 }
 
-function alertLine({ alert, state }: EventOf<'alert'>): Line {
+function alertLine({ alert, state }: EventOf<'alert'>): LogLine {
   const { name, severity, queue, metric, value, summary, raisedAt } = alert
   const loud = severity === 'critical' ? 'error' : 'warn'
   return {
     level: state === 'raised' ? loud : 'info',
     message: `alert ${state}`,
-    alert: shown(name),
+    alert: toLogString(name),
     severity,
-    ...(queue === undefined ? {} : { queue: shown(queue) }),
+    ...(queue === undefined ? {} : { queue: toLogString(queue) }),
     metric,
     value,
-    summary: shown(summary),
+    summary: toLogString(summary),
     raisedAt,
   }
 }
 
 type LetterEvent = Extract<RedriveEvent, { letter: DeadLetter }>
 
-/** What is told of a letter's event beside the letter itself. */
-function letterLine(event: LetterEvent): Line {
+/** The fields of an event of a letter, without those of the letter itself. */
+function letterLine(event: LetterEvent): LogLine {
   const took = 'durationMs' in event ? { durationMs: Math.round(event.durationMs) } : {}
   switch (event.type) {
     case 'captured':
@@ -124,7 +147,7 @@ function letterLine(event: LetterEvent): Line {
     case 'duplicate':
       return { level: 'info', message: 'letter captured again', occurrences: event.occurrences }
     case 'started':
-      return { level: 'debug', message: 'retry started', worker: shown(event.worker) }
+      return { level: 'debug', message: 'retry started', worker: toLogString(event.worker) }
     case 'resolved':
       return { level: 'info', message: 'letter resolved', ...took }
     case 'rescheduled':
@@ -151,7 +174,7 @@ function letterLine(event: LetterEvent): Line {
       return {
         level: 'warn',
         message: 'lease lost, result not counted',
-        worker: shown(event.worker),
+        worker: toLogString(event.worker),
       }
     case 'stuck':
       return {
@@ -161,7 +184,7 @@ function letterLine(event: LetterEvent): Line {
       }
     case 'changed': {
       const { action, entry } = event.change
-      return { level: 'debug', message: 'letter changed', action, actor: shown(entry.actor) }
+      return { level: 'debug', message: 'letter changed', action, actor: toLogString(entry.actor) }
     }
   }
 }
@@ -180,7 +203,7 @@ function about(letter: DeadLetter): Record<string, unknown> {
   } = letter
   return {
     letterId,
-    queue: shown(letter.queue),
+    queue: toLogString(letter.queue),
     state,
     category,
     fingerprint,
@@ -188,21 +211,16 @@ function about(letter: DeadLetter): Record<string, unknown> {
     maxRetries,
     ...(reason === undefined ? {} : { reason }),
     ...(retryAt === undefined ? {} : { retryAt }),
-    ...(lease === undefined ? {} : { worker: shown(lease.worker) }),
+    ...(lease === undefined ? {} : { worker: toLogString(lease.worker) }),
   }
 }
 
 function failureOf({ failure }: DeadLetter): string {
-  return shown(`${failure.name}: ${failure.message}`)
+  return toLogString(`${failure.name}: ${failure.message}`)
 }
 
-/** An error of ours or a listener's, whatever it is. */
-function briefly(error: unknown): string {
+/** Name, code and message of whatever was thrown. */
+function toErrorString(error: unknown): string {
   const { name, message, code } = toFailure(error, '')
-  return shown(code === undefined ? `${name}: ${message}` : `${name} ${code}: ${message}`)
-}
-
-function shown(text: string): string {
-  const bounded = text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text
-  return escapeHidden(bounded).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+  return toLogString(code === undefined ? `${name}: ${message}` : `${name} ${code}: ${message}`)
 }

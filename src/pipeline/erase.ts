@@ -13,44 +13,46 @@ import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { keyOf } from './dead/stream.ts'
-import { glance } from './replay/glance.ts'
+import { peekEnvelope } from './replay/peek.ts'
 import { erasedNote, markOf, Replayed } from './replay/replayed.ts'
 import type { NodeSettings } from './graph/settings.ts'
 import { readStream, type PipeStream } from './stream.ts'
 
-/** Whose data: of one stream, of all streams of an account, or of all records with this key. */
+/** Whose data to erase: one stream, all streams of an account, or all records with this key. */
 export type ErasureKey = { streamId: string } | { accountId: string } | { recordKey: string }
 
 export interface EraseOptions {
   cluster: Cluster
-  /** The nodes to look through. */
+  /** The nodes to search. */
   nodes: readonly NodeSettings[]
   key: ErasureKey
-  /** Who asked for it, and why: it stands in the record of the erasure. */
+  /** Who asked for the erasure, and why: stored in its record. */
   by: string
   reason: string
-  /** Where letters of dead records are kept. */
+  /** Where letters of dead records are stored. */
   store?: Store
-  /** Where documents are kept that travel by reference. */
+  /** Where documents that travel by reference are stored. */
   documents?: DocumentStore
 }
 
 export interface ErasureReport {
-  /** Of the record that is kept of it, if there is a store. */
+  /** The id of the record of the erasure, if there is a store. */
   id: string
-  /** Dead records that were erased: Kafka forgets them when it compacts their topics. */
+  /** Erased dead records: Kafka deletes them when it compacts their topics. */
   records: number
-  /** Dead records that match and have no key, or one of no length, so that nothing can erase them but the end of their time. */
+  /** Matching dead records without a key, or with an empty one, which only retention can delete. */
   keyless: number
   letters: number
-  /** Letters that match and are being run: erase again when they are done. */
+  /** Matching letters that are running: erase again when they are done. */
   leased: number
   documents: number
 }
 
 /**
- * Erases dead records by whose data they are, wherever the pipeline keeps them: in the DLQ and quarantine topics, as letters with all
- * their versions, and as documents. What is kept of it is who asked, why, and a hash of the key. Safe twice. Input topics are not touched.
+ * Erases dead records by their data subject, wherever the pipeline stores them: in the DLQ and
+ * quarantine topics, as letters with all their versions, and as documents. The record of the
+ * erasure has who asked, why, and a hash of the key. May be called twice. Input topics are not
+ * changed.
  */
 export async function erase(options: EraseOptions): Promise<ErasureReport> {
   const { cluster, nodes, by, reason, store, documents } = options
@@ -76,7 +78,7 @@ export async function erase(options: EraseOptions): Promise<ErasureReport> {
   return report
 }
 
-/** Exactly what is said, and one of them: what is undefined would be the data of all who have none. */
+/** Requires exactly one criterion: an undefined one would match all records without it. */
 function asked(key: ErasureKey): ErasureKey {
   const said = Object.entries(key).filter(([, value]) => value !== undefined)
   const [kind = '', text] = said[0] ?? []
@@ -85,11 +87,11 @@ function asked(key: ErasureKey): ErasureKey {
     return { [kind]: text } as ErasureKey
   throw new RedriveError(
     'INVALID_INPUT',
-    'say whose data: a streamId, an accountId or a recordKey, and one of them',
+    'erase needs exactly one of streamId, accountId and recordKey',
   )
 }
 
-/** Gives the letters of what was erased. */
+/** Returns the letters of erased records. */
 async function eraseRecords(
   { cluster, nodes, key }: EraseOptions,
   report: ErasureReport,
@@ -118,7 +120,7 @@ async function eraseRecords(
           report.records += 1
           const tombstone = { key: dead, value: null, headers: new Map<Buffer, Buffer>() }
           outgoing.push({ topic, partition: record.partition, record: tombstone })
-          // A replay does not send it from now on, also one that has read it already, whichever copy that was.
+          // From now on a replay does not send it, even if it has already read it or a copy.
           if (topic === settings.dlq.topic)
             for (const copy of copies) outgoing.push(markOf(settings, copy.record, erasedNote))
         }
@@ -141,10 +143,12 @@ interface Match {
   stream: PipeStream | undefined
 }
 
-/** The same dead record, once for each time that it was written. */
+/** The same dead record may have been written several times. */
 type Copies = [Match, ...Match[]]
 
-/** Those that stand: what was erased before is not there any more, whether Kafka has compacted it away or not. */
+/**
+ * Records that are not erased: erased ones are skipped, whether Kafka has compacted them or not.
+ */
 async function matching(
   cluster: Cluster,
   fetcher: Fetcher,
@@ -158,9 +162,10 @@ async function matching(
   for (const [partition, { first, next }] of bounds.entries())
     for await (const { records } of fetcher.readAll(places[partition]!, first, next))
       for (const record of records) {
-        // Where a key leads changes with the number of partitions, and each has its own tombstones.
+        // The partition of a key changes with the number of partitions, and each has its own
+        // tombstones.
         const name = `${partition}:${keyOf(record)}`
-        const seen = glance(record.value)
+        const seen = peekEnvelope(record.value)
         const stream = seen?.isStream ? readStream(seen.value) : undefined
         if (record.value.length === 0) found.delete(name)
         else if (seen && isOf(key, seen.key, stream))

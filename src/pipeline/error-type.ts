@@ -7,17 +7,17 @@ import { classifyFailure } from '../policy/classify.ts'
 import { layersOf, statusOf } from '../policy/layers.ts'
 import { grpcNames } from '../policy/rules.ts'
 
-/** A failure, by the word that stands in the `error_type` of a dead record. */
+/** A failure by its `error_type` in a dead record. */
 export interface ErrorType {
   errorType: string
-  /** Whether calling the module once more can help. */
+  /** Whether another call of the module can help. */
   retry: boolean
   failure: Failure
-  /** What the other side asked us to wait. */
+  /** The delay that the module asked for. */
   retryAfterMs?: number
 }
 
-/** Codes that say which word is meant. Those of gRPC that are not here are words themselves. */
+/** Error types by code. Other codes of gRPC are error types themselves. */
 const byCode: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'CONNECTION_REFUSED',
   UNAVAILABLE: 'MODULE_UNAVAILABLE',
@@ -31,7 +31,7 @@ const byCode: Readonly<Record<string, string>> = {
   UNDECODABLE: 'MALFORMED',
 }
 
-/** Classes, in the endings of several languages. */
+/** Suffixes of error classes in several languages. */
 const byName: readonly (readonly [RegExp, string])[] = [
   [/^(?:Illegal|Invalid)State(?:Error|Exception)?$/, 'INVALID_STATE'],
   [/^(?:Illegal|Invalid)Argument(?:Error|Exception)?$/, 'INVALID_ARGUMENT'],
@@ -56,14 +56,15 @@ const byCategory: Partial<Record<ErrorCategory, string>> = {
 }
 
 /**
- * The word for anything that was thrown: by the codes, classes and statuses of the failure and what led to it, else by what kind of failure
- * it is, else by its class. Without the time of day, a retry-after that is a date says nothing.
+ * The error type of a thrown value: by the codes, classes and statuses of the failure and its
+ * causes, otherwise by its category, otherwise by its class. Without the current time, a
+ * retry-after date is ignored.
  */
 export function errorTypeOf(thrown: unknown, nowMs?: number): ErrorType {
   const failure = toFailure(thrown, nowMs === undefined ? '' : toTimestamp(nowMs))
   const { category } = classifyFailure(failure, thrown)
   const layers = layersOf(failure)
-  // Errors of ours have a word themselves, and know whether it helps.
+  // Our own errors have a code, and know whether a retry helps.
   const isOurs = thrown instanceof RedriveError
   const errorType =
     first(layers, wordOf) ??
@@ -88,7 +89,7 @@ function first(
 
 function wordOf(failure: Failure): string | undefined {
   const { name, code = '', message } = failure
-  // gRPC tells a refused connection in words only.
+  // gRPC reports a refused connection in its message only.
   if (code === 'ECONNREFUSED' || /\bECONNREFUSED\b/.test(message)) return byCode['ECONNREFUSED']
   const grpc = grpcCode(failure)
   if (grpc !== undefined) return byCode[grpc] ?? grpc
@@ -96,7 +97,7 @@ function wordOf(failure: Failure): string | undefined {
   return byName.find(([pattern]) => pattern.test(name))?.[1] ?? byStatus[statusOf(failure) ?? 0]
 }
 
-/** UNKNOWN says nothing, and CANCELLED is what a call that was given up says. */
+/** UNKNOWN says nothing, and CANCELLED only says that a call was aborted. */
 const vague = ['OK', 'CANCELLED', 'UNKNOWN']
 
 function grpcCode({ code = '', message }: Failure): string | undefined {
@@ -112,7 +113,7 @@ function statusWord(failure: Failure): string | undefined {
 
 const maxLength = 100
 
-/** TypeError is TYPE_ERROR. */
+/** TypeError becomes TYPE_ERROR. */
 function className({ name }: Failure): string {
   const word = name
     .slice(0, maxLength)

@@ -1,14 +1,17 @@
 import type { NodePlace } from './graph/topics.ts'
 
-/** What nodes tell. It is told after it has happened: what was published, the broker has confirmed. */
+/** Events of nodes. They are emitted after the fact: the broker has confirmed published records. */
 export type PipelineEvent = NodePlace &
   (
     | { type: 'routed'; streamId: string }
-    /** The module said success=false, and the stream went on with its document as it was. */
+    /** The module returned success=false, and the stream continued with its document unchanged. */
     | { type: 'logical-failure'; streamId: string; message: string }
-    /** The module is called once more: 1 is the first call after the first. */
+    /** The module is called again: 1 is the first retry. */
     | { type: 'retry'; streamId: string; retry: number; errorType: string }
-    /** It lies in the DLQ topic, or instead of that in the quarantine topic. The id is empty for what is no stream. */
+    /**
+     * The record is in the DLQ topic, or in the quarantine topic instead. The id is empty if the
+     * record is not a stream.
+     */
     | {
         type: 'dead-lettered' | 'quarantined'
         streamId: string
@@ -16,7 +19,7 @@ export type PipelineEvent = NodePlace &
         message: string
         topic: string
       }
-    /** A dead record could not be written. It is tried again, and the record is not done until then. */
+    /** A dead record could not be written. It is retried, and the record is not done until then. */
     | { type: 'publish-failed'; topic: string; error: unknown }
     | { type: 'error'; error: unknown }
   )

@@ -1,6 +1,6 @@
 import { readStream, type PipeStream } from './stream.ts'
 
-/** A stream as it comes out of a topic. It is read as far as somebody looks. */
+/** A stream of a topic, decoded on demand. */
 export interface Incoming {
   readonly streamId: string
   readonly hopCount: number
@@ -10,8 +10,9 @@ export interface Incoming {
 }
 
 /**
- * Undefined: these bytes are no stream. A node may pass on or give up what it never looks into, so a stream is not made of every record: it
- * is enough to know that one could be. Where that is not plain at once, it is read whole.
+ * Undefined if the bytes are not a stream. A node may pass on or give up on a stream without
+ * reading it, so not every record is decoded: it is enough to know that it could be. In doubt, it
+ * is decoded.
  */
 export function incoming(bytes: Buffer): Incoming | undefined {
   const seen: Seen = { streamId: '', hopCount: 0 }
@@ -46,7 +47,7 @@ interface Seen {
   hopCount: number
 }
 
-/** The fields of a message by their numbers: a text, bytes, a number, or another message. */
+/** The fields of a message by number: a string, bytes, a number, or another message. */
 type Shape = Readonly<Record<number, 'text' | 'bytes' | 'number' | { shape: Shape }>>
 
 const moment: Shape = { 1: 'number', 2: 'number' }
@@ -61,7 +62,7 @@ const metadata: Shape = {
   5: { shape: entry },
 }
 const document: Shape = { 1: 'text', 2: 'bytes', 3: 'text', 4: { shape: entry } }
-/** Without the reference to a document, which is to be fetched. */
+/** Without a reference to a document, which must be fetched. */
 const pipeStream: Shape = {
   1: 'text',
   2: { shape: metadata },
@@ -73,13 +74,16 @@ const pipeStream: Shape = {
   9: 'text',
 }
 
-/** Whether these bytes are such a message beyond doubt: with known fields only, small numbers, and texts in ASCII. */
+/**
+ * Whether the bytes are certainly such a message: with known fields only, small numbers, and ASCII
+ * strings.
+ */
 function isPlain(bytes: Buffer, from: number, to: number, shape: Shape, seen?: Seen): boolean {
   let at = from
   while (at < to) {
     const tag = bytes[at++]!
     const kind = shape[tag >> 3]
-    // Tags of more than one byte are of fields that are not known here.
+    // Tags of more than one byte belong to unknown fields.
     if (tag > 0x7f || kind === undefined || (tag & 7) !== (kind === 'number' ? 0 : 2)) return false
     if (at >= to) return false
     let value = 0

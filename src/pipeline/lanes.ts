@@ -1,13 +1,13 @@
-/** What must go one after the other has the same lane. */
+/** Items with the same lane are processed in order. */
 export interface InLane {
   readonly lane: string | undefined
 }
 
-/** Keeps those with the same lane in order: one is on its way, and the others follow. */
+/** Processes items of one lane in order: one is in process, and the others wait. */
 export class Lanes<E extends InLane> {
   readonly #followers = new Map<string, E[]>()
 
-  /** Whether it may go now. If not, it follows. */
+  /** Returns whether the item may start now. If not, it waits. */
   enter(entry: E): boolean {
     const { lane } = entry
     if (lane === undefined) return true
@@ -17,7 +17,7 @@ export class Lanes<E extends InLane> {
     return !followers
   }
 
-  /** It is over. Whoever follows it may go now. */
+  /** Ends an item. Returns the next one of its lane, which may start now. */
   leave({ lane }: E): E | undefined {
     if (lane === undefined) return undefined
     const next = this.#followers.get(lane)?.shift()
@@ -29,7 +29,7 @@ export class Lanes<E extends InLane> {
     return [...this.#followers.values()].flat()
   }
 
-  /** They follow no longer. */
+  /** Removes waiting items. */
   remove(isGone: (entry: E) => boolean): void {
     for (const [lane, followers] of this.#followers)
       this.#followers.set(

@@ -4,13 +4,13 @@ import { Cluster } from '../backends/kafka/cluster.ts'
 import type { StoredRecord, NewRecord } from '../backends/kafka/record.ts'
 import type { OutgoingRecord } from '../backends/kafka/sender.ts'
 import { Transactor } from '../backends/kafka/transactor.ts'
-import { Caller, isPromise, type Called } from './calling.ts'
-import { documentOf, putAway, withoutDocument } from './documents/carrying.ts'
+import { Caller, isPromise, type CallResult } from './caller.ts'
+import { documentOf, putAway, withoutDocument } from './documents/references.ts'
 import type { DocumentStore } from './documents/documents.ts'
 import { keyOfDead, seal } from './dead/envelope.ts'
 import type { ErrorType } from './error-type.ts'
 import type { PipelineEvent } from './events.ts'
-import { givenUp, noStore, tooFar, tooLarge, unwritable } from './given-up.ts'
+import { givenUp, noStore, tooFar, tooLarge, unwritable } from './give-up-reasons.ts'
 import { incoming, type Incoming } from './incoming.ts'
 import { isSpent, lineageIn, withoutLineage, type Headers } from './dead/lineage.ts'
 import type { Module } from './modules/module.ts'
@@ -23,36 +23,41 @@ import type { Work } from './work.ts'
 export interface PipelineNodeOptions {
   /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` over TLS. */
   url: string
-  /** The node, as a graph says it or by hand. */
+  /** The node, from a graph or created directly. */
   node: NodeInput
   module: Module
-  /** Keeps documents that are too large to travel along. */
+  /** Stores documents that are too large for records. */
   documents?: DocumentStore
   /**
-   * Sends what came of records and says that they are done in one transaction: those who read only what is committed get each record
-   * once. Slower. Unless said, a process that dies in between sends what came of its last records again.
+   * Sends results and commits offsets in one transaction: readers with read_committed get each
+   * record once. Slower. Default: false; a process that dies in between sends the results of its
+   * last records again.
    */
   transactional?: boolean
-  /** All nodes of one group share the work. Made from the node's names unless said. */
+  /** All processes of one group share the work. Default: derived from the names of the node. */
   groupId?: string
   onEvent?: (event: PipelineEvent) => void
   clock?: Clock
-  /** More for the connection: certificates, another authentication. */
+  /** Further options of the connection: certificates, another authentication. */
   connection?: Partial<BaseOptions>
-  /** A process that says nothing for so long is given up, and others go on. 10 seconds unless said. */
+  /**
+   * A process that is silent for this long is removed from the group, and others continue. Default:
+   * 10 seconds.
+   */
   sessionMs?: number
-  /** How long running calls may take when a partition goes to another process. 10 seconds unless said. */
+  /** How long running calls may take when a partition is revoked. Default: 10 seconds. */
   drainMs?: number
-  /** How long a call of Kafka may take. 5 seconds unless said. */
+  /** Time limit of a call to Kafka. Default: 5 seconds. */
   timeoutMs?: number
 }
 
-/** Those who read only what is committed wait for what a dead process has left open. */
+/** Readers with read_committed wait for transactions that a dead process left open. */
 const transactionMs = 10_000
 
 /**
- * A node of a graph: reads its topic as one of a group, calls its module for each record, and sends what came of it to the next nodes.
- * What it gives up lies in its DLQ topic, confirmed by the broker, before the record counts as done.
+ * A node of a graph: reads its topic as a member of a group, calls its module for each record, and
+ * sends the result to the next nodes. A record that it gives up on is in its DLQ topic, confirmed
+ * by the broker, before it counts as done.
  */
 export class PipelineNode {
   readonly settings: NodeSettings
@@ -79,7 +84,7 @@ export class PipelineNode {
       module: options.module,
       settings,
       onRetry: (streamId, retry, { errorType }) =>
-        this.#tell({ type: 'retry', streamId, retry, errorType }),
+        this.#emit({ type: 'retry', streamId, retry, errorType }),
     })
     const { groupId = `redrive.${settings.inputTopic}` } = options
     this.#reader = new Reader({
@@ -91,14 +96,14 @@ export class PipelineNode {
       aloneFrom: Math.min(2, settings.maxDeliveries - 1),
       drainMs,
       work: (record, turn) => this.#work(record, turn),
-      onError: (error) => this.#tell({ type: 'error', error }),
+      onError: (error) => this.#emit({ type: 'error', error }),
       ...(transactional
         ? { transactor: new Transactor(cluster, `${groupId}.${clock.id()}`, transactionMs) }
         : {}),
     })
   }
 
-  /** Creates the topics that are missing, and begins. Safe twice. */
+  /** Creates missing topics, and starts. May be called twice. */
   async start(): Promise<void> {
     this.#starting ??= this.#begin().catch((error: unknown) => {
       this.#starting = undefined
@@ -107,7 +112,10 @@ export class PipelineNode {
     await this.#starting
   }
 
-  /** Takes no more records, waits for running calls, and leaves the group. What was not done comes again, uncounted. Safe twice. */
+  /**
+   * Accepts no more records, waits for running calls, and leaves the group. Unfinished records are
+   * delivered again, uncounted. May be called twice.
+   */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     await this.#starting?.catch(() => {})
     this.#stopping ??= this.#reader.stop(options.drainMs)
@@ -121,18 +129,23 @@ export class PipelineNode {
 
   async #begin(): Promise<void> {
     for (const problem of await createTopics(this.#cluster, [this.settings]))
-      this.#tell({ type: 'error', error: problem })
+      this.#emit({ type: 'error', error: problem })
     this.#reader.start()
   }
 
-  /** What is to be sent for this record, to the next nodes or as a dead one. */
+  /** The messages to send for this record: to the next nodes, or as a dead record. */
   #work(record: StoredRecord, { deliveries, signal }: Turn): Work | Promise<Work> {
     const { maxDeliveries, maxHops } = this.settings
     const come = incoming(record.value)
     if (!come)
-      return this.#dead(record, undefined, givenUp('MALFORMED', 'the record is no PipeStream'), 0)
+      return this.#dead(
+        record,
+        undefined,
+        givenUp('MALFORMED', 'the record is not a PipeStream'),
+        0,
+      )
     if (deliveries > maxDeliveries) {
-      const message = `the process ended ${maxDeliveries} times while it was worked on`
+      const message = `the process died ${maxDeliveries} times while it processed the record`
       return this.#dead(record, come, givenUp('CRASH_LOOP', message), maxDeliveries - 1)
     }
     if (maxHops > 0 && come.hopCount >= maxHops)
@@ -150,7 +163,7 @@ export class PipelineNode {
   #settle(
     record: StoredRecord,
     come: Incoming,
-    called: Called,
+    called: CallResult,
     { aborted }: AbortSignal,
   ): Work | Promise<Work> {
     if (aborted) return { outgoing: [] }
@@ -159,7 +172,7 @@ export class PipelineNode {
       return this.#dead(record, come, givenUp('LOGICAL_FAILURE', called.error), called.retries)
     const { streamId } = come
     const done = (): void =>
-      this.#tell(
+      this.#emit(
         called.kind === 'refused'
           ? { type: 'logical-failure', streamId, message: called.error }
           : { type: 'routed', streamId },
@@ -168,11 +181,14 @@ export class PipelineNode {
     return this.#route(record, come, called, done)
   }
 
-  /** To the next nodes, with its key and headers. A document that the module refused goes on as it came, and says so. */
+  /**
+   * Sends to the next nodes, with key and headers. A document that the module rejected is unchanged
+   * and marked.
+   */
   async #route(
     record: StoredRecord,
     come: Incoming,
-    called: Exclude<Called, { kind: 'failed' }>,
+    called: Exclude<CallResult, { kind: 'failed' }>,
     done: () => void,
   ): Promise<Work> {
     const { next, maxInlineBytes, dlq } = this.settings
@@ -194,7 +210,7 @@ export class PipelineNode {
     return { outgoing, done, instead: () => this.#dead(record, come, tooLarge(next), 0) }
   }
 
-  #onwards(come: Incoming, called: Exclude<Called, { kind: 'failed' }>): PipeStream {
+  #onwards(come: Incoming, called: Exclude<CallResult, { kind: 'failed' }>): PipeStream {
     const { node } = this.settings
     const onwards = passed(come.stream, node)
     const atMs = this.#clock.now()
@@ -214,7 +230,7 @@ export class PipelineNode {
   ): Promise<Work> {
     const { cluster, graph, node, dlq } = this.settings
     const { errorType, failure } = error
-    // Without a DLQ nothing is dropped: the record is tried again, and those with its key wait.
+    // Without a DLQ nothing is dropped: the record is retried, and later ones with its key wait.
     if (!dlq.enabled) throw new Error(`${errorType}: ${failure.message} (this node has no DLQ)`)
     const { reprocessed, firstFailedMs } = lineageIn(record.headers)
     const quarantined = isSpent(reprocessed, dlq.maxReprocessCount)
@@ -242,32 +258,32 @@ export class PipelineNode {
       quarantined,
       replayable: bare?.replayable ?? true,
     })
-    const told = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
+    const fields = { streamId: come?.streamId ?? '', errorType, message: failure.message, topic }
     return {
       outgoing: [
         { topic, record: written(value, headersOfDead(record, errorType), keyOfDead(record)) },
       ],
-      done: () => this.#tell({ type: quarantined ? 'quarantined' : 'dead-lettered', ...told }),
-      failed: (error) => this.#tell({ type: 'publish-failed', topic, error }),
+      done: () => this.#emit({ type: quarantined ? 'quarantined' : 'dead-lettered', ...fields }),
+      failed: (error) => this.#emit({ type: 'publish-failed', topic, error }),
     }
   }
 
-  #tell(event: Distributed<PipelineEvent>): void {
+  #emit(event: Distributed<PipelineEvent>): void {
     const { onEvent } = this.#options
     if (!onEvent) return
     const { cluster, graph, node } = this.settings
     try {
       onEvent({ ...event, cluster, graph, node })
     } catch {
-      // What a listener throws is its own.
+      // Errors of listeners are ignored.
     }
   }
 }
 
-/** An event without what is the same for all of a node. */
+/** An event without the fields that all events of a node share. */
 type Distributed<E> = E extends unknown ? Omit<E, 'cluster' | 'graph' | 'node'> : never
 
-/** Throws when it cannot be written. */
+/** Throws if the message cannot be encoded. */
 function outgoingTo(
   next: readonly Edge[],
   stream: PipeStream,
@@ -280,7 +296,10 @@ function outgoingTo(
   })
 }
 
-/** For people who look into the topic with other tools. What the record had of its own lies in the envelope, where there is room. */
+/**
+ * Headers for people with other tools. The original headers are in the envelope, where there is
+ * room.
+ */
 function headersOfDead({ headers }: StoredRecord, errorType: string): Headers {
   const trace = headers.filter(
     ([name, value]) => value && value.byteLength < 100 && name.toString() === 'traceparent',

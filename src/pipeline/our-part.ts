@@ -1,20 +1,20 @@
 import type { AssignedPartition, Buffered } from '../backends/kafka/group-consumer.ts'
 import type { StoredRecord } from '../backends/kafka/record.ts'
 
-/** A record that is not done. */
+/** An unfinished record. */
 export interface Entry {
   readonly part: OurPart
   readonly record: StoredRecord
   readonly lane: string | undefined
   isRunning: boolean
-  /** It failed, and is tried again. */
+  /** The record failed, and is retried. */
   isFailing: boolean
 }
 
-/** A partition that is ours, and what we have of it. */
+/** A partition that is assigned to us, and its records. */
 export interface OurPart extends AssignedPartition, Buffered {
   readonly entries: Set<Entry>
-  /** Not told to the broker as begun, in their order. */
+  /** Records that are not yet announced to the broker as started, in order. */
   waiting: Entry[]
   running: number
   readonly gone: AbortController

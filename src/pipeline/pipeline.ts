@@ -19,50 +19,56 @@ import { PipelineNode } from './node.ts'
 import { replayHandler, type ReplayHandler } from './replay/handler.ts'
 import { replayNode, type ReplayOptions, type ReplayReport } from './replay/replay.ts'
 import type { NodeSettings } from './graph/settings.ts'
-import { Standing } from './metrics/standing.ts'
+import { DeadRecordDepth } from './metrics/depth.ts'
 import { createTopics } from './graph/topic-setup.ts'
 
 export interface PipelineOptions {
-  /** How to reach Kafka, if the graphs do not say it. */
+  /** The connection to Kafka, if the graphs have none. */
   url?: string
-  /** Modules that are functions, by the names that the graphs use. */
+  /** Modules that are functions, by their names in the graphs. */
   functions?: Readonly<Record<string, Module>>
-  /** Only these nodes run in this process. All unless said. */
+  /** The nodes that run in this process. Default: all. */
   nodes?: readonly string[]
-  /** Keeps documents that are too large to travel along. */
+  /** Stores documents that are too large for records. */
   documents?: DocumentStore
-  /** Sends what came of records and says that they are done in one transaction. */
+  /** Sends results and commits offsets in one transaction. */
   transactional?: boolean
   onEvent?: (event: PipelineEvent) => void
   clock?: Clock
-  /** More for the connection: certificates, another authentication. */
+  /** Further options of the connection: certificates, another authentication. */
   connection?: Partial<BaseOptions>
-  /** A process that says nothing for so long is given up, and others go on. 10 seconds unless said. */
+  /**
+   * A process that is silent for this long is removed from the group, and others continue. Default:
+   * 10 seconds.
+   */
   sessionMs?: number
 }
 
-/** Of a `DeadLetterQueue`, as much as dead records need. */
+/** The part of a `DeadLetterQueue` that dead records need. */
 export interface LetterQueue {
   pipelineLetters(): PipelineKeeper
   handle(queue: string, handler: Handler): void
 }
 
-/** Graphs that run: their nodes, what they gave up, and what is known about it. */
+/** Running graphs: their nodes, dead records and metrics. */
 export class Pipeline {
   readonly graphs: Graphs
   readonly nodes: readonly PipelineNode[]
   readonly #options: PipelineOptions & { url: string; clock: Clock }
   readonly #cluster: Cluster
-  readonly #standing: Standing
+  readonly #standing: DeadRecordDepth
   readonly #metrics: PipelineMetrics
   readonly #modules: readonly Module[]
   #dlq: LetterQueue | undefined
 
-  /** Makes the modules ready, and checks that each node has one. Nothing runs before `start()`. */
+  /** Prepares the modules, and checks that each node has one. Nothing runs before `start()`. */
   static async open(graphs: Graphs, options: PipelineOptions = {}): Promise<Pipeline> {
     const { url = graphs.kafka, clock = systemClock, nodes: named } = options
     if (url === undefined)
-      throw new RedriveError('INVALID_CONFIG', 'the graphs name no kafka: give a url')
+      throw new RedriveError(
+        'INVALID_CONFIG',
+        'the graphs have no kafka section: pass the option url',
+      )
     const all = graphs.nodes.map(({ node }) => node)
     for (const name of named ?? []) if (!all.includes(name)) throw unknownNode(name, all)
     const ours = graphs.nodes.filter(({ node }) => named?.includes(node) ?? true)
@@ -92,7 +98,7 @@ export class Pipeline {
       node: settings.node,
       topic: settings.dlq.topic,
     }))
-    this.#standing = new Standing({ cluster, nodes: places })
+    this.#standing = new DeadRecordDepth({ cluster, nodes: places })
     this.#metrics = new PipelineMetrics({ clock, standing: () => this.#standing.ask() })
     const { documents, transactional = false, sessionMs = 10_000 } = options
     this.nodes = ours.map(
@@ -114,7 +120,10 @@ export class Pipeline {
     )
   }
 
-  /** Creates the topics that are missing, also those of nodes that run elsewhere, and runs the nodes. Safe twice. */
+  /**
+   * Creates missing topics, including those of nodes that run elsewhere, and starts the nodes. May
+   * be called twice.
+   */
   async start(): Promise<void> {
     const { onEvent } = this.#options
     const { cluster } = this.graphs
@@ -123,7 +132,10 @@ export class Pipeline {
     await Promise.all(this.nodes.map((node) => node.start()))
   }
 
-  /** Takes no more records, waits for running calls, and closes all connections. Safe twice. */
+  /**
+   * Accepts no more records, waits for running calls, and closes all connections. May be called
+   * twice.
+   */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.stop(options)))
     await this.#standing.close()
@@ -134,7 +146,7 @@ export class Pipeline {
     await this.stop()
   }
 
-  /** Sends dead records of a node back to where they came from. */
+  /** Returns dead records of a node to their source. */
   replay(
     node: string,
     options: Omit<ReplayOptions, 'cluster' | 'settings'> = {},
@@ -142,12 +154,15 @@ export class Pipeline {
     return replayNode({ ...options, cluster: this.#cluster, settings: this.#settingsOf(node) })
   }
 
-  /** For Prometheus: `metricsContentType`. */
+  /** Metrics for Prometheus: serve them as `metricsContentType`. */
   metrics(): Promise<string> {
     return this.#metrics.text()
   }
 
-  /** Brings dead records in as letters, in the queues that are called like their nodes, and lets a retry send them back. */
+  /**
+   * Imports dead records as letters, in queues with the names of their nodes, and lets a retry
+   * return them to their source.
+   */
   deadLetters(dlq: LetterQueue): Pick<Tap, 'start' | 'stop'> {
     this.#dlq = dlq
     const { url, clock, connection, sessionMs = 10_000, onEvent } = this.#options
@@ -177,8 +192,9 @@ export class Pipeline {
   }
 
   /**
-   * Erases dead records by whose data they are: in topics, as letters of `dlq`, and as documents. `dlq` is the one of `deadLetters()`
-   * unless said. Without one, no letters are erased, and no record is kept.
+   * Erases dead records by their data subject: in topics, as letters of `dlq`, and as documents.
+   * Default of `dlq`: the one of `deadLetters()`. Without one, no letters are erased, and no record
+   * is written.
    */
   erase(
     key: ErasureKey,
@@ -218,12 +234,12 @@ async function moduleFor(
   if (known) return known
   throw new RedriveError(
     'INVALID_CONFIG',
-    `node ${node} calls the function ${target.function}, which is not there: give it in functions`,
+    `node ${node} calls the function ${target.function}, which does not exist: pass it in functions`,
   )
 }
 
 function unknownNode(name: string, all: readonly string[]): RedriveError {
   const near = nearest(name, all)
-  const hint = near === undefined ? `there are ${all.join(', ')}` : `is it ${near}?`
-  return new RedriveError('INVALID_INPUT', `there is no node ${name}: ${hint}`)
+  const hint = near === undefined ? `known: ${all.join(', ')}` : `did you mean ${near}?`
+  return new RedriveError('INVALID_INPUT', `unknown node ${name}: ${hint}`)
 }

@@ -1,22 +1,21 @@
 import { sleep } from '../clock/clock.ts'
-import { hasCode } from '../errors.ts'
+import { retry, type RetryOptions } from '../clock/retry.ts'
 import type { Cluster } from '../backends/kafka/cluster.ts'
 import { GroupConsumer } from '../backends/kafka/group-consumer.ts'
 import { done } from '../backends/kafka/progress.ts'
 import type { StoredRecord } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
 import type { Transactor } from '../backends/kafka/transactor.ts'
-import { Again } from './again.ts'
-import { Books } from './books.ts'
+import { TransactionBatch } from './transaction-batch.ts'
 import { Lanes } from './lanes.ts'
 import { begun, type Entry, type OurPart } from './our-part.ts'
 import { Window } from './window.ts'
-import type { Work } from './work.ts'
+import { sendWork, type Work } from './work.ts'
 
 export interface Turn {
-  /** Counts this one. Those before ended with their process. */
+  /** The number of deliveries, this one included. Earlier ones ended with their process. */
   deliveries: number
-  /** The record is somebody else's, or we stop. What comes of it counts no longer. */
+  /** Aborts when the partition is revoked, or we stop. The result is then ignored. */
   signal: AbortSignal
 }
 
@@ -26,45 +25,52 @@ export interface ReaderOptions {
   topics: readonly string[]
   sessionMs: number
   concurrency: number
-  /** A record that was delivered so often without an end is worked on while nothing else is; before that, few others are. */
+  /**
+   * A record that was delivered this often without an end runs alone; before that, with few others.
+   */
   aloneFrom: number
-  /** How long running work may take when its partition goes to somebody else, or we stop. */
+  /** How long running work may take when its partition is revoked, or we stop. */
   drainMs: number
-  /** A rejection has the record worked on again. */
+  /** After a rejection the record is retried. */
   work: (record: StoredRecord, turn: Turn) => Work | Promise<Work>
-  /** Sends and commits as one, if given. */
+  /** Sends and commits in one transaction, if given. */
   transactor?: Transactor
-  /** What failed. It is tried again by itself. */
+  /** Called with each error. The failed step is retried. */
   onError: (error: unknown) => void
 }
 
-/** How long it may take until the broker hears that a record is done, when nothing else is to be told. */
+/** Maximum delay of a commit when nothing else is sent to the broker. */
 const commitMs = 25
 
+const retryDelay = { firstMs: 100, maxMs: 5000 }
+
 /**
- * Reads topics as a member of a group, and works on many records at once; those with one key go in order. The broker hears that a record
- * is begun before it is, so that one that ends the process is counted, and that it is done once all that came of it is safe. What is
- * known of records beyond the first that is not done stands in a note beside the offset, so nothing waits for a slow one but its key.
+ * Reads topics as a member of a group, and processes many records at once; records with the same
+ * key stay in order. The broker gets to know that a record is started before it is, so that a
+ * record that kills the process is counted, and that it is done once its results are durable. The
+ * state of records after the first unfinished one is in the metadata of the offset, so a slow
+ * record blocks its key only.
  */
 export class Reader {
   readonly #options: ReaderOptions
   readonly #parts: GroupConsumer<OurPart>
   readonly #sender: Sender
   readonly #window: Window
-  readonly #again: Again
-  readonly #books: Books | undefined
-  /** The broker is being told that they are begun. */
+  readonly #transactionBatch: TransactionBatch | undefined
+  /** Records that are being announced to the broker as started. */
   #announced: Entry[] = []
-  /** Told to the broker as begun; they run as soon as there is a free slot. */
+  /** Announced records; they run as soon as there is a free slot. */
   #ready: Entry[] = []
-  /** Their process ended while they were under way. */
+  /** Records that were in process when their process died. */
   #suspects: Entry[] = []
   readonly #lanes = new Lanes<Entry>()
   readonly #dirty = new Set<OurPart>()
   #running = 0
-  /** Of these, those that failed and are tried again. That may go on for ever, so nobody waits for their end. */
+  /**
+   * Running records that failed and are retried. That may take forever, so nobody waits for them.
+   */
   #failing = 0
-  /** Suspects are under way: nothing else is begun. */
+  /** Suspects are running: nothing else is started. */
   #isCareful = false
   #isAnnouncing = false
   #isStopping = false
@@ -77,8 +83,8 @@ export class Reader {
     const { cluster, groupId, topics, sessionMs, onError, transactor } = options
     this.#sender = new Sender(cluster)
     this.#window = new Window(options.concurrency)
-    this.#again = new Again(cluster.clock, onError)
-    const books = (this.#books = transactor && this.#booksWith(transactor))
+    const transactionBatch = (this.#transactionBatch =
+      transactor && this.#createTransactionBatch(transactor))
     this.#parts = new GroupConsumer<OurPart>({
       cluster,
       groupId,
@@ -91,16 +97,16 @@ export class Reader {
       onLost: (part) => this.#lose(part),
       onError,
       onHealthy: () => {},
-      ...(books
+      ...(transactionBatch
         ? {
-            pending: () => books.parts(),
-            commit: (offsets) => books.carry(this.#parts.group, offsets),
+            pending: () => transactionBatch.parts(),
+            commit: (offsets) => transactionBatch.carry(this.#parts.group, offsets),
           }
         : {}),
     })
   }
 
-  /** How many partitions are ours. */
+  /** The number of assigned partitions. */
   get partitions(): number {
     return this.#parts.all().length
   }
@@ -109,14 +115,17 @@ export class Reader {
     this.#parts.group.join()
   }
 
-  /** Takes nothing more, and waits for what runs. What is not done by then is given back uncounted. */
+  /**
+   * Accepts nothing more, and waits for running records. Unfinished records are released uncounted.
+   */
   async stop(drainMs = this.#options.drainMs): Promise<void> {
     this.#isStopping = true
     const parts = this.#parts.all()
     await Promise.all(parts.map((part) => this.#drain(part, drainMs)))
     this.#cancelCommit?.()
     await this.#options.cluster.call(() => this.#parts.commit(parts)).catch(this.#options.onError)
-    // Closed, it asks no more whether a transaction is committed: the partitions would wait for that, however long brokers are away.
+    // A closed transactor no longer waits for a commit, which would block the partitions for as
+    // long as brokers are unreachable.
     await this.#options.transactor?.close()
     await Promise.all([this.#parts.close(), this.#sender.close()])
   }
@@ -134,7 +143,7 @@ export class Reader {
     else this.#pump()
   }
 
-  /** Does whatever can be done now. */
+  /** Starts everything that can be started now. */
   #pump(): void {
     if (this.#isStopping || this.#isCareful) return
     while (this.#running < this.#options.concurrency && this.#ready.length > 0)
@@ -151,7 +160,7 @@ export class Reader {
     else if (this.#suspects.length > 0) this.#pump()
   }
 
-  /** The next ones of each partition in turn. */
+  /** Takes the next records of each partition in turn. */
   #takeLot(max: number): Entry[] {
     const lot: Entry[] = []
     const parts = this.#parts.all().filter(({ waiting }) => waiting.length > 0)
@@ -160,7 +169,7 @@ export class Reader {
       const most = lot.length + Math.min(share, max - lot.length, progress.room)
       let taken = 0
       for (const entry of waiting) {
-        // These take no room yet: they are begun later, a few at a time.
+        // Suspects take no room yet: they are started later, a few at a time.
         if (this.#deliveriesOf(entry) > 0) this.#suspects.push(entry)
         else if (lot.length < most) lot.push(entry)
         else break
@@ -173,8 +182,8 @@ export class Reader {
   }
 
   /**
-   * Of those whose process ended, the one that ended it is not known. They are tried while nothing else can be hit: a few at once, and if
-   * the process ends again, those few one by one.
+   * Which of these records killed the process is unknown. They run while nothing else can be
+   * affected: a few at once, and if the process dies again, one by one.
    */
   #takeSuspects(): Entry[] {
     const { aloneFrom, concurrency } = this.#options
@@ -194,22 +203,23 @@ export class Reader {
     if (mark !== done) progress.set(record.offset, Math.max(0, mark + more))
   }
 
-  /** The broker hears that they are begun. */
+  /** Announces records to the broker as started. */
   async #announce(lot: Entry[], isCareful: boolean): Promise<void> {
     this.#isAnnouncing = true
     this.#announced = lot
     for (const entry of lot) this.#count(entry, 1)
     const parts = new Set(this.#dirty)
     for (const { part } of lot) parts.add(part)
-    await this.#again.until(() => this.#commitNow(parts))
+    const { cluster, onError } = this.#options
+    await retry({ clock: cluster.clock, ...retryDelay, onError }, () => this.#commitNow(parts))
     this.#isAnnouncing = false
-    // Without those that were given back meanwhile, as all are when we stop.
+    // Without records that were released meanwhile, as all are when we stop.
     const ours = this.#announced
     this.#announced = []
     this.#isCareful = isCareful && ours.length > 0
     if (this.#isCareful) {
       for (const entry of ours) this.#run(entry)
-      // All of them may have to wait for one of their key that fails.
+      // All of them may have to wait for a failing record with their key.
       return this.#relax()
     }
     this.#measure(lot.length)
@@ -217,7 +227,7 @@ export class Reader {
     this.#pump()
   }
 
-  /** Looks how long the last lot took, when all of it is begun. */
+  /** Measures how long the last batch took, when all of it is started. */
   #measure(size: number): void {
     const nowMs = this.#options.cluster.clock.mono()
     const isWorkedOff = this.#ready.length === 0
@@ -241,47 +251,33 @@ export class Reader {
     const { part, record } = entry
     const { signal } = part.gone
     const turn = { deliveries: this.#deliveriesOf(entry), signal }
-    const work = await this.#again.until(
-      () => this.#options.work(record, turn),
-      signal,
-      () => this.#fail(entry),
-    )
+    const retries = this.#retries(entry)
+    const work = await retry(retries, () => this.#options.work(record, turn)).catch(() => undefined)
     if (work && !signal.aborted) {
-      if (this.#books) this.#books.add({ entry, work })
+      if (this.#transactionBatch) this.#transactionBatch.add({ entry, work })
       else {
-        const sent = work.outgoing.length === 0 ? work : await this.#sent(entry, work)
-        if (sent) this.#settle(entry, sent)
+        const sent = await sendWork(work, this.#sender, retries).catch(() => undefined)
+        if (sent && !signal.aborted) this.#settle(entry, sent)
       }
       this.#commitLater(part)
     }
     this.#end(entry)
   }
 
-  /** What is with the brokers, all of it: that, or what is sent instead. Undefined: it is none of our business any more. */
-  async #sent(entry: Entry, work: Work): Promise<Work | undefined> {
+  /** Retries until the partition is revoked. */
+  #retries(entry: Entry): RetryOptions {
+    const { cluster, onError } = this.#options
     const { signal } = entry.part.gone
-    let last = work
-    const sendAll = (): Promise<unknown> =>
-      Promise.all(last.outgoing.map((one) => this.#sender.send(one)))
-    const send = async (): Promise<Work | undefined> => {
-      try {
-        await sendAll()
-      } catch (error) {
-        if (!last.instead || !hasCode(error, 'TOO_LARGE')) throw error
-        last = await last.instead(error)
-        await sendAll()
-      }
-      return signal.aborted ? undefined : last
-    }
-    return this.#again.until(send, signal, (error) => {
-      last.failed?.(error)
+    const report = (error: unknown): void => {
       this.#fail(entry)
-    })
+      if (!signal.aborted) onError(error)
+    }
+    return { clock: cluster.clock, ...retryDelay, signal, onError: report }
   }
 
-  #booksWith(transactor: Transactor): Books {
+  #createTransactionBatch(transactor: Transactor): TransactionBatch {
     const { cluster, onError } = this.#options
-    return new Books({
+    return new TransactionBatch({
       clock: cluster.clock,
       transactor,
       onError,
@@ -307,7 +303,7 @@ export class Reader {
     this.#relax()
   }
 
-  /** All that could end the process has ended, or failed without ending it. */
+  /** All records that could kill the process have ended, or failed without killing it. */
   #relax(): void {
     if (this.#running === this.#failing) this.#isCareful = false
     this.#pump()
@@ -339,10 +335,10 @@ export class Reader {
     if (this.#cancelCommit || this.#isStopping) return
     this.#cancelCommit = this.#options.cluster.clock.timer(commitMs, () => {
       this.#cancelCommit = undefined
-      // Else it goes with what is announced, or with the next.
+      // Otherwise it is committed with the announcement, or with the next one.
       if (!this.#isAnnouncing)
         this.#commitNow(new Set(this.#dirty)).then(
-          // There may be room in the notes again.
+          // The metadata may have room again.
           () => this.#pump(),
           (error: unknown) => {
             this.#options.onError(error)
@@ -358,7 +354,7 @@ export class Reader {
     return this.#parts.commit(parts)
   }
 
-  /** Running work may end, for a moment; what did not begin counts as not begun. */
+  /** Waits briefly for running work; records that did not start count as not started. */
   async #drain(part: OurPart, drainMs: number): Promise<void> {
     const isIts = (entry: Entry): boolean => entry.part === part
     const begun = [...this.#announced, ...this.#ready, ...this.#lanes.waiting()]
@@ -369,7 +365,7 @@ export class Reader {
       part.onIdle = () => idle.abort()
       await sleep(this.#options.cluster.clock, drainMs, idle.signal)
     }
-    const held = new Set(this.#books?.held(part))
+    const held = new Set(this.#transactionBatch?.held(part))
     for (const entry of part.entries) if (entry.isRunning || held.has(entry)) this.#count(entry, -1)
     part.gone.abort()
     this.#dirty.delete(part)
@@ -378,7 +374,7 @@ export class Reader {
   #lose(part: OurPart): void {
     part.gone.abort()
     this.#dirty.delete(part)
-    this.#books?.forget(part)
+    this.#transactionBatch?.forget(part)
     this.#drop(part, () => true)
     this.#pump()
   }
@@ -388,7 +384,7 @@ export class Reader {
     for (const entry of part.entries) if (isGone(entry)) this.#forget(entry)
   }
 
-  /** They wait no longer, wherever they did. */
+  /** Removes records from all queues. */
   #unqueue(isGone: (entry: Entry) => boolean): void {
     const stays = (entry: Entry): boolean => !isGone(entry)
     this.#announced = this.#announced.filter(stays)

@@ -10,13 +10,13 @@ import {
   type PipeStream,
 } from './proto/redrive/pipeline/v1/stream_pb.ts'
 
-/** How much of its past a stream carries. */
+/** Maximum length of the history of a stream. */
 const maxHistory = 100
 const maxTextLength = 2000
 
 export type { Document, DocumentRef, PipeStream }
 
-/** A stream of anybody. Undefined: these bytes are none; a stream has an id at least. */
+/** A stream of any sender. Undefined if the bytes are not a stream; a stream has at least an id. */
 export function readStream(bytes: Uint8Array): PipeStream | undefined {
   try {
     const stream = fromBinary(PipeStreamSchema, bytes)
@@ -42,7 +42,10 @@ export interface Happened {
   message?: string
 }
 
-/** Writes what happened into the history of a stream that is ours to change. The first entry stays when others must go. */
+/**
+ * Adds an entry to the history of a stream. Mutates the stream. The first entry is kept when others
+ * must be removed.
+ */
 export function log(stream: PipeStream, { atMs, node, event, message = '' }: Happened): void {
   const metadata = (stream.metadata ??= create(StreamMetadataSchema))
   const at = timestampFromMs(atMs)

@@ -1,12 +1,13 @@
-/** The most records that are told to the broker as begun before they are. */
+/** Maximum number of records that are announced to the broker before they start. */
 const widest = 2048
-/** A window that is worked off in less time may be wider; one that takes longer is too wide. */
+/** A window that is processed in less time is widened; one that takes longer is narrowed. */
 const quickMs = 50
 const slowMs = 500
 
 /**
- * How many records are begun at once. Telling the broker costs a round trip, so quick work is told of in large lots; slow work is told of
- * as it begins, so that few records count as begun when the process dies.
+ * The number of records that are announced at once. An announcement costs a round trip, so fast
+ * work is announced in large batches; slow work is announced as it starts, so that few records
+ * count as started when the process dies.
  */
 export class Window {
   readonly #least: number
@@ -21,7 +22,7 @@ export class Window {
     return this.#size
   }
 
-  /** A full lot was worked off in this time. */
+  /** A full batch was processed in this time. */
   took(ms: number): void {
     if (ms < quickMs) this.#size = Math.max(this.#least, Math.min(widest, this.#size * 2))
     else if (ms > slowMs) this.#size = Math.max(this.#least, Math.floor(this.#size / 2))

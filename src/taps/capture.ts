@@ -10,25 +10,29 @@ import { isQueueName } from '../check/queue-name.ts'
 import { messageCapture, thrownOf } from '../capture/mailbox.ts'
 
 export interface ForeignOptions {
-  /** The queue of the letter. Where it lay dead unless said. */
+  /** The queue of the letter. Default: the source of the message. */
   queue?: string
-  /** What else to say about it: a priority, tags, a lane. */
+  /** Further fields of the letter: priority, tags, lane. */
   context?: CaptureContext
-  /** At so many times that it was sent back and died again, the letter says that this is enough. 3 unless said. */
+  /**
+   * After this many returns to the source, the letter gets a note that further returns will not
+   * help. Default: 3.
+   */
   maxReplays?: number
 }
 
 /**
- * A dead letter of another system, ready for the door. It is parked: nothing is sent back unless a person says so. Captured again, after a
- * crash between the capture and the acknowledgement, it is the same letter, whatever became of it. When the message dies again, it is another
- * one, unless the first is still open.
+ * Converts a dead letter of another system into a capture. The letter is parked: it returns to its
+ * source only if a person decides so. Captured again, after a crash between capture and
+ * acknowledgement, it is the same letter, whatever its state. If the message dies again, it becomes
+ * a new letter, unless the first one is still open.
  */
 export function foreignCapture(
   foreign: ForeignLetter,
   { queue = legalName(foreign.source), context = {}, maxReplays = 3 }: ForeignOptions = {},
 ): Captured {
   const { source, reason, messageId, headers, enqueuedAt, failedAt, death } = foreign
-  // Whoever writes headers may write there what they like.
+  // The count comes from headers, which may contain anything.
   const isCount = Number.isSafeInteger(foreign.deliveries) && foreign.deliveries >= 0
   const deliveries = isCount ? foreign.deliveries : 1
   const body = payloadOf(foreign)
@@ -49,7 +53,7 @@ export function foreignCapture(
       ...(failedAt === undefined ? {} : { firstFailedAt: failedAt }),
       ...(replays < maxReplays
         ? {}
-        : { note: `sent back ${replays} times, and it died each time` }),
+        : { note: `returned to its source ${replays} times, and it died each time` }),
     },
     thrownBy(foreign),
     {
@@ -60,11 +64,11 @@ export function foreignCapture(
 }
 
 export interface ForeignLetterOptions extends Pick<ForeignOptions, 'queue' | 'maxReplays'> {
-  /** What to say about a letter beside its error: a priority, tags, a lane. */
+  /** Further fields of a letter: priority, tags, lane. */
   context?: (foreign: ForeignLetter) => CaptureContext
 }
 
-/** For a tap: keeps what it reads as letters. */
+/** Returns the `keep` function of a tap: it stores foreign letters as letters of this queue. */
 export function keepForeign(door: Pick<Door, 'capture'>, given: ForeignLetterOptions = {}): Keep {
   checkKeys('foreignLetters options', given, ['queue', 'context', 'maxReplays'], {
     code: 'INVALID_CONFIG',
@@ -76,12 +80,15 @@ export function keepForeign(door: Pick<Door, 'capture'>, given: ForeignLetterOpt
   }
 }
 
-/** What its consumer died of, or, where nobody tells, why the broker gave it up. */
+/** The error of the consumer or, if nobody recorded it, the reason that the broker gave. */
 function thrownBy({ error, reason, failedAt = '' }: ForeignLetter): Error {
   return thrownOf({ name: 'DeadLettered', message: reason, ...error, causes: [], at: failedAt })
 }
 
-/** Bytes that are not what they are said to be are a usual reason to die. They must not keep the letter from being sent back, edited or not. */
+/**
+ * Falls back to plain text, then to bytes, if the body does not match its content type: a usual
+ * reason to die, which must not prevent returning the letter, edited or not.
+ */
 function payloadOf({ body, contentType }: ForeignLetter): Payload {
   const payload = { bytes: body, size: body.byteLength, version: 1 }
   for (const type of [contentType, 'text/plain; charset=utf-8'])
@@ -89,14 +96,14 @@ function payloadOf({ body, contentType }: ForeignLetter): Payload {
       decodePayload({ ...payload, contentType: type })
       return { ...payload, contentType: type }
     } catch {
-      // Not that, then.
+      // The body is not of this type.
     }
   return { ...payload, contentType: 'application/octet-stream' }
 }
 
 const maxReadable = 180
 
-/** Brokers take names that queues cannot have. The hash keeps such names apart. */
+/** Brokers allow names that queues cannot have. The hash makes shortened names unique. */
 function legalName(source: string): string {
   if (isQueueName(source)) return source
   const readable = source

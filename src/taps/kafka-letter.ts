@@ -2,8 +2,8 @@ import type { Headers, NewRecord, StoredRecord } from '../backends/kafka/record.
 import { readJavaTrace, simpleName } from '../letter/java-trace.ts'
 import { lineage } from '../letter/lineage.ts'
 import { latestMs, toTimestamp } from '../letter/time.ts'
-import { lineageOf } from './homeward.ts'
-import type { ForeignLetter, SentBack } from './tap.ts'
+import { lineageOf } from './returned-message.ts'
+import type { ForeignLetter, ReturnedLetter } from './tap.ts'
 
 /** The origin of a dead record and its error, as far as its headers tell. */
 interface Death {
@@ -86,7 +86,7 @@ export function toForeignLetter(record: StoredRecord): ForeignLetter {
 }
 
 /** The original record of a letter, with headers that count how often it was returned. */
-export function toOriginalRecord(letter: SentBack, generation: number): NewRecord {
+export function toOriginalRecord(letter: ReturnedLetter, generation: number): NewRecord {
   const headers = new Map<Buffer, Buffer | null>(restoreHeaders(letter))
   for (const [name, value] of Object.entries(lineageOf(letter, generation)))
     headers.set(Buffer.from(name), Buffer.from(value))
@@ -213,7 +213,7 @@ function encodeOriginalHeaders(headers: Headers): { headers?: string } {
 }
 
 /** Edited headers as they are now, the other ones as they were. */
-function restoreHeaders({ headers, origin }: SentBack): Pair[] {
+function restoreHeaders({ headers, origin }: ReturnedLetter): Pair[] {
   const current = new Map(Object.entries(headers).filter(([name]) => !isAboutDeath(name)))
   const original = decodePairs(origin['headers'])
   const last = new Map(original.map(([name, value]) => [name.toString(), value?.toString() ?? '']))

@@ -6,10 +6,10 @@ import { Cluster } from '../backends/kafka/cluster.ts'
 import { Receiver } from '../backends/kafka/receiver.ts'
 import type { StoredRecord } from '../backends/kafka/record.ts'
 import { Sender } from '../backends/kafka/sender.ts'
-import { sent } from './homeward.ts'
+import { sendTo } from './returned-message.ts'
 import { toForeignLetter, toOriginalRecord } from './kafka-letter.ts'
-import { allCarried, reading, type Reading } from './reading.ts'
-import type { Keep, SentBack, Tap } from './tap.ts'
+import { allStored, PollLoop } from './poll-loop.ts'
+import type { Keep, ReturnedLetter, Tap } from './tap.ts'
 
 export interface KafkaTapOptions {
   /** `kafka://user:password@host:9092,other:9092`, or `kafkas://` for TLS. */
@@ -66,7 +66,7 @@ class KafkaTap implements Tap {
   readonly #cluster: Cluster
   readonly #sender: Sender
   #starting: Promise<void> | undefined
-  #reading: Reading | undefined
+  #loop: PollLoop | undefined
   #topics: readonly string[] = []
   #receiver: Receiver | undefined
   #listedMs = 0
@@ -93,12 +93,12 @@ class KafkaTap implements Tap {
     })
     await this.#starting
     if (this.#stopped) return
-    this.#reading ??= reading(this.#clock, (signal) => this.#turn(signal), this.#options.onError)
+    this.#loop ??= new PollLoop(this.#clock, (signal) => this.#turn(signal), this.#options.onError)
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    await this.#reading?.stop()
+    await this.#loop?.stop()
     await this.#starting?.catch(() => {})
     await this.#receiver?.close()
     await this.#sender.close()
@@ -108,7 +108,7 @@ class KafkaTap implements Tap {
    * Sends the record to its original topic: to the partition of its key, or without a key to its
    * original partition if that exists. All consumers of the topic receive it again.
    */
-  async sendBack(letter: SentBack, generation: number): Promise<void> {
+  async returnToSource(letter: ReturnedLetter, generation: number): Promise<void> {
     const { topic, partition = '' } = letter.origin
     if (topic === undefined)
       throw new RedriveError(
@@ -116,7 +116,7 @@ class KafkaTap implements Tap {
         'this letter cannot be returned: its origin has no topic',
       )
     const record = toOriginalRecord(letter, generation)
-    await sent(`the topic ${topic}`, async () => {
+    await sendTo(`the topic ${topic}`, async () => {
       const isKeyless = record.key === undefined && /^\d{1,6}$/.test(partition)
       const exists = isKeyless && Number(partition) < (await this.#sender.countPartitions(topic))
       await this.#sender.send({
@@ -137,8 +137,7 @@ class KafkaTap implements Tap {
     const received = await receiver.receive({ max: batchSize, visibilityMs, waitMs, signal })
     const taking = received.map(({ receipt }) => this.#take(receiver, receipt))
     // Records that failed are ready again at once.
-    if (!(await allCarried(taking, this.#options.onError)))
-      await sleep(this.#clock, retryMs, signal)
+    if (!(await allStored(taking, this.#options.onError))) await sleep(this.#clock, retryMs, signal)
   }
 
   /** Commits after the record is stored. Another member may have it by then and store it again. */

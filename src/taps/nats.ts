@@ -15,53 +15,57 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
 import { connectionTo, placeOf } from '../backends/nats/address.ts'
-import { toldIn } from '../backends/nats/packing.ts'
+import { parseReplySubject } from '../backends/nats/packing.ts'
 import { isDeleted, isMissing, isTaken } from '../backends/nats/errors.ts'
-import { wireTo, type Wire } from '../backends/nats/connection.ts'
-import { lineageOf, onceIdOf, sent } from './homeward.ts'
-import { allCarried, reading, type Reading } from './reading.ts'
-import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
+import { JetStreamConnection } from '../backends/nats/connection.ts'
+import { lineageOf, onceIdOf, sendTo } from './returned-message.ts'
+import { allStored, PollLoop } from './poll-loop.ts'
+import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
 
 export interface NatsTapOptions {
   /** `nats://user:password@host:4222`, as for a mailbox. */
   url: string
-  /** Whose dead letters are read. */
+  /** The stream whose dead letters are read. */
   stream: string
-  /** One consumer of the stream. All of them unless said. */
+  /** Reads dead letters of this consumer only. Default: of all consumers of the stream. */
   consumer?: string
   keep: Keep
   clock?: Clock
   connection?: NodeConnectionOptions
-  /** Deletes the message from its stream once it is kept. It stays there unless said. */
+  /** Deletes the message from its stream after its letter is stored. Default: false. */
   remove?: boolean
-  /** Hears what failed. It is tried again by itself. */
+  /** Called with each error. Reading continues and retries by itself. */
   onError?: (error: unknown) => void
 }
 
 /**
- * Reads what consumers of a stream gave up on: after `max_deliver` deliveries, or because a consumer ended a message with TERM. The server
- * reports each of these once, to whoever subscribes; a stream of ours subscribes, so nothing is missed from the first start on.
+ * Reads messages that consumers of a stream gave up on: after `max_deliver` deliveries, or because
+ * a consumer ended a message with TERM. The server reports each of these once, to current
+ * subscribers; a stream of our own subscribes, so that no report is missed after the first start.
  */
 export function natsTap(options: NatsTapOptions): Tap {
   return new NatsTap(options)
 }
 
-/** All taps of an account share this stream. What no tap is for does not stay in it. */
+/** All taps of an account share this stream. Reports that no tap reads are not stored in it. */
 const advisories = 'redrive-dead-letters'
 const events = ['MAX_DELIVERIES', 'MSG_TERMINATED'].map(
   (event) => `$JS.EVENT.ADVISORY.CONSUMER.${event}`,
 )
 
-/** A consumer of the stream of advisories: older servers take one filter for each. */
+/** A consumer of the stream of advisories. Older servers allow one filter per consumer. */
 interface Subscription {
   filter: string
   durable: string
 }
 
-/** Keeping takes less than this; otherwise the letter comes a second time. */
+/** Storing a letter takes less than this; otherwise the server delivers it a second time. */
 const ackWaitMs = 60_000
 const pollMs = 20_000
-/** A letter that could not be kept comes again after the first of these, then after the next. The server brings it before all new ones. */
+/**
+ * Redelivery delays after the first and the second failure to store a letter. The server redelivers
+ * before it delivers new messages.
+ */
 const againMs = [1000, 30_000] as const
 const longestAgainMs = 15 * 60_000
 
@@ -70,7 +74,7 @@ interface Advisory {
   consumer: string
   seq: number
   deliveries: number
-  /** Given by the consumer that ended it with TERM. Absent for a message that was delivered too often. */
+  /** Set if the consumer ended the message with TERM, absent after too many deliveries. */
   terminated?: { reason: string }
   at?: Timestamp
 }
@@ -79,8 +83,8 @@ class NatsTap implements Tap {
   readonly #options: NatsTapOptions
   readonly #clock: Clock
   readonly #subscriptions: readonly Subscription[]
-  #starting: Promise<Wire> | undefined
-  #readings: readonly Reading[] | undefined
+  #starting: Promise<JetStreamConnection> | undefined
+  #loops: readonly PollLoop[] | undefined
   #stopped = false
 
   constructor(options: NatsTapOptions) {
@@ -88,7 +92,7 @@ class NatsTap implements Tap {
     if (!/^[^\s.*>]+$/.test(stream) || !/^(\*|[^\s.*>]+)$/.test(consumer))
       throw new RedriveError(
         'INVALID_INPUT',
-        'names of streams and consumers in NATS have no spaces, dots, stars or >',
+        'names of NATS streams and consumers must not contain spaces, dots, * or >',
       )
     this.#options = options
     this.#clock = clock
@@ -104,30 +108,33 @@ class NatsTap implements Tap {
       this.#starting = undefined
       throw error
     })
-    const wire = await this.#starting
+    const jetstream = await this.#starting
     if (this.#stopped) return
-    this.#readings ??= this.#subscriptions.map((subscription) =>
-      reading(
-        this.#clock,
-        (signal) => this.#turn(wire, subscription, signal),
-        this.#options.onError,
-      ),
+    this.#loops ??= this.#subscriptions.map(
+      (subscription) =>
+        new PollLoop(
+          this.#clock,
+          (signal) => this.#turn(jetstream, subscription, signal),
+          this.#options.onError,
+        ),
     )
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
-    await Promise.all((this.#readings ?? []).map((one) => one.stop()))
-    const wire = await this.#starting?.catch(() => undefined)
-    await wire?.close()
+    await Promise.all((this.#loops ?? []).map((one) => one.stop()))
+    const jetstream = await this.#starting?.catch(() => undefined)
+    await jetstream?.close()
   }
 
-  /** To the subject that it was sent to first: everybody who reads that subject gets it again. */
-  async sendBack(letter: SentBack, generation: number): Promise<void> {
+  /**
+   * Publishes to the original subject: all subscribers of that subject receive the message again.
+   */
+  async returnToSource(letter: ReturnedLetter, generation: number): Promise<void> {
     const to = letter.origin['subject']
     if (to === undefined)
-      throw new RedriveError('INVALID_INPUT', 'the origin of this letter names no subject')
-    const wire = await this.#connected()
+      throw new RedriveError('INVALID_INPUT', 'the origin of this letter has no subject')
+    const jetstream = await this.#connected()
     const headers = newHeaders()
     const lists = listsIn(letter.origin['lists'])
     for (const [name, value] of Object.entries(letter.headers))
@@ -135,27 +142,32 @@ class NatsTap implements Tap {
     for (const [name, value] of Object.entries(lineageOf(letter, generation)))
       headers.set(name, value)
     const publish = (msgID: string): Promise<PubAck> =>
-      sent(`the subject ${to}`, () => wire.publish(to, letter.body, { headers, msgID }))
+      sendTo(`the subject ${to}`, () => jetstream.publish(to, letter.body, { headers, msgID }))
     const { msgId } = letter.origin
-    // Within its duplicate window the stream takes the message for a repeat of itself, and does not store it.
+    // Within its duplicate window the stream takes the message for a duplicate of itself and does
+    // not store it.
     if (msgId !== undefined && !(await publish(msgId)).duplicate) return
     await publish(onceIdOf(letter, generation))
   }
 
-  async #connect(): Promise<Wire> {
+  async #connect(): Promise<JetStreamConnection> {
     const { url, connection, stream } = this.#options
-    const wire = await wireTo({ ...connectionTo(url), ...connection }, placeOf(url), this.#clock)
+    const jetstream = await JetStreamConnection.open(
+      { ...connectionTo(url), ...connection },
+      placeOf(url),
+      this.#clock,
+    )
     try {
-      await wire.call(() => wire.streams.streams.info(stream))
-      await wire.call(() => this.#listen(wire))
-      return wire
+      await jetstream.call(() => jetstream.streams.streams.info(stream))
+      await jetstream.call(() => this.#listen(jetstream))
+      return jetstream
     } catch (error) {
-      await wire.close()
+      await jetstream.close()
       throw error
     }
   }
 
-  async #listen({ streams: { streams, consumers } }: Wire): Promise<void> {
+  async #listen({ streams: { streams, consumers } }: JetStreamConnection): Promise<void> {
     try {
       await streams.add({
         name: advisories,
@@ -183,61 +195,77 @@ class NatsTap implements Tap {
       }
   }
 
-  async #turn(wire: Wire, subscription: Subscription, signal: AbortSignal): Promise<void> {
-    const got = await this.#pulled(wire, subscription, signal)
-    const carrying = got.map((message) => this.#carry(wire, message))
-    await allCarried(carrying, this.#options.onError)
+  async #turn(
+    jetstream: JetStreamConnection,
+    subscription: Subscription,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const got = await this.#pullMessages(jetstream, subscription, signal)
+    const carrying = got.map((message) => this.#carry(jetstream, message))
+    await allStored(carrying, this.#options.onError)
   }
 
-  /** When somebody has deleted what listens, what dies meanwhile is missed: it is made again at once, and the trouble is told. */
-  async #pulled(wire: Wire, { durable }: Subscription, signal: AbortSignal): Promise<Msg[]> {
+  /**
+   * If somebody has deleted the stream or consumer of advisories, recreates it at once, so that as
+   * few dead letters as possible are missed, and reports the error.
+   */
+  async #pullMessages(
+    jetstream: JetStreamConnection,
+    { durable }: Subscription,
+    signal: AbortSignal,
+  ): Promise<Msg[]> {
     try {
-      return await wire.pull({
+      return await jetstream.pull({
         stream: advisories,
         consumer: durable,
         max: 10,
         waitMs: pollMs,
         signal,
-        stray: ({ reply }) => void wire.tell([[reply!, '-NAK']]).catch(() => {}),
+        stray: ({ reply }) => void jetstream.publishAll([[reply!, '-NAK']]).catch(() => {}),
       })
     } catch (error) {
-      if (isDeleted(error)) await wire.call(() => this.#listen(wire))
+      if (isDeleted(error)) await jetstream.call(() => this.#listen(jetstream))
       throw error
     }
   }
 
-  /** Acknowledged only once it is kept, and removed only after that: told of it again, we would find nothing to read. */
-  async #carry(wire: Wire, message: Msg): Promise<void> {
+  /**
+   * Acknowledges only after the letter is stored, and deletes the message only after that: if the
+   * advisory were delivered again, there would be nothing to read.
+   */
+  async #carry(jetstream: JetStreamConnection, message: Msg): Promise<void> {
     const advisory = advisoryIn(message)
     try {
-      if (advisory) await this.#keep(wire, advisory)
+      if (advisory) await this.#keep(jetstream, advisory)
     } catch (error) {
-      const delayMs = againMs[toldIn(message.reply!).deliveries - 1] ?? longestAgainMs
-      await wire.request(message.reply!, `-NAK {"delay":${delayMs * 1e6}}`).catch(() => {})
+      const delayMs = againMs[parseReplySubject(message.reply!).deliveries - 1] ?? longestAgainMs
+      await jetstream.request(message.reply!, `-NAK {"delay":${delayMs * 1e6}}`).catch(() => {})
       throw error
     }
-    await wire.request(message.reply!, '+ACK')
-    if (advisory && this.#options.remove) await this.#remove(wire, advisory)
+    await jetstream.request(message.reply!, '+ACK')
+    if (advisory && this.#options.remove) await this.#remove(jetstream, advisory)
   }
 
-  async #keep(wire: Wire, advisory: Advisory): Promise<void> {
+  async #keep(jetstream: JetStreamConnection, advisory: Advisory): Promise<void> {
     const { stream, seq } = advisory
-    const stored = await wire.call(() => wire.streams.streams.getMessage(stream, { seq }))
+    const stored = await jetstream.call(() => jetstream.streams.streams.getMessage(stream, { seq }))
     await this.#options.keep(foreignOf(advisory, stored))
   }
 
-  /** Somebody may have acknowledged or deleted it meanwhile. */
-  async #remove(wire: Wire, { stream, seq }: Advisory): Promise<void> {
-    await wire.call(() => wire.streams.streams.deleteMessage(stream, seq, false)).catch(() => {})
+  /** Somebody else may have acknowledged or deleted the message. */
+  async #remove(jetstream: JetStreamConnection, { stream, seq }: Advisory): Promise<void> {
+    await jetstream
+      .call(() => jetstream.streams.streams.deleteMessage(stream, seq, false))
+      .catch(() => {})
   }
 
-  #connected(): Promise<Wire> {
+  #connected(): Promise<JetStreamConnection> {
     if (this.#starting) return this.#starting
-    throw new RedriveError('CLOSED', 'the tap is not started: await start() first')
+    throw new RedriveError('CLOSED', 'the tap is not started: call and await start() first')
   }
 }
 
-/** Undefined: somebody else said something on this subject. */
+/** Undefined if the message is not an advisory. */
 function advisoryIn(message: Msg): Advisory | undefined {
   try {
     const said = message.json<Record<string, unknown>>()
@@ -255,14 +283,17 @@ function advisoryIn(message: Msg): Advisory | undefined {
   }
 }
 
-/** Without a message it was deleted or expired before anybody could read it; the letter then says so. */
+/**
+ * If the message was deleted or expired before it could be read, the letter has an empty body and
+ * says so.
+ */
 function foreignOf(advisory: Advisory, stored: StoredMsg | null): ForeignLetter {
   const { stream, consumer, seq, deliveries, at } = advisory
   const headers = headersOf(stored)
-  const gone = stored ? '' : '; the message was gone from the stream by then'
+  const lostError = stored ? '' : '; the message was no longer in the stream'
   return {
     source: `${stream}/${consumer}`,
-    reason: `${reasonOf(advisory)}${gone}`,
+    reason: `${reasonOf(advisory)}${lostError}`,
     deliveries,
     ...(stored ? { enqueuedAt: toTimestamp(stored.time.getTime()) } : {}),
     ...(at === undefined ? {} : { failedAt: at, death: at }),
@@ -285,7 +316,10 @@ function reasonOf({ deliveries, terminated }: Advisory): string {
   return `ended by its consumer at delivery ${deliveries} (TERM)${reason === '' ? '' : `: ${reason}`}`
 }
 
-/** What a record of strings cannot hold of the headers: several values under one name, and the id that the server compares. */
+/**
+ * Headers that a record of strings cannot hold: several values of one name, and the id by which the
+ * server detects duplicates.
+ */
 function oddHeaders(stored: StoredMsg): { lists?: string; msgId?: string } {
   try {
     const found = stored.header
@@ -311,7 +345,7 @@ function listsIn(json: string | undefined): Map<string, readonly string[]> {
   }
 }
 
-/** The values of a header as they came, or the one value that somebody has edited it to. */
+/** The original values of a header, or the one value that somebody has edited it to. */
 function valuesOf(
   lists: ReadonlyMap<string, readonly string[]>,
   name: string,
@@ -321,7 +355,7 @@ function valuesOf(
   return values && values.join(', ') === value ? values : [value]
 }
 
-/** As they came, those of the server aside. What the client cannot read is left out. */
+/** The headers without those of the server. Empty if the client cannot parse them. */
 function headersOf(stored: StoredMsg | null): Record<string, string> {
   try {
     const found = stored?.header

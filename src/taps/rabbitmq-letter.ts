@@ -2,9 +2,9 @@ import type { Message, Options } from 'amqplib'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { formatValue, fromJson, lossOf, toJson } from '../backends/rabbitmq/field-values.ts'
-import { fitting, headersOf, msOf } from '../backends/rabbitmq/form.ts'
-import { lineageOf } from './homeward.ts'
-import type { ForeignLetter, SentBack } from './tap.ts'
+import { checkHeaderSize, headersOf, timestampToMs } from '../backends/rabbitmq/form.ts'
+import { lineageOf } from './returned-message.ts'
+import type { ForeignLetter, ReturnedLetter } from './tap.ts'
 
 /** One time that a message died, as RabbitMQ tells it. */
 interface Death {
@@ -16,7 +16,10 @@ interface Death {
   atMs: number | undefined
 }
 
-/** A message of a dead letter queue as a letter. One that never died, since somebody put it there by hand, is a letter too. */
+/**
+ * A message of a dead letter queue as a letter. One that never died, since somebody put it there by
+ * hand, is a letter too.
+ */
 export function foreignLetterOf(
   message: Message,
   about: { queue: string; freshId: () => string },
@@ -30,7 +33,7 @@ export function foreignLetterOf(
     routingKey: fields.routingKey,
   }
   const last = deaths[0]
-  const sentMs = msOf(properties.timestamp)
+  const sentMs = timestampToMs(properties.timestamp)
   return {
     source: first.queue,
     reason: last?.reason ?? 'unknown',
@@ -42,7 +45,8 @@ export function foreignLetterOf(
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, formatValue(value)]),
     ),
-    // Nothing else in RabbitMQ tells two messages from one that comes twice; and a letter too many is better than one too few.
+    // RabbitMQ has nothing else that tells two messages from a message that is read twice. A
+    // duplicate letter is better than a lost one.
     messageId: textOf(properties.messageId) ?? about.freshId(),
     ...(last ? { death: deathOf(deaths) } : {}),
     origin: {
@@ -56,18 +60,21 @@ export function foreignLetterOf(
   }
 }
 
-/** What the server adds to dead letters, or would act upon. */
-const notSentBack = /^(x-death|x-(first|last)-death-.*|x-delivery-count|b?cc)$/i
+/** Headers that the server adds to dead letters, or would act upon. */
+const notReturned = /^(x-death|x-(first|last)-death-.*|x-delivery-count|b?cc)$/i
 
-/** How a letter is sent back: as it was, with the lineage headers in addition. Rejects a header that could not be read exactly. */
-export function homewardOf(letter: SentBack, generation: number): Options.Publish {
+/**
+ * Builds the properties of a letter that returns to its source: as it was read, plus the lineage
+ * headers. Rejects a header that could not be read exactly.
+ */
+export function toPublishOptions(letter: ReturnedLetter, generation: number): Options.Publish {
   const typed = recordIn(letter.origin['typed'])
   const losses = recordIn(letter.origin['lossy'])
   const properties = propertiesOf(recordIn(letter.origin['properties']))
   const headers = Object.entries(letter.headers)
-    .filter(([name]) => !notSentBack.test(name))
+    .filter(([name]) => !notReturned.test(name))
     .map(([name, text]) => {
-      // A header that somebody has edited is sent as the string that it is now.
+      // A header that somebody has edited is sent as a string.
       if (!isAsRead(typed, name, text)) return [name, text] as const
       if (Object.hasOwn(losses, name)) throw lossy(name, text, String(losses[name]))
       return [name, fromJson(typed[name])] as const
@@ -75,9 +82,9 @@ export function homewardOf(letter: SentBack, generation: number): Options.Publis
   const { contentType = defaultContentType } = properties
   return {
     ...properties,
-    // A content type that was not there is added only when an edit has made the body something else.
+    // A content type that the message did not have is added only if an edit has changed it.
     ...(letter.contentType === contentType ? {} : { contentType: letter.contentType }),
-    headers: fitting({ ...Object.fromEntries(headers), ...lineageOf(letter, generation) }),
+    headers: checkHeaderSize({ ...Object.fromEntries(headers), ...lineageOf(letter, generation) }),
   }
 }
 
@@ -91,11 +98,11 @@ function lossy(name: string, text: string, why: string): RedriveError {
   const header = JSON.stringify(name)
   return new RedriveError(
     'INVALID_INPUT',
-    `the header ${header} could not be read exactly (${why}; read as ${text.slice(0, 80)}): edit the headers of the letter, giving ${header} another value or leaving it out, and send it back then`,
+    `the header ${header} could not be read exactly (${why}; read as ${text.slice(0, 80)}): give ${header} another value or remove it from the headers of the letter, then return the letter again`,
   )
 }
 
-/** The newest first. What is not as RabbitMQ writes it is passed over. */
+/** The deaths, newest first. Entries that RabbitMQ did not write are skipped. */
 function deathsIn(value: unknown): Death[] {
   if (!Array.isArray(value)) return []
   return value.flatMap((entry: unknown) => {
@@ -117,25 +124,28 @@ function deathsIn(value: unknown): Death[] {
       exchange: typeof exchange === 'string' ? exchange : '',
       routingKey: typeof routingKey === 'string' ? routingKey : queue,
       count: typeof count === 'number' && count >= 1 ? count : 1,
-      atMs: msOf(at),
+      atMs: timestampToMs(at),
     }
   })
 }
 
-/** Where it died first is where it was meant to be. */
+/** The first queue in which the message died is its original destination. */
 function firstOf(deaths: readonly Death[], headers: Record<string, unknown>): Death | undefined {
   const queue = headers['x-first-death-queue']
   const reason = headers['x-first-death-reason']
   return deaths.find((death) => death.queue === queue && death.reason === reason) ?? deaths.at(-1)
 }
 
-/** If somebody moves it back by other means, older servers count on from what is written on it, and newer ones begin anew with another time. */
+/**
+ * Identifies the death. If somebody moves the message back by other means, older servers continue
+ * the count in the header, and newer ones restart it with another timestamp.
+ */
 function deathOf(deaths: readonly Death[]): string {
   const count = deaths.reduce((sum, death) => sum + death.count, 0)
   return `${count} ${deaths[0]?.atMs ?? ''}`
 }
 
-/** The server counts how often it died, and says how often it was delivered only if the queue has a limit. */
+/** The server counts deaths. It counts deliveries only if the queue has a delivery limit. */
 function deliveriesOf(deaths: readonly Death[], queue: string, counted: unknown): number {
   const died = deaths
     .filter((death) => death.queue === queue && death.reason !== 'expired')
@@ -143,25 +153,31 @@ function deliveriesOf(deaths: readonly Death[], queue: string, counted: unknown)
   return Math.max(died, typeof counted === 'number' ? counted : 0)
 }
 
-/** Headers that are not plain strings, as JSON that keeps their types; and strings that were not read exactly. */
+/**
+ * Headers that are not plain strings, and strings that were not read exactly, as JSON that
+ * preserves their types.
+ */
 function typedHeaders(headers: Record<string, unknown>): Record<string, unknown> {
   const typed = Object.entries(headers).filter(
     ([name, value]) =>
-      !notSentBack.test(name) && (typeof value !== 'string' || lossOf(value) !== undefined),
+      !notReturned.test(name) && (typeof value !== 'string' || lossOf(value) !== undefined),
   )
   return Object.fromEntries(typed.map(([name, value]) => [name, toJson(value)]))
 }
 
-/** Why headers were not read exactly, by their names; nothing when all were. */
+/** Why headers were not read exactly, by header name. Empty if all were. */
 function lossesIn(headers: Record<string, unknown>): { lossy?: string } {
   const losses = Object.entries(headers).flatMap(([name, value]) => {
-    const loss = notSentBack.test(name) ? undefined : lossOf(value)
+    const loss = notReturned.test(name) ? undefined : lossOf(value)
     return loss === undefined ? [] : [[name, loss] as const]
   })
   return losses.length === 0 ? {} : { lossy: JSON.stringify(Object.fromEntries(losses)) }
 }
 
-/** Left out are a user, whom the server would compare with ours, and a time to live, which may have ended it before. */
+/**
+ * Leaves out the user id, which the server would compare with ours, and the time to live, which may
+ * have expired the message before.
+ */
 const sentBack = [
   'contentType',
   'contentEncoding',
@@ -182,7 +198,7 @@ function propertiesOf(of: object): Options.Publish {
   return Object.fromEntries(there)
 }
 
-/** Nothing, when it is not what we wrote. */
+/** Empty if the value was not written by this file. */
 function recordIn(json: string | undefined): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json ?? '{}')

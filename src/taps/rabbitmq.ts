@@ -1,33 +1,39 @@
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
-import { sleep, systemClock, type Clock } from '../clock/clock.ts'
+import { systemClock, type Clock } from '../clock/clock.ts'
+import { retry } from '../clock/retry.ts'
 import { RedriveError } from '../errors.ts'
-import { ignore, linkTo, within, type Link } from '../backends/rabbitmq/connection.ts'
-import { publisherTo, type Publisher } from '../backends/rabbitmq/publisher.ts'
-import { sent } from './homeward.ts'
-import { foreignLetterOf, homewardOf } from './rabbitmq-letter.ts'
-import type { Keep, SentBack, Tap } from './tap.ts'
+import { ignore, limitTime, RabbitmqConnection } from '../backends/rabbitmq/connection.ts'
+import { Publisher } from '../backends/rabbitmq/publisher.ts'
+import { reportError } from './poll-loop.ts'
+import { sendTo } from './returned-message.ts'
+import { foreignLetterOf, toPublishOptions } from './rabbitmq-letter.ts'
+import type { Keep, ReturnedLetter, Tap } from './tap.ts'
 
 export interface RabbitMQTapOptions {
   /** `amqp://user:password@host:5672/vhost`, or `amqps://` over TLS. */
   url: string
-  /** Where a dead letter exchange puts what was given up. It must be there; it may be of any type. */
+  /** The queue of a dead letter exchange. It must exist; it may be of any type. */
   queue: string
   keep: Keep
-  /** Hears why a letter could not be kept. It is tried again until it can. */
+  /** Called each time that a letter could not be stored. Storing is retried until it succeeds. */
   onError?: (error: unknown) => void
   /**
-   * Where letters are sent back to: `exchange`, as they were first sent, or `queue`, straight to where they died, so that other queues of the
-   * exchange do not get them twice. `exchange` unless said.
+   * Where letters return to: `exchange`, to which they were first published, or `queue`, the queue
+   * in which they died, so that other queues of the exchange do not receive them twice. Default:
+   * `exchange`.
    */
-  sendBackTo?: 'exchange' | 'queue'
-  /** Letters that are being kept at once, those aside that cannot be kept for long. 10 unless said. */
+  returnTo?: 'exchange' | 'queue'
+  /**
+   * Maximum number of letters that are stored at once, not counting letters that fail repeatedly.
+   * Default: 10.
+   */
   concurrency?: number
   clock?: Clock
-  /** How long a call to the server may take. 5 seconds unless said. */
+  /** Time limit of a call to the server. Default: 5 seconds. */
   timeoutMs?: number
 }
 
-/** Brings in what RabbitMQ has put into a dead letter queue, and sends it back. */
+/** Reads a dead letter queue of RabbitMQ, and returns letters to their source. */
 export function rabbitmqTap(options: RabbitMQTapOptions): Tap {
   const { concurrency = 10, timeoutMs = 5000 } = options
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
@@ -40,21 +46,23 @@ export function rabbitmqTap(options: RabbitMQTapOptions): Tap {
   return new RabbitMQTap(options, { concurrency, timeoutMs })
 }
 
-const firstPauseMs = 1000
-const maxPauseMs = 30_000
-/** A letter that failed so often is read past. Before that, it may be the store that is away. */
+const storeDelay = { firstMs: 1000, maxMs: 30_000 }
+/**
+ * Other letters are read past a letter that failed this often. Before that, the store may be
+ * unreachable.
+ */
 const patience = 3
-/** All that is read past stays in memory, so there is an end to it. */
+/** Letters that are read past stay in memory, so their number and size are bounded. */
 const maxPast = 2000
 const maxPastBytes = 256 * 1024 * 1024
 
 interface Session {
   channel: Channel
-  /** Of the consumer that reads. */
+  /** The tag of the consumer that reads. */
   tag: string
-  /** Aborts when its messages are no longer ours. */
+  /** Aborts when the messages of this session are no longer ours. */
   over: AbortController
-  /** What could not be kept for long, and is read past. */
+  /** Letters that failed repeatedly and are read past. */
   past: Set<ConsumeMessage>
 }
 
@@ -63,7 +71,7 @@ class RabbitMQTap implements Tap {
   readonly #clock: Clock
   readonly #concurrency: number
   readonly #timeoutMs: number
-  readonly #link: Link<Session>
+  readonly #connection: RabbitmqConnection<Session>
   readonly #publisher: Publisher
   readonly #keeping = new Set<Promise<void>>()
 
@@ -77,8 +85,8 @@ class RabbitMQTap implements Tap {
     this.#concurrency = concurrency
     this.#timeoutMs = timeoutMs
     const common = { url, clock, timeoutMs }
-    this.#publisher = publisherTo({ ...common, title: `redrive tap ${queue}, sending` })
-    this.#link = linkTo<Session>({
+    this.#publisher = new Publisher({ ...common, title: `redrive tap ${queue}, sending` })
+    this.#connection = new RabbitmqConnection<Session>({
       ...common,
       title: `redrive tap ${queue}, receiving`,
       setup: (model) => this.#begin(model),
@@ -86,35 +94,38 @@ class RabbitMQTap implements Tap {
   }
 
   start(): Promise<void> {
-    return this.#link.open()
+    return this.#connection.open()
   }
 
-  /** What could not be kept yet goes back to its queue. */
+  /** Letters that are not stored yet return to their queue. */
   async stop(): Promise<void> {
-    const session = this.#link.current
+    const session = this.#connection.current
     if (session) {
-      await this.#answered(session.channel.cancel(session.tag)).catch(ignore)
+      await this.#awaitAnswer(session.channel.cancel(session.tag)).catch(ignore)
       session.over.abort()
       await Promise.all(this.#keeping)
-      // An answer to this means that the server has heard what was acknowledged before.
-      await this.#answered(session.channel.prefetch(1)).catch(ignore)
+      // The answer to this call means that the server has received all acknowledgements before it.
+      await this.#awaitAnswer(session.channel.prefetch(1)).catch(ignore)
     }
-    await Promise.all([this.#link.close(), this.#publisher.close()])
+    await Promise.all([this.#connection.close(), this.#publisher.close()])
     await Promise.all(this.#keeping)
   }
 
-  async sendBack(letter: SentBack, generation: number): Promise<void> {
+  async returnToSource(letter: ReturnedLetter, generation: number): Promise<void> {
     const { exchange, routingKey, queue } = letter.origin
     if (exchange === undefined || routingKey === undefined || queue === undefined)
-      throw new RedriveError('INVALID_INPUT', 'the letter does not say where in RabbitMQ it was')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'the origin of this letter has no exchange, routing key and queue',
+      )
     const [to, key] =
-      this.#options.sendBackTo === 'queue' ? ['', queue] : ([exchange, routingKey] as const)
+      this.#options.returnTo === 'queue' ? ['', queue] : ([exchange, routingKey] as const)
     const where = `the exchange ${JSON.stringify(to)} with the routing key ${JSON.stringify(key)}`
-    await sent(where, async () => {
+    await sendTo(where, async () => {
       await this.#publisher.open()
-      const publishing = homewardOf(letter, generation)
+      const publishing = toPublishOptions(letter, generation)
       if (await this.#publisher.publish(to, key, letter.body, publishing)) return
-      throw new RedriveError('MAILBOX_UNAVAILABLE', 'no queue takes it there, and nothing was sent')
+      throw new RedriveError('MAILBOX_UNAVAILABLE', 'no queue is bound there, so nothing was sent')
     })
   }
 
@@ -125,7 +136,7 @@ class RabbitMQTap implements Tap {
     channel.on('error', ignore)
     channel.on('close', () => {
       session.over.abort()
-      this.#link.renew(session)
+      this.#connection.renew(session)
     })
     await channel.prefetch(this.#concurrency)
     await this.#consume(session)
@@ -138,41 +149,44 @@ class RabbitMQTap implements Tap {
   }
 
   #arrive(session: Session, message: ConsumeMessage | null): void {
-    // The queue is gone. The link waits until it is there again.
-    if (message === null) return this.#link.renew(session)
+    // The queue was deleted. The connection retries until the queue exists again.
+    if (message === null) return this.#connection.renew(session)
     const keeping = this.#keep(session, message).finally(() => this.#keeping.delete(keeping))
     this.#keeping.add(keeping)
   }
 
   /**
-   * Keeps it, and only then lets the server forget it. A letter that cannot be kept stays here and is tried again: giving it back would count
-   * as a delivery, and newer servers drop a message after twenty of those.
+   * Stores the letter, then acknowledges the message. A letter that cannot be stored stays here and
+   * is retried: requeueing would count as a delivery, and newer servers drop a message after twenty
+   * deliveries.
    */
   async #keep(session: Session, message: ConsumeMessage): Promise<void> {
     const { channel, over, past } = session
     const { queue, keep, onError } = this.#options
     const foreign = foreignLetterOf(message, { queue, freshId: () => this.#clock.id() })
-    for (let failures = 1; !over.signal.aborted; failures++)
-      try {
+    const { signal } = over
+    if (signal.aborted) return
+    const report = (thrown: unknown, failures: number): void => {
+      if (signal.aborted) return
+      reportError(onError, thrown)
+      if (failures < patience) return
+      past.add(message)
+      void this.#readPast(session).catch(ignore)
+    }
+    try {
+      await retry({ clock: this.#clock, ...storeDelay, signal, onError: report }, async () => {
         await keep(foreign)
         channel.ack(message)
         past.delete(message)
-        return
-      } catch (error) {
-        if (over.signal.aborted) return
-        tell(onError, error)
-        if (failures >= patience) {
-          past.add(message)
-          void this.#readPast(session).catch(ignore)
-        }
-        const longest = Math.min(firstPauseMs * 2 ** (failures - 1), maxPauseMs)
-        await sleep(this.#clock, longest * (0.5 + this.#clock.random() / 2), over.signal)
-      }
+      })
+    } catch {
+      // The session is over: the server delivers the message again.
+    }
   }
 
   /**
-   * Letters that cannot be kept must not hold up the others. When they are all that the consumer has room for, another takes its place, with
-   * room of its own. What the first one had stays with the channel.
+   * Letters that fail repeatedly must not block the others. When they fill the prefetch limit of
+   * the consumer, a new consumer replaces it. Messages of the old consumer stay with the channel.
    */
   async #readPast(session: Session): Promise<void> {
     const { channel, tag, past } = session
@@ -184,20 +198,12 @@ class RabbitMQTap implements Tap {
     }
     if (inTheWay < this.#concurrency || past.size >= maxPast || bytes >= maxPastBytes) return
     session.tag = this.#clock.id()
-    // Both are asked at once, so that whoever stops the tap meanwhile comes after them. If one fails, the channel closes.
+    // Both requests are sent at once, so that a stop in between comes after them. If one fails, the
+    // channel closes.
     await Promise.all([channel.cancel(tag), this.#consume(session)])
   }
 
-  #answered<T>(asked: Promise<T>): Promise<T> {
-    return within(this.#clock, this.#timeoutMs, asked, 'the server did not answer')
-  }
-}
-
-/** What listeners throw is their own. */
-function tell(listener: ((error: unknown) => void) | undefined, error: unknown): void {
-  try {
-    listener?.(error)
-  } catch {
-    // It must not keep the letter from being tried again.
+  #awaitAnswer<T>(asked: Promise<T>): Promise<T> {
+    return limitTime(this.#clock, this.#timeoutMs, asked, 'the server did not answer')
   }
 }

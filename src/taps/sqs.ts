@@ -8,29 +8,32 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { addressOf, type Address } from '../backends/sqs/address.ts'
-import { wireTo, type Wire } from '../backends/sqs/connection.ts'
-import { lineageOf, onceIdOf, sent } from './homeward.ts'
-import { allCarried, reading, type Reading } from './reading.ts'
-import type { ForeignLetter, Keep, SentBack, Tap } from './tap.ts'
+import { SqsConnection } from '../backends/sqs/connection.ts'
+import { lineageOf, onceIdOf, sendTo } from './returned-message.ts'
+import { allStored, PollLoop } from './poll-loop.ts'
+import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
 
 export interface SqsTapOptions {
   /** The dead letter queue: `sqs://host:port/queue?region=…`, or its own `https://` URL. */
   url: string
   keep: Keep
-  /** The name of the queue to send letters back to, where SQS does not say where they came from. */
+  /** The name of the queue to return letters to, where SQS does not report their source queue. */
   sourceQueue?: string
   clock?: Clock
   connection?: SQSClientConfig
-  /** Hears what failed. It is tried again by itself. */
+  /** Called with each error. Reading continues and retries by itself. */
   onError?: (error: unknown) => void
 }
 
-/** Reads a dead letter queue, where SQS puts what was received more often than a `RedrivePolicy` allows. */
+/**
+ * Reads a dead letter queue, into which SQS moves messages that were received more often than a
+ * `RedrivePolicy` allows.
+ */
 export function sqsTap(options: SqsTapOptions): Tap {
   return new SqsTap(options)
 }
 
-/** Keeping takes less than this; otherwise the letter comes a second time. */
+/** Storing a letter takes less than this; otherwise SQS delivers it a second time. */
 const visibilitySeconds = 60
 const waitSeconds = 20
 const againSeconds = 1
@@ -40,9 +43,9 @@ class SqsTap implements Tap {
   readonly #clock: Clock
   readonly #address: Address
   readonly #queue: string
-  readonly #wire: Wire
+  readonly #connection: SqsConnection
   readonly #urls = new Map<string, Promise<string>>()
-  #reading: Reading | undefined
+  #loop: PollLoop | undefined
   #stopped = false
 
   constructor(options: SqsTapOptions) {
@@ -50,45 +53,54 @@ class SqsTap implements Tap {
     this.#address = addressOf(url)
     const { queue } = this.#address
     if (queue === undefined)
-      throw new RedriveError('INVALID_INPUT', 'the URL of a tap names a queue: sqs://host/queue')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'the URL of a tap must name a queue, as in sqs://host/queue',
+      )
     this.#options = options
     this.#clock = clock
     this.#queue = queue
-    this.#wire = wireTo(this.#address, connection, queue, clock)
+    this.#connection = SqsConnection.open(this.#address, connection, queue, clock)
   }
 
   async start(): Promise<void> {
     const queueUrl = this.#address.queueUrl ?? (await this.#urlOf(this.#queue))
-    await this.#wire.attributes(queueUrl, ['QueueArn'])
+    await this.#connection.attributes(queueUrl, ['QueueArn'])
     if (this.#stopped) return
-    this.#reading ??= reading(this.#clock, () => this.#turn(queueUrl), this.#options.onError)
+    this.#loop ??= new PollLoop(this.#clock, () => this.#turn(queueUrl), this.#options.onError)
   }
 
-  /** The poll is cut: what SQS puts into its answer at this moment comes again when its visibility lapses. */
+  /**
+   * Aborts the current poll. A message that SQS puts into that answer is delivered again when its
+   * visibility timeout ends.
+   */
   async stop(): Promise<void> {
     this.#stopped = true
-    const stopped = this.#reading?.stop()
-    this.#wire.cut()
+    const stopped = this.#loop?.stop()
+    this.#connection.abortPolls()
     await stopped
-    this.#wire.close()
+    this.#connection.close()
   }
 
-  /** To the queue that it died in. Attributes go as they came, unless somebody has edited them. */
-  async sendBack(letter: SentBack, generation: number): Promise<void> {
+  /**
+   * Sends the letter to the queue in which it died. Attributes are unchanged unless somebody has
+   * edited them.
+   */
+  async returnToSource(letter: ReturnedLetter, generation: number): Promise<void> {
     const { queue } = letter.origin
     if (queue === undefined)
       throw new RedriveError(
         'INVALID_INPUT',
-        `nobody knows which queue ${letter.messageId} came from: give the tap its sourceQueue`,
+        `the source queue of ${letter.messageId} is unknown: set the option sourceQueue of the tap`,
       )
-    const entry = homewardOf(letter, generation, queue.endsWith('.fifo'))
-    await sent(`the queue ${queue}`, async () => {
+    const entry = toSendEntry(letter, generation, queue.endsWith('.fifo'))
+    await sendTo(`the queue ${queue}`, async () => {
       try {
-        const failed = await this.#wire.send(await this.#urlOf(queue), [entry])
+        const failed = await this.#connection.send(await this.#urlOf(queue), [entry])
         const failure = failed.get('0')
-        if (failure) throw this.#wire.refused(failure)
+        if (failure) throw this.#connection.toError(failure)
       } catch (error) {
-        // It may have another URL when it is there again.
+        // The queue may have another URL when it exists again.
         this.#urls.delete(queue)
         throw error
       }
@@ -96,23 +108,27 @@ class SqsTap implements Tap {
   }
 
   async #turn(queueUrl: string): Promise<void> {
-    const found = await this.#wire.receive(queueUrl, { max: 10, visibilitySeconds, waitSeconds })
+    const found = await this.#connection.receive(queueUrl, {
+      max: 10,
+      visibilitySeconds,
+      waitSeconds,
+    })
     const carrying = found.map((one) => this.#carry(queueUrl, one))
-    await allCarried(carrying, this.#options.onError)
+    await allStored(carrying, this.#options.onError)
   }
 
-  /** Deleted only once it is kept. */
+  /** Deletes the message only after its letter is stored. */
   async #carry(queueUrl: string, message: Message): Promise<void> {
     const entry = { Id: '0', ReceiptHandle: message.ReceiptHandle }
     try {
       await this.#options.keep(this.#foreignOf(message))
     } catch (error) {
       const later = { ...entry, VisibilityTimeout: againSeconds }
-      await this.#wire.change(queueUrl, [later]).catch(() => {})
+      await this.#connection.change(queueUrl, [later]).catch(() => {})
       throw error
     }
-    const failure = (await this.#wire.delete(queueUrl, [entry])).get('0')
-    if (failure) throw this.#wire.refused(failure)
+    const failure = (await this.#connection.delete(queueUrl, [entry])).get('0')
+    if (failure) throw this.#connection.toError(failure)
   }
 
   #foreignOf(message: Message): ForeignLetter {
@@ -145,7 +161,7 @@ class SqsTap implements Tap {
   #urlOf(queue: string): Promise<string> {
     const known = this.#urls.get(queue)
     if (known) return known
-    const found = this.#wire.queueUrl(queue)
+    const found = this.#connection.queueUrl(queue)
     this.#urls.set(queue, found)
     found.catch(() => this.#urls.delete(queue))
     return found
@@ -154,12 +170,15 @@ class SqsTap implements Tap {
 
 type Attributes = Record<string, MessageAttributeValue>
 
-/** SQS takes no more. */
+/** The limit of SQS. */
 const maxAttributes = 10
 
-/** How a letter travels home. It says how often it went, if there is room for that. */
-function homewardOf(
-  letter: SentBack,
+/**
+ * Builds the message that returns a letter. The lineage attributes are left out where SQS allows no
+ * more attributes.
+ */
+function toSendEntry(
+  letter: ReturnedLetter,
   generation: number,
   isFifo: boolean,
 ): SendMessageBatchRequestEntry {
@@ -177,7 +196,7 @@ function homewardOf(
   }
 }
 
-/** As JSON, with bytes in base64. */
+/** Encodes attributes as JSON, bytes in base64. */
 function attributesOf(attributes: Attributes): string {
   return JSON.stringify(
     Object.entries(attributes).map(([name, { DataType, StringValue, BinaryValue }]) => [
@@ -188,8 +207,10 @@ function attributesOf(attributes: Attributes): string {
   )
 }
 
-/** Bytes as they came, and texts as the headers have them now. */
-function attributesIn(json: string, headers: SentBack['headers']): Attributes {
+/**
+ * Binary attributes as they were read, string attributes with the current values of the headers.
+ */
+function attributesIn(json: string, headers: ReturnedLetter['headers']): Attributes {
   const rows = JSON.parse(json) as [name: string, type: string, value: string][]
   const types = new Map(rows.map(([name, type]) => [name, type]))
   const bytes = rows.filter(([, type]) => type.startsWith('Binary'))

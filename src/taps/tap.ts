@@ -1,44 +1,62 @@
 import type { Timestamp } from '../letter/time.ts'
 
-/** A dead letter of another system: what it gave up on, and why. */
+/** A dead letter of another system: the message, and why the system gave up on it. */
 export interface ForeignLetter {
-  /** Where it lay dead: a queue, or a stream and its consumer. */
+  /** Where the message died: a queue, or a stream and its consumer. */
   source: string
-  /** Why it was given up, in the words of its broker. */
+  /** Why the broker gave up on the message, in the words of the broker. */
   reason: string
-  /** What its consumer died of, where somebody wrote that down. */
+  /** The error of the consumer, if somebody recorded it. */
   error?: { name: string; message: string; stack?: string }
-  /** As far as the broker knows. */
+  /** The number of deliveries that the broker counted. */
   deliveries: number
-  /** When it was sent first, and when it was given up. The same each time it is read, and absent where the broker does not tell. */
+  /**
+   * When the message was first sent, and when the broker gave up on it. Both are the same each time
+   * the letter is read, and absent if the broker does not report them.
+   */
   enqueuedAt?: Timestamp
   failedAt?: Timestamp
   body: Uint8Array
   contentType: string
   headers: Record<string, string>
-  /** The same each time the same dead letter is read, so that keeping it twice can be noticed. */
+  /** The same each time the same dead letter is read, so that duplicates are detected. */
   messageId: string
-  /** Tells this death from others of the same message, where one can die again without having been sent anew. */
+  /**
+   * Identifies this death among several of the same message, if a message can die again without
+   * being sent again.
+   */
   death?: string
-  /** What is needed to send it back to where it was before it died. */
+  /** What is needed to return the message to its source. */
   origin: Record<string, string>
 }
 
-/** Resolves once the letter is kept for good. Only then does the broker hear that it may forget it; a rejection brings it again. */
+/**
+ * Resolves once the letter is stored durably. Only then is the message acknowledged to the broker;
+ * after a rejection it is read again.
+ */
 export type Keep = (foreign: ForeignLetter) => Promise<void>
 
-/** Reads dead letters of another system, one by one. At least once: what was kept may come again after a crash. */
+/**
+ * Reads dead letters of another system. At least once: a stored letter may be read again after a
+ * crash.
+ */
 export interface Tap {
-  /** Connects, and reads until it is stopped. Rejects when the source is not there. Safe twice. */
+  /**
+   * Connects, and reads until it is stopped. Rejects if the source does not exist. May be called
+   * twice.
+   */
   start(): Promise<void>
-  /** Waits for what is being kept. Safe twice. */
+  /** Waits until the letters that are being stored are stored. May be called twice. */
   stop(): Promise<void>
-  /** Sends it back to where it came from. The same generation of the same letter, unless it was edited, is one message, where the broker can tell. */
-  sendBack(letter: SentBack, generation: number): Promise<void>
+  /**
+   * Sends the letter to its source. Where the broker detects duplicates, the same generation of the
+   * same letter is one message, unless the letter was edited in between.
+   */
+  returnToSource(letter: ReturnedLetter, generation: number): Promise<void>
 }
 
-/** The part of a foreign letter that travels home. */
-export type SentBack = Pick<
+/** The part of a foreign letter that returns to its source. */
+export type ReturnedLetter = Pick<
   ForeignLetter,
   'body' | 'contentType' | 'headers' | 'messageId' | 'origin'
 >

@@ -6,8 +6,8 @@ import { sign } from '../backends/http/signature.ts'
 import {
   contentTypeOf,
   plain,
-  poster,
-  refusedBy,
+  createPoster,
+  toHttpError,
   traceparentOf,
   urlProblem,
   type Answer,
@@ -64,7 +64,7 @@ export function httpHandler(target: HttpTarget, clock: Clock): Handler {
   if (problem)
     throw new RedriveError('INVALID_CONFIG', `http.${problem.path.join('.')} ${problem.text}`)
   const url = new URL(target.url)
-  const post = poster(url, target.private ?? false)
+  const post = createPoster(url, target.private ?? false)
   return (run) =>
     within(run.signal, target.timeoutMs, clock, async (signal) => {
       const headers = headersOf(run, target, clock.now())
@@ -117,7 +117,7 @@ function headersOf(run: Run, target: HttpTarget, nowMs: number): Record<string, 
 function judged(answer: Answer, host: string): unknown {
   const { status, body, whole } = answer
   if (status >= 200 && status < 300) return whole ? failureIn(body.toString()) : undefined
-  throw refusedBy(answer, host)
+  throw toHttpError(answer, host)
 }
 
 function failureIn(body: string): { ok: false; error: unknown } | undefined {

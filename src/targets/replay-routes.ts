@@ -16,7 +16,7 @@ export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxRe
 
 /**
  * Knows how letters get back to their source in this process. Letters of a tap or a pipeline take the route of their queue's handler
- * (`sendBack(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the mailbox of their name: first among those whose loops keep
+ * (`returnToSource(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the mailbox of their name: first among those whose loops keep
  * their dead messages here, then among the option `mailboxes`.
  */
 export class ReplayRoutes {
@@ -59,7 +59,7 @@ export class ReplayRoutes {
       const how =
         source.kind === 'pipeline'
           ? `run pipeline.deadLetters(dlq) in this process, or use redrive pipeline replay`
-          : `give this process its tap, as in dlq.handle(${JSON.stringify(queue)}, sendBack(tap))`
+          : `give this process its tap, as in dlq.handle(${JSON.stringify(queue)}, returnToSource(tap))`
       throw noRoute(letter, `nothing in this process leads back to ${whereOf(letter)}: ${how}`)
     }
     if (source.kind !== 'mailbox')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Batcher, splitResults, type Outcome } from '../../src/backends/batcher.ts'
 
-/** A sender that holds each batch until the test lets it go. */
+/** A sender that holds each batch until the test releases it. */
 function held() {
   const batches: {
     asks: number[]
@@ -45,7 +45,7 @@ describe('Batcher', () => {
     ])
   })
 
-  it('fails one call alone, or the whole batch and no other', async () => {
+  it('fails a single call, or the whole batch and no other', async () => {
     const { batches, send, echo } = held()
     const calls = new Batcher({ maxInFlight: 1, maxBatchCost: 2 }, send)
     const [good, bad, lost, last] = [1, 2, 3, 4, 5].map((ask) => calls.call(ask))
@@ -62,7 +62,7 @@ describe('Batcher', () => {
     await calls.idle()
   })
 
-  it('is idle only when nothing is on its way', async () => {
+  it('is idle only when nothing is in flight', async () => {
     const { send, echo } = held()
     const calls = new Batcher({ maxInFlight: 1, maxBatchCost: 2 }, send)
     await calls.idle()
@@ -77,7 +77,7 @@ describe('Batcher', () => {
 })
 
 describe('splitResults', () => {
-  it('gives each call as many results as it asked for, in order', () => {
+  it('returns as many results to each call as it requested, in order', () => {
     const asks = [['a', 'b'], [], ['c'], ['d', 'e']]
     expect(splitResults([1, 2, 3, 4, 5], asks)).toEqual([[1, 2], [], [3], [4, 5]])
   })

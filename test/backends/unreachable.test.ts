@@ -7,14 +7,14 @@ const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNR
 const told = /nothing listens there: start the server, or correct the URL/
 
 it.each([
-  ['as it is', refused],
+  ['directly', refused],
   ['as a cause', new Error('failed', { cause: new Error('failed', { cause: refused }) })],
   ['among several', new AggregateError([new Error('other'), refused])],
-])('says what to do about what a socket said, %s', (_, error) => {
+])('names the fix for an error of a socket, %s', (_, error) => {
   expect(unreachable(error)).toMatch(told)
 })
 
-it('says nothing of anything else', () => {
+it('returns undefined for any other error', () => {
   const round = new Error('round')
   round.cause = round
   const strange = Object.assign(new Error('strange'), { code: 'constructor', errors: 'none' })
@@ -23,7 +23,7 @@ it('says nothing of anything else', () => {
 })
 
 it.each(['postgres', 'redis', 'amqp', 'nats', 'kafka'])(
-  'every driver says so: %s',
+  'is used by every driver: %s',
   async (scheme) => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))

@@ -74,7 +74,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
       // No text has these bytes, so that nothing is shorter in another form.
       const body = new Uint8Array(maxBodyBytes + 1).fill(255)
       const told = await refused(mailbox.send(body), 'TOO_LARGE')
-      expect(told).toContain(`${kind} takes ${maxBodyBytes}`)
+      expect(told).toContain(`the limit of ${kind} is ${maxBodyBytes}`)
       expect(told).toContain('send a reference to it instead')
       await mailbox.send(body.subarray(1))
       const message = await taken()
@@ -99,7 +99,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
         ...(own.browse ? [() => own.browse!()] : []),
       ]
       for (const verb of verbs)
-        expect(await refused(verb(), 'CLOSED')).toMatch(/ is closed: open another one$/)
+        expect(await refused(verb(), 'CLOSED')).toMatch(/ is closed: open a new one$/)
       expect(await own.receive({ waitSeconds: 60 })).toEqual([])
       expect(await own.health()).toMatchObject({ ok: false, problems: ['the mailbox is closed'] })
     })
@@ -152,7 +152,7 @@ describe('the URL of a mailbox', { concurrent: true }, () => {
     'sqs://localhost/a/b#a',
     `kafka://${login}#a`,
   ])('%s is none that there can be, and is told what one is', async (url) => {
-    expect(await refused(openMailbox(url), /^INVALID/)).toMatch(/mail\.db|:\/\/|the SDK finds them/)
+    expect(await refused(openMailbox(url), /^INVALID/)).toMatch(/mail\.db|:\/\/|the SDK reads them/)
   })
 
   it.each([

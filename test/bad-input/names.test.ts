@@ -20,7 +20,7 @@ import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { readOperationFile } from '../../src/transfer/operation-file/read.ts'
 import { readOptions } from '../../src/options/options.ts'
 import { graphsOf } from '../../src/pipeline/graph/graph.ts'
-import { homewardOf } from '../../src/taps/rabbitmq-letter.ts'
+import { toPublishOptions } from '../../src/taps/rabbitmq-letter.ts'
 import { aQueue, refused } from '../a-queue.ts'
 import { redrive } from '../cli/run-cli.ts'
 import { aLoop } from '../loops/a-loop.ts'
@@ -193,7 +193,9 @@ describe('taps', () => {
       headers: under(name, 'x'),
       origin: { queue: 'q', typed: '{}' },
     })
-    expect(textOf(homewardOf(letter, 1).headers)).toContain(textOf(under(name, 'x')).slice(1, -1))
+    expect(textOf(toPublishOptions(letter, 1).headers)).toContain(
+      textOf(under(name, 'x')).slice(1, -1),
+    )
   })
 
   it.each(names)('keep a letter with a header, a source and an error called %s', async (name) => {

@@ -98,7 +98,7 @@ export const badFiles: [yaml: string, key: string, says: string][] = [
   ],
   ['handlers: { a: { http: "https://a.example" } }', 'handlers.a.http', 'must be a map of url'],
   ['handlers: { a: { http: {} } }', 'handlers.a.http.url', 'is missing'],
-  ['handlers: { a: { http: { url: a.example } } }', 'handlers.a.http.url', 'is no URL'],
+  ['handlers: { a: { http: { url: a.example } } }', 'handlers.a.http.url', 'must be a URL'],
   [
     'handlers: { a: { http: { url: "file:///etc/passwd" } } }',
     'handlers.a.http.url',
@@ -117,7 +117,7 @@ export const badFiles: [yaml: string, key: string, says: string][] = [
   [
     'handlers: { a: { http: { url: "http://169.254.169.254/", private: true } } }',
     'handlers.a.http.url',
-    'is never called',
+    'is never allowed',
   ],
   [
     'handlers: { a: { http: { url: "https://a.example", secret: hunter2 } } }',

@@ -123,7 +123,7 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await dies('one')
     const letter = await kept.next()
     await remove(orders)
-    await expect(tap.sendBack(letter, 1)).rejects.toMatchObject(unavailable)
+    await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject(unavailable)
     expect(await admin.listTopics()).not.toContain(orders)
     await makeTopics(admin, [orders], 3)
     await expect.poll(() => sent(tap, letter)).toBe(true)
@@ -149,13 +149,13 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await admin.createPartitions({ topics: [{ name: orders, count: 6, assignments: null }] })
     const partitions = [{ partition: 0, offset: 1n }]
     await admin.deleteRecords({ topics: [{ name: dead, partitions }] })
-    await tap.sendBack(letter, 1)
+    await tap.returnToSource(letter, 1)
     await expect.poll(() => lengths(orders)).toEqual([0, 0, 1, 0, 0, 0])
   })
 })
 
 const sent = (tap: Tap, letter: ForeignLetter): Promise<boolean> =>
-  tap.sendBack(letter, 1).then(
+  tap.returnToSource(letter, 1).then(
     () => true,
     () => false,
   )

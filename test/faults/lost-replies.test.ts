@@ -77,9 +77,9 @@ describe.skipIf(lacksPrivate.kafka())(
         origin: { topic: 'redrive.home', partition: '0' },
       }
       try {
-        await tap.sendBack(letter, 1)
-        await lost(proxy, () => tap.sendBack(letter, 2))
-        await until('it was sent back', () => isDone(tap.sendBack(letter, 2)), 20)
+        await tap.returnToSource(letter, 1)
+        await lost(proxy, () => tap.returnToSource(letter, 2))
+        await until('it was sent back', () => isDone(tap.returnToSource(letter, 2)), 20)
         const generations = (await drained(home)).map(({ headers }) => headers['redrive-replays'])
         expect(generations.filter((one) => one === '1')).toHaveLength(1)
         expect(generations.filter((one) => one === '2').length).toBeGreaterThanOrEqual(1)

@@ -61,9 +61,9 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     const tap = await started(async (letter) => kept.put(letter))
     const letter = await kept.next()
     expect(letter).toMatchObject({ messageId: `${stream}:1`, deliveries: 1 })
-    expect(letter.reason).toContain('was gone from the stream')
+    expect(letter.reason).toContain('was no longer in the stream')
     expect(letter.body).toHaveLength(0)
-    await expect(tap.sendBack(letter, 1)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
   it('fails to send back when the stream is gone, and the letter can go once it is there again', async () => {
@@ -73,9 +73,9 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     const letter = await kept.next()
     const { streams } = await jetstreamManager(connection)
     await streams.delete(stream)
-    await expect(tap.sendBack(letter, 1)).rejects.toMatchObject(unavailable)
+    await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject(unavailable)
     await streams.add({ name: stream, subjects: [`${stream}.>`] })
-    await tap.sendBack(letter, 1)
+    await tap.returnToSource(letter, 1)
     expect((await streams.info(stream)).state.messages).toBe(1)
   })
 

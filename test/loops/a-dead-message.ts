@@ -1,7 +1,7 @@
 import { encodePayload } from '../../src/letter/payload.ts'
 import type { DeadMessage } from '../../src/loops/dead-message.ts'
 
-/** A dead message that nothing special is wrong with. */
+/** A typical dead message. */
 export function aDeadMessage(given: Partial<DeadMessage> = {}): DeadMessage {
   const at = '2026-01-01T00:00:00.000Z'
   return {

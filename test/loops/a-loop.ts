@@ -10,19 +10,19 @@ export interface LoopBench {
   requests: Mailbox
   replies: Mailbox
   dlq: Mailbox
-  /** Everything that was told, in order. */
+  /** All events in order. */
   events: LoopEvent[]
   heard: <T extends LoopEvent['type']>(type: T) => EventOf<T>[]
   onEvent: (event: LoopEvent) => void
-  /** What a loop on the requests needs. */
+  /** The options of a loop on the requests. */
   parts: { requests: Mailbox; clock: FakeClock; onEvent: (event: LoopEvent) => void }
-  /** Lets everything that can happen without time passing happen. */
+  /** Runs everything that can run without time passing. */
   settle: () => Promise<void>
-  /** The values of all messages that wait in a mailbox now. */
+  /** The values of all messages that are visible in a mailbox. */
   take: (mailbox: Mailbox) => Promise<unknown[]>
 }
 
-/** Mailboxes in memory that know each other by name, and a clock that the test moves. */
+/** Mailboxes in memory that resolve each other by name, and a clock that the test moves. */
 export function aLoop(): LoopBench {
   const clock = fakeClock()
   const known = new Map<string, Mailbox>()
@@ -60,18 +60,18 @@ export function aLoop(): LoopBench {
   }
 }
 
-/** What can be made to fail. */
+/** The calls that can be made to fail. */
 type Fault = 'receive' | 'send' | 'approximateCount' | 'acknowledge' | 'nack' | 'extend' | 'reply'
 
 export interface Faulty {
   mailbox: Mailbox
-  /** Each call fails with this error until it is taken away. */
+  /** Each call fails with this error until it is removed. */
   faults: Partial<Record<Fault, Error>>
-  /** Calls in order, failed ones too. */
+  /** Calls in order, including failed ones. */
   calls: Fault[]
 }
 
-/** A real mailbox before which calls can be made to fail. */
+/** A real mailbox whose calls can be made to fail. */
 export function faulty(inner: Mailbox): Faulty {
   const faults: Faulty['faults'] = {}
   const calls: Fault[] = []

@@ -9,7 +9,7 @@ const failure = (message: string): Failure => ({
   at: '2026-01-01T00:00:00.000Z',
 })
 
-it('the last ten failures of a message are known, each with a bounded text', () => {
+it('keeps the last ten failures of a message, each with a bounded message', () => {
   const history = new AttemptHistory()
   for (let n = 1; n <= 11; n++) history.add('m', failure(`${n} ${'x'.repeat(1000)}`))
   const attempts = history.add('m', failure('12'))
@@ -22,7 +22,7 @@ it('the last ten failures of a message are known, each with a bounded text', () 
   expect(history.add('m', failure('again'))).toHaveLength(1)
 })
 
-it('of more than a thousand messages, the one that failed longest ago is forgotten', () => {
+it('forgets the message that failed longest ago above a thousand messages', () => {
   const history = new AttemptHistory()
   for (let n = 0; n < 1000; n++) history.add(`m-${n}`, failure('x'))
   history.add('m-0', failure('x'))

@@ -26,7 +26,10 @@ const seen = { has: async () => false, add: async () => {} }
 const log = { error: () => {} }
 const running = new MainLoop({ requests, process })
 
-/** Every entry that takes an object, called as JavaScript may call it, and options that it accepts. */
+/**
+ * Every function that takes an options object, called as from JavaScript, and options that it
+ * accepts.
+ */
 const entries: Record<string, [call: (options: never) => unknown, right: object]> = {
   MainLoop: [(options) => new MainLoop(options), { requests, process }],
   EvalLoop: [(options) => new EvalLoop(options), { requests, loop, evaluator }],
@@ -40,7 +43,7 @@ const entries: Record<string, [call: (options: never) => unknown, right: object]
   dlq: [(dlq) => new MainLoop({ requests, process, dlq }), { to: mailbox }],
   'run of a loop': [
     async (options) => {
-      // The run after it ends at once.
+      // The run after this call ends at once.
       await running.shutdown()
       await running.run(options)
     },
@@ -68,7 +71,7 @@ const entries: Record<string, [call: (options: never) => unknown, right: object]
 }
 const cases = Object.entries(entries)
 
-/** The message of the refusal, whether it was thrown or the promise rejected. */
+/** The message of the error, thrown or rejected. */
 async function refusal(call: () => unknown): Promise<string> {
   try {
     await call()
@@ -83,22 +86,28 @@ async function refusal(call: () => unknown): Promise<string> {
 }
 
 describe('options of loops', () => {
-  it.each(cases)('%s accepts its own, and undefined for absent', async (_, [call, right]) => {
-    expect(await refusal(() => call({ ...right, nothing: undefined } as never))).toBe('accepted')
-  })
+  it.each(cases)(
+    '%s accepts its own keys, and undefined for absent ones',
+    async (_, [call, right]) => {
+      expect(await refusal(() => call({ ...right, nothing: undefined } as never))).toBe('accepted')
+    },
+  )
 
-  it.each(cases)('%s refuses an unknown key and names the nearest', async (_, [call, right]) => {
-    const [key] = Object.keys(right)
-    const misspelt = `${key!.slice(0, -1)}X`
-    expect(await refusal(() => call({ ...right, [misspelt]: 1 } as never))).toMatch(
-      new RegExp(`unknown key "${misspelt}" in .*: did you mean "${key}"\\?`),
-    )
-    expect(await refusal(() => call({ ...right, zzzzzzzz: 1 } as never))).toMatch(
-      /unknown key "zzzzzzzz" in .*: known: /,
-    )
-  })
+  it.each(cases)(
+    '%s rejects an unknown key and names the nearest one',
+    async (_, [call, right]) => {
+      const [key] = Object.keys(right)
+      const misspelt = `${key!.slice(0, -1)}X`
+      expect(await refusal(() => call({ ...right, [misspelt]: 1 } as never))).toMatch(
+        new RegExp(`unknown key "${misspelt}" in .*: did you mean "${key}"\\?`),
+      )
+      expect(await refusal(() => call({ ...right, zzzzzzzz: 1 } as never))).toMatch(
+        /unknown key "zzzzzzzz" in .*: known: /,
+      )
+    },
+  )
 
-  it.each(cases)('%s refuses what is no object', async (_, [call]) => {
+  it.each(cases)('%s rejects options that are not an object', async (_, [call]) => {
     for (const wrong of ['text', 7, [], () => {}])
       expect(await refusal(() => call(wrong as never))).not.toBe('accepted')
   })
@@ -143,10 +152,14 @@ describe('options of loops', () => {
     ['DLQConsumer', { mailbox }, 'DLQConsumer needs the option handler, a function'],
     ['DLQConsumer', { mailbox, handler, parked: {} }, 'option parked must be a mailbox, or'],
     ['LoopGroup', {}, 'LoopGroup needs the option loops'],
-    ['LoopGroup', { loops: running }, 'LoopGroup option loops must be a list'],
-    ['LoopGroup', { loops: [{ process }] }, 'LoopGroup option loops must be a list'],
-    ['LoopGroup', { loops: [], checks: [Promise.resolve()] }, 'checks must be a list of functions'],
-    ['LoopGroup', { loops: [], signals: 'SIGTERM' }, 'option signals must be a list'],
+    ['LoopGroup', { loops: running }, 'LoopGroup option loops must be an array'],
+    ['LoopGroup', { loops: [{ process }] }, 'LoopGroup option loops must be an array'],
+    [
+      'LoopGroup',
+      { loops: [], checks: [Promise.resolve()] },
+      'checks must be an array of functions',
+    ],
+    ['LoopGroup', { loops: [], signals: 'SIGTERM' }, 'option signals must be an array'],
     ['LoopGroup', { loops: [], healthPort: 70_000 }, 'healthPort must be from 0 to 65535'],
     ['alertHandler', {}, 'alertHandler needs the option log or notify'],
     ['alertHandler', { log: {} }, 'option log must be a logger'],
@@ -163,13 +176,13 @@ describe('options of loops', () => {
     ['deadLetters', { queue: '' }, 'queue name'],
     ['deadLetters', { context: {} }, 'option context must be a function'],
     ['dlqHealth', { threshold: 'many' }, 'threshold must be from 0'],
-  ])('%s with %o is refused with the name of the option', async (entry, options, message) => {
+  ])('%s with %o is rejected with the name of the option', async (entry, options, message) => {
     const refused = await refusal(() => entries[entry]![0](options as never))
     expect(refused).toContain(message)
     expect(refused).not.toContain('secret')
   })
 
-  it('a mailbox, a logger and records that are none are refused by name', async () => {
+  it('rejects an invalid mailbox, logger and records by name', async () => {
     const none = {} as never
     expect(await refusal(() => mailboxDestination(none))).toContain('option mailbox')
     expect(await refusal(() => dlqHealth(none))).toContain('option mailbox')
@@ -184,7 +197,7 @@ describe('options of loops', () => {
       )
   })
 
-  it('a policy and a loop of a subclass may have fields of their own', () => {
+  it('allows fields of their own in subclasses of policies and loops', () => {
     class Patient extends DLQPolicy {
       patience = 3
     }
@@ -214,7 +227,7 @@ describe('describeValue', () => {
     expect(describeValue(value)).toBe(described)
   })
 
-  it('survives an object that cannot be read', () => {
+  it('describes an object that cannot be read', () => {
     const { proxy, revoke } = Proxy.revocable({}, {})
     revoke()
     expect(describeValue(proxy)).toBe('an object that cannot be read')

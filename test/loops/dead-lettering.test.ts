@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { DeadLetterOffice } from '../../src/loops/dead-lettering.ts'
+import { DeadLetterRouter } from '../../src/loops/dead-lettering.ts'
 import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
 import type { Destination } from '../../src/loops/destination.ts'
-import { teller } from '../../src/loops/events.ts'
+import { createEmit } from '../../src/loops/events.ts'
 import { EvalLoop } from '../../src/loops/eval-loop.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { Mailbox, Message, ReceiveOptions } from '../../src/mailbox.ts'
@@ -23,8 +23,8 @@ import { aLoop, type LoopBench } from './a-loop.ts'
 
 class RateLimitError extends Error {}
 
-describe('where dead letters go', () => {
-  it('differs by error, where a route says so', async () => {
+describe('the destination of dead letters', () => {
+  it('depends on the error if there is a route', async () => {
     const bench = aLoop()
     const bugs = memoryMailbox({ name: 'bugs', clock: bench.clock })
     const loop = new MainLoop<{ n: number }>({
@@ -53,16 +53,16 @@ describe('where dead letters go', () => {
   it.each([
     ['throws', (): never => fail()],
     ['leads back to the source', undefined],
-  ])('is the usual place when a route %s', async (_, route) => {
+  ])('is the default when a route %s', async (_, route) => {
     const bench = aLoop()
-    const office = new DeadLetterOffice(
+    const router = new DeadLetterRouter(
       { to: bench.dlq, route: route ?? (() => bench.requests) },
       bench.requests,
-      teller(bench),
+      createEmit(bench),
     )
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
-    expect(office.destinationFor(new Error('x'), message!).mailbox).toBe(bench.dlq)
+    expect(router.destinationFor(new Error('x'), message!).mailbox).toBe(bench.dlq)
     expect(bench.heard('error')).toMatchObject([{ during: 'route of requests' }])
   })
 
@@ -72,11 +72,11 @@ describe('where dead letters go', () => {
     const twin = memoryMailbox({ name: 'requests', clock })
     for (const to of [requests, twin])
       expect(() => new MainLoop({ requests, process, dlq: { to } })).toThrow(
-        'requests cannot keep its own dead letters: give another mailbox, such as requests-dlq',
+        'requests cannot store its own dead letters: use another mailbox, such as requests-dlq',
       )
   })
 
-  it('may be a mailbox of the same name of another broker', () => {
+  it('may be a mailbox with the same name at another broker', () => {
     const { requests, clock } = aLoop()
     const inner = memoryMailbox({ name: 'requests', clock })
     const elsewhere = Object.create(inner, {
@@ -87,8 +87,8 @@ describe('where dead letters go', () => {
   })
 })
 
-describe('a message that workers gave back when they were stopped', () => {
-  it('is run in the end, however often that was', async () => {
+describe('a message that stopping workers released', () => {
+  it('runs in the end, however often it was released', async () => {
     const bench = aLoop()
     const policy = new DLQPolicy({ maxDeliveryCount: 2 })
     const parts = { ...bench.parts, dlq: { to: bench.dlq, policy } }
@@ -122,7 +122,7 @@ describe('a message that workers gave back when they were stopped', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('is dead all the same once it has ended its workers too often', async () => {
+  it('is dead-lettered once it has killed its workers too often', async () => {
     const bench = aLoop()
     const policy = new DLQPolicy({ maxDeliveryCount: 2 })
     await bench.requests.send({ order: 1 })
@@ -160,17 +160,17 @@ function countingDeliveriesOnly(inner: Mailbox): Mailbox {
   })
 }
 
-describe('a message that ends its worker, where some errors are excluded', () => {
+describe('a message that kills its worker, where some errors are excluded', () => {
   const policyWith = (options: DLQPolicyOptions = {}): DLQPolicy =>
     new DLQPolicy({ maxDeliveryCount: 3, excludeErrors: [RateLimitError], ...options })
 
-  /** Receives without an end, as a worker does that dies. */
+  /** Receives without settling, like a worker that dies. */
   const dies = async ({ clock }: LoopBench, requests: Mailbox): Promise<void> => {
     await requests.receive({ visibilitySeconds: 1 })
     await clock.advance(1000)
   }
 
-  /** A loop that is rate limited so often, and then does its work. */
+  /** A loop that is rate limited this often, and then succeeds. */
   const limited = (bench: LoopBench, requests: Mailbox, times: number): { runs: number } => {
     const counted = { runs: 0 }
     void new MainLoop({
@@ -210,7 +210,7 @@ describe('a message that ends its worker, where some errors are excluded', () =>
   )
 
   it.each(brokers)(
-    'is not taken for one that only met excluded errors, on a broker that %s',
+    'is not confused with one that only met excluded errors, on a broker that %s',
     async (_, broker) => {
       const bench = aLoop()
       const requests = broker(bench.requests)
@@ -223,7 +223,7 @@ describe('a message that ends its worker, where some errors are excluded', () =>
     },
   )
 
-  it('counts failures that another process saw as crashes, on a broker that counts deliveries only', async () => {
+  it('counts failures of other processes as crashes, on a broker that counts deliveries only', async () => {
     const bench = aLoop()
     const requests = countingDeliveriesOnly(bench.requests)
     await requests.send({})
@@ -237,7 +237,9 @@ describe('a message that ends its worker, where some errors are excluded', () =>
     expect(bench.heard('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
   })
 
-  /** Starts workers until one dead-letters the message. Says how often it ran, and how. */
+  /**
+   * Starts workers until one dead-letters the message. Returns how often it ran, and the outcomes.
+   */
   const startWorkers = async (
     { url, prefix = '' }: { url: string; prefix?: string },
     limitedRuns: number,
@@ -259,7 +261,7 @@ describe('a message that ends its worker, where some errors are excluded', () =>
     }
   }
 
-  it('ends maxDeliveryCount processes at most, in addition to its excluded failures', async () => {
+  it('kills at most maxDeliveryCount processes, in addition to its excluded failures', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-ends-'))
     const path = join(folder, 'mail.db')
     const requests = sqliteMailbox({ path, name: 'requests' })
@@ -282,7 +284,7 @@ describe('a message that ends its worker, where some errors are excluded', () =>
 
   const { url, missing } = backend('nats')
   it.skipIf(missing)(
-    'ends maxDeliveryCount processes on NATS, which counts deliveries only',
+    'kills maxDeliveryCount processes on NATS, which counts deliveries only',
     async () => {
       const place = natsPlace(url)
       const mailbox = (name: string): Mailbox => natsMailbox({ url, prefix: place.name, name })
@@ -314,7 +316,7 @@ describe('dlq of a loop', () => {
     throw new Error('no such order')
   }
 
-  it('may be a policy that carries its mailbox', async () => {
+  it('may be a policy with its mailbox', async () => {
     const bench = aLoop()
     const dlq = new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 1 })
     const loop = new MainLoop({ ...bench.parts, process: fails, dlq })
@@ -326,7 +328,7 @@ describe('dlq of a loop', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('may be a policy that carries letters of a queue, of a loop of samples too', async () => {
+  it('may be a policy with letters of a queue, also in an EvalLoop', async () => {
     const bench = aLoop()
     const { dlq: queue } = await aQueue()
     const dlq = new DLQPolicy({ mailbox: queue.deadLetters(), maxDeliveryCount: 1 })
@@ -342,12 +344,12 @@ describe('dlq of a loop', () => {
     await queue.close()
   })
 
-  it('may be an object whose policy carries the mailbox, with a route', async () => {
+  it('may be an object whose policy has the mailbox, with a route', async () => {
     const bench = aLoop()
     const bugs = memoryMailbox({ name: 'bugs', clock: bench.clock })
     const policy = new DLQPolicy({ mailbox: bench.dlq, maxDeliveryCount: 1 })
-    const office = new DeadLetterOffice({ policy, route: () => bugs }, bench.requests, () => {})
-    expect(office.destination.mailbox).toBe(bench.dlq)
+    const router = new DeadLetterRouter({ policy, route: () => bugs }, bench.requests, () => {})
+    expect(router.destination.mailbox).toBe(bench.dlq)
   })
 
   const bothShapes = /new DLQPolicy\(\{ mailbox: .*\{ to: deadLetters, policy: new DLQPolicy/
@@ -358,25 +360,25 @@ describe('dlq of a loop', () => {
     ['a mailbox', ({ dlq }) => dlq, bothShapes],
     ['a URL', () => 'redis://secret@localhost#dead', bothShapes],
     ['null', () => null, bothShapes],
-    ['a URL as its place', () => ({ to: 'redis://secret@localhost#dead' }), /dlq option to must/],
+    ['a URL as destination', () => ({ to: 'redis://secret@localhost#dead' }), /dlq option to must/],
     [
-      'a promise as its place',
+      'a promise as destination',
       ({ dlq }) => ({ to: Promise.resolve(dlq) }),
       /a promise \(await it\)/,
     ],
     [
-      'options in place of a policy',
+      'options instead of a policy',
       ({ dlq }) => ({ to: dlq, policy: { maxDeliveryCount: 3 } }),
       /dlq option policy must be a DLQPolicy: new DLQPolicy/,
     ],
     ['a route that is a mailbox', ({ dlq }) => ({ to: dlq, route: dlq }), /dlq option route must/],
-    ['the wrong name for its place', ({ dlq }) => ({ mailbox: dlq }), /did you mean "to"\?/],
+    ['the wrong name for its destination', ({ dlq }) => ({ mailbox: dlq }), /did you mean "to"\?/],
     [
       'two places',
       ({ dlq, replies }) => ({ to: dlq, policy: new DLQPolicy({ mailbox: replies }) }),
-      /dlq\.to is requests-dlq, and the mailbox of its policy is replies/,
+      /dlq\.to is requests-dlq, but the mailbox of its policy is replies/,
     ],
-  ])('is refused when it is %s', (_, given, message) => {
+  ])('is rejected when it is %s', (_, given, message) => {
     const bench = aLoop()
     const options = { ...bench.parts, process: fails, dlq: given(bench) as DLQPolicy }
     const error = refusal(() => new MainLoop(options))
@@ -403,18 +405,18 @@ describe('a policy that classifies', () => {
   const forbidden = Object.assign(new Error('Forbidden'), { status: 403 })
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
-  it('dead-letters a permanent failure at its first delivery, and a passing one at the threshold', async () => {
+  it('dead-letters a permanent failure at its first delivery, and a transient one at the threshold', async () => {
     expect(await deadAt(forbidden, { classify: true })).toEqual([1])
     expect(await deadAt(refused, { classify: true })).toEqual([3])
   })
 
-  it('does so only where it was asked for', async () => {
+  it('classifies only if asked to', async () => {
     expect(await deadAt(forbidden, {})).toEqual([3])
   })
 })
 
 describe('a policy that throws at receive', () => {
-  it('counts as the plain threshold', async () => {
+  it('counts as the default threshold', async () => {
     const bench = aLoop()
     class Broken extends DLQPolicy {
       override overDelivered(): boolean {
@@ -422,19 +424,23 @@ describe('a policy that throws at receive', () => {
       }
     }
     const policy = new Broken({ maxDeliveryCount: 1 })
-    const office = new DeadLetterOffice({ to: bench.dlq, policy }, bench.requests, teller(bench))
+    const router = new DeadLetterRouter(
+      { to: bench.dlq, policy },
+      bench.requests,
+      createEmit(bench),
+    )
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
-    expect(office.overDelivered(office.unexplained(message!, 0))).toBe(false)
+    expect(router.overDelivered(router.unexplained(message!, 0))).toBe(false)
     await bench.clock.advance(30_000)
     const [again] = await bench.requests.receive()
-    expect(office.overDelivered(office.unexplained(again!, 0))).toBe(true)
+    expect(router.overDelivered(router.unexplained(again!, 0))).toBe(true)
     expect(bench.heard('error')).toHaveLength(2)
   })
 })
 
-describe('a dead letter queue that is away when it is needed', () => {
-  it('costs a message neither its true error nor its place in the history', async () => {
+describe('an unreachable dead letter queue', () => {
+  it('preserves the true error and the history of a message', async () => {
     const bench = aLoop()
     const kept: DeadMessage[] = []
     let away = true

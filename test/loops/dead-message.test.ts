@@ -19,7 +19,7 @@ async function throughMailbox(dead: DeadMessage): Promise<DeadMessage> {
 }
 
 describe('a dead message in a mailbox', () => {
-  it('comes out as it went in', async () => {
+  it('is read as it was written', async () => {
     const dead = aDeadMessage({
       requestId: 'r-1',
       replyTo: 'replies',
@@ -42,12 +42,12 @@ describe('a dead message in a mailbox', () => {
     expect(await throughMailbox(dead)).toEqual(dead)
   })
 
-  it('comes out as it went in, though its sender gave it an empty id', async () => {
+  it('is read as it was written, even with an empty id', async () => {
     const dead = aDeadMessage({ messageId: '', originalId: '' })
     expect(await throughMailbox(dead)).toMatchObject({ messageId: '', sourceMailbox: 'requests' })
   })
 
-  it('keeps every byte of its body, whatever its type says', async () => {
+  it('preserves every byte of its body, whatever its content type', async () => {
     const types = ['application/json', 'text/plain; charset=utf-16', 'application/octet-stream']
     await fc.assert(
       fc.asyncProperty(
@@ -64,18 +64,18 @@ describe('a dead message in a mailbox', () => {
     )
   })
 
-  it('has a body that people can read when it is text', () => {
+  it('has a readable body if it is text', () => {
     const dead = aDeadMessage({ body: encodePayload({ order: 'Zürich' }) })
     expect(toEnvelope(dead)).toContain('Zürich')
   })
 
-  it('cannot be changed', async () => {
+  it('is immutable', async () => {
     const dead = await throughMailbox(aDeadMessage())
     expect(Object.isFrozen(dead)).toBe(true)
   })
 })
 
-describe('a message that is no envelope of ours', () => {
+describe('a message without our envelope', () => {
   it('is the dead message itself', async () => {
     const { dlq } = aLoop()
     const id = await dlq.send({ order: 1 }, { replyTo: 'replies' })
@@ -94,8 +94,8 @@ describe('a message that is no envelope of ours', () => {
     ['no JSON', '{'],
     ['another version', JSON.stringify({ ...JSON.parse(toEnvelope(aDeadMessage())), v: 2 })],
     ['a field of another type', toEnvelope({ ...aDeadMessage(), replays: -1 })],
-    ['nested beyond reason', '{"causes":['.repeat(50_000)],
-  ])('is kept whole although it says that it is one: %s', async (_, text) => {
+    ['nested too deeply', '{"causes":['.repeat(50_000)],
+  ])('is preserved although it claims to be an envelope: %s', async (_, text) => {
     const { dlq } = aLoop()
     await dlq.send(text, { contentType: envelopeType })
     const [message] = await dlq.receive()
@@ -104,7 +104,7 @@ describe('a message that is no envelope of ours', () => {
     expect(Buffer.from(dead.body.bytes).toString()).toBe(text)
   })
 
-  it('may say nonsense about its past, which then counts for nothing', async () => {
+  it('may have invalid lineage headers, which count as absent', async () => {
     const { dlq } = aLoop()
     const headers = { 'redrive-replays': '-3', 'redrive-first-failed-at': 'yesterday' }
     const id = await dlq.send({}, { headers })

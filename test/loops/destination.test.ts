@@ -29,8 +29,8 @@ function aDoor(clock: FakeClock = fakeClock()): { door: Door; store: Store } {
   return { door, store }
 }
 
-describe('a mailbox as the place for dead messages', () => {
-  it('takes a body nearly as large as it takes at all, with what it failed of in short', async () => {
+describe('a mailbox as destination of dead messages', () => {
+  it('stores a body near its size limit with a short error', async () => {
     const { dlq } = aLoop()
     const size = dlq.powers.maxBodyBytes - 4096
     const bytes = new Uint8Array(size).map((_, at) => at % 251)
@@ -53,7 +53,7 @@ describe('a mailbox as the place for dead messages', () => {
     body: encodePayload(new Uint8Array(most).fill(0x0a), 'text/plain'),
   })
 
-  it('takes a body as large as it takes at all, with what is known of it in a header', async () => {
+  it('stores a body at its size limit with the error in a header', async () => {
     const { dlq } = aLoop()
     const headers = { tenant: 'ünï\u007f 東京 "x"' }
     const dead = aDeadMessage({ ...largest(dlq.powers.maxBodyBytes), headers })
@@ -65,19 +65,19 @@ describe('a mailbox as the place for dead messages', () => {
     expect(Buffer.compare(body.bytes, dead.body.bytes)).toBe(0)
   })
 
-  it('says so when what is known of such a body has no room beside it', async () => {
+  it('rejects a body whose error does not fit into a header', async () => {
     const { dlq } = aLoop()
     const headers = { long: 'x'.repeat(8192) }
     const dead = aDeadMessage({ ...largest(dlq.powers.maxBodyBytes), headers })
     await expect(mailboxDestination(dlq).keep(dead, undefined)).rejects.toMatchObject({
       code: 'TOO_LARGE',
-      message: expect.stringMatching(/^message .* cannot be kept in requests-dlq/) as string,
+      message: expect.stringMatching(/^message .* cannot be stored in requests-dlq/) as string,
     })
   })
 })
 
-describe('letters as the place for dead messages', () => {
-  it('say where the message came from and hold its very bytes', async () => {
+describe('letters as destination of dead messages', () => {
+  it('have the source and the exact bytes of the message', async () => {
     const bench = aLoop()
     const { door, store } = aDoor(bench.clock)
     const loop = new MainLoop({
@@ -114,7 +114,7 @@ describe('letters as the place for dead messages', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('are one when the message comes again after a crash, although the letter was resolved since', async () => {
+  it('are not duplicated when the message is delivered again after a crash, even if the letter was resolved', async () => {
     const bench = aLoop()
     const { door, store } = aDoor(bench.clock)
     const source = faulty(bench.requests)
@@ -146,7 +146,7 @@ describe('letters as the place for dead messages', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('are another when the same id came with another body, and when it was replayed', async () => {
+  it('are new for another body with the same id, and after a replay', async () => {
     const { door, store } = aDoor()
     const letters = letterDestination(door)
     const first = aDeadMessage()
@@ -158,14 +158,14 @@ describe('letters as the place for dead messages', () => {
     expect((await store.find({})).items).toHaveLength(3)
   })
 
-  it('of a message that must not run again by itself are parked', async () => {
+  it('are parked if the message must not run again by itself', async () => {
     const { door, store } = aDoor()
     const unreachable = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
     await letterDestination(door).keep(aDeadMessage({ hopeless: true }), unreachable)
     expect((await store.find({})).items).toMatchObject([{ state: 'parked' }])
   })
 
-  it('have the queue, the priority and the tags that are asked for', async () => {
+  it('have the queue, the priority and the tags of the context', async () => {
     const { door, store } = aDoor()
     const letters = letterDestination(door, {
       queue: 'orders',
@@ -178,8 +178,8 @@ describe('letters as the place for dead messages', () => {
   })
 })
 
-describe('a mailbox as the place for dead messages', () => {
-  it('has each one once', async () => {
+describe('a mailbox as destination', () => {
+  it('stores each message once', async () => {
     const { dlq } = aLoop()
     const destination = mailboxDestination(dlq)
     await destination.keep(aDeadMessage(), undefined)
@@ -193,7 +193,7 @@ describe('a mailbox as the place for dead messages', () => {
     ['has a line break', '00-x\n'],
     ['is too long', 'x'.repeat(9000)],
     ['is cut off', `00-${'a'.repeat(32)}-`],
-  ])('keeps one whose traceparent %s, without passing that on', async (_, traceparent) => {
+  ])('stores a message whose traceparent %s, without passing it on', async (_, traceparent) => {
     const { dlq } = aLoop()
     await mailboxDestination(dlq).keep(aDeadMessage({ headers: { traceparent } }), undefined)
     const [message] = await dlq.receive()
@@ -208,7 +208,7 @@ describe('a mailbox as the place for dead messages', () => {
     expect((await dlq.receive())[0]!.headers).toEqual(headers)
   })
 
-  it('refuses a delay that it could never keep when it is made', () => {
+  it('rejects a delay above the limit of the broker when it is created', () => {
     const url = 'sqs://localhost/dead?region=us-east-1'
     for (const [mailbox, delaySeconds] of [
       [aLoop().dlq, 43_201],
@@ -225,7 +225,7 @@ describe('a mailbox as the place for dead messages', () => {
     mailboxDestination(sqsMailbox({ name: 'dead', url }), { delaySeconds: 900 })
   })
 
-  it('shows it to consumers after the delay that is asked for', async () => {
+  it('shows a message to consumers after its delay', async () => {
     const { dlq, clock } = aLoop()
     await mailboxDestination(dlq, { delaySeconds: 60 }).keep(aDeadMessage(), undefined)
     expect(await dlq.receive()).toEqual([])

@@ -29,7 +29,7 @@ const fails = (): never => {
 }
 
 describe('DLQConsumer', () => {
-  it('takes each dead message to its handler, and then off the queue', async () => {
+  it('passes each dead message to its handler, then removes it from the queue', async () => {
     const bench = aLoop()
     const seen: string[] = []
     consuming(bench, { handler: ({ messageId }) => void seen.push(messageId) })
@@ -40,7 +40,7 @@ describe('DLQConsumer', () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('gives a message whose handler failed back for an hour', async () => {
+  it('hides a message for an hour after its handler failed', async () => {
     const bench = aLoop()
     let runs = 0
     consuming(bench, {
@@ -59,7 +59,7 @@ describe('DLQConsumer', () => {
     expect(await bench.dlq.approximateCount()).toBe(1)
   })
 
-  it('parks what its handler failed on as often as it may, with both errors', async () => {
+  it('parks a message after the maximum of failed attempts, with both errors', async () => {
     const bench = aLoop()
     const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
     consuming(bench, { handler: fails, maxAttempts: 3, parked })
@@ -79,7 +79,7 @@ describe('DLQConsumer', () => {
     expect(bench.heard('dead-letter-parked')).toMatchObject([{ destination: 'parked' }])
   })
 
-  it('without a place for parked messages hides them, runs them no more, and never discards them', async () => {
+  it('hides parked messages without a destination, never runs them again and never discards them', async () => {
     const bench = aLoop()
     let runs = 0
     consuming(bench, {
@@ -96,7 +96,7 @@ describe('DLQConsumer', () => {
     expect(bench.heard('dead-letter-parked').length).toBeGreaterThanOrEqual(4)
   })
 
-  it('without such a place asks its handler again about what it wanted parked', async () => {
+  it('asks its handler again about a message that it parked, if there is no destination', async () => {
     const bench = aLoop()
     let runs = 0
     consuming(bench, { handler: () => ({ action: 'park', why: `${++runs}` }) })
@@ -106,7 +106,7 @@ describe('DLQConsumer', () => {
     expect(await bench.dlq.approximateCount()).toBe(1)
   })
 
-  it('gives back what could not be parked, and goes on', async () => {
+  it('releases a message that could not be parked, and continues', async () => {
     const bench = aLoop()
     const parked = faulty(memoryMailbox({ name: 'parked', clock: bench.clock }))
     parked.faults.send = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
@@ -114,7 +114,7 @@ describe('DLQConsumer', () => {
     await bury(bench)
     await bench.settle()
     expect(bench.heard('error')).toMatchObject([
-      { during: 'parking of a message of requests-dlq to parked' },
+      { during: 'parking a message of requests-dlq in parked' },
     ])
     delete parked.faults.send
     await bench.clock.advance(hourMs)
@@ -122,7 +122,7 @@ describe('DLQConsumer', () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('parks at once what its handler asks to have parked', async () => {
+  it('parks a message at once if its handler says so', async () => {
     const bench = aLoop()
     const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
     consuming(bench, { handler: () => ({ action: 'park', why: 'a person must look' }), parked })
@@ -133,7 +133,7 @@ describe('DLQConsumer', () => {
     expect(await parked.approximateCount()).toBe(1)
   })
 
-  it('parks without a run what comes again and again because it ends its worker', async () => {
+  it('parks a message that kills its worker repeatedly, without a run', async () => {
     const bench = aLoop()
     await bury(bench)
     for (let died = 0; died < 5; died++) {
@@ -147,7 +147,7 @@ describe('DLQConsumer', () => {
     expect(bench.heard('dead-letter-parked')).toHaveLength(1)
   })
 
-  it('tells a failed acknowledgement apart from a failed handler', async () => {
+  it('distinguishes a failed acknowledgement from a failed handler', async () => {
     const bench = aLoop()
     const source = faulty(bench.dlq)
     source.faults.acknowledge = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
@@ -157,12 +157,12 @@ describe('DLQConsumer', () => {
     expect(bench.heard('dead-letter-handled')).toHaveLength(1)
     expect(bench.heard('dead-letter-failed')).toEqual([])
     expect(bench.heard('error')).toMatchObject([
-      { during: 'acknowledging of a message of requests-dlq' },
+      { during: 'acknowledging a message of requests-dlq' },
     ])
     expect(source.calls).not.toContain('nack')
   })
 
-  it('takes messages that brokers moved by themselves', async () => {
+  it('handles messages that brokers moved by themselves', async () => {
     const bench = aLoop()
     const seen: DeadMessage[] = []
     consuming(bench, { handler: (dead) => void seen.push(dead) })
@@ -190,7 +190,7 @@ describe('DLQConsumer', () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('waits for its handler when it is shut down, and gives back uncounted what takes too long', async () => {
+  it('waits for its handler at shutdown, and releases uncounted a message that takes too long', async () => {
     const bench = aLoop()
     const consumer = consuming(bench, {
       handler: (_, { signal }) =>
@@ -209,7 +209,7 @@ describe('DLQConsumer', () => {
     expect(message).toMatchObject({ deliveries: 1, failures: 0 })
   })
 
-  it('reports the depth and the oldest age of its queue once a minute, also when it is idle', async () => {
+  it('reports the depth and the oldest age of its queue once a minute, even when idle', async () => {
     const bench = aLoop()
     await bury(bench)
     const consumer = consuming(bench, { handler: fails })
@@ -229,7 +229,7 @@ describe('DLQConsumer', () => {
     expect(bench.clock.pending()).toBe(0)
   })
 
-  it('reports as often as depthEveryMs says, and refuses a time that is none', async () => {
+  it('reports every depthEveryMs, and rejects an invalid interval', async () => {
     const bench = aLoop()
     consuming(bench, { depthEveryMs: 10_000 })
     await bench.clock.advance(60_000)
@@ -237,15 +237,15 @@ describe('DLQConsumer', () => {
     expect(() => consuming(bench, { depthEveryMs: 0 })).toThrow('depthEveryMs must be from 1')
   })
 
-  it('does not report twice when it is asked to run a second time', async () => {
+  it('does not report twice when it is run a second time', async () => {
     const bench = aLoop()
     const consumer = consuming(bench, {})
-    await expect(consumer.run()).rejects.toThrow('runs already')
+    await expect(consumer.run()).rejects.toThrow('is already running')
     await bench.clock.advance(60_000)
     expect(bench.heard('depth')).toHaveLength(2)
   })
 
-  it('says how long a message has been dead', async () => {
+  it('reports how long a message has been dead', async () => {
     const bench = aLoop()
     await bury(bench)
     await bench.clock.advance(90_000)
@@ -257,7 +257,7 @@ describe('DLQConsumer', () => {
   it('cannot park into the queue that it consumes', () => {
     const { dlq } = aLoop()
     expect(() => new DLQConsumer({ mailbox: dlq, handler: fails, parked: dlq })).toThrow(
-      'cannot keep its own dead letters',
+      'cannot store its own dead letters',
     )
   })
 })
@@ -269,7 +269,7 @@ describe('the handler of a DLQConsumer', () => {
   }
 
   it.each([undefined, null, 'alert', {}, [], Promise.resolve(() => {})])(
-    'is refused when it is %o',
+    'is rejected when it is %o',
     (handler) => {
       expect(withHandler(handler)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
       expect(withHandler(handler)).toThrow(/handler/)
@@ -282,7 +282,7 @@ describe('the handler of a DLQConsumer', () => {
     ['dedupedReplay({ source, seen })', dedupedReplay],
     ['replayHandler({ source })', replay],
     ['call it without a consumer', selectiveReplay],
-  ])('is refused when a function of ours stands in its place: %s', (fix, handler) => {
+  ])('is rejected when it is a function that returns a handler: %s', (fix, handler) => {
     expect(withHandler(handler)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
     expect(withHandler(handler)).toThrow(fix)
   })
@@ -300,10 +300,10 @@ describe('the handler of a DLQConsumer', () => {
     ['{ ok: true }', { ok: true }, 'an object with the keys ok'],
     ['{ ok: false }', { ok: false }, '{ ok: false } without an error'],
     ['{ ok: false, error }', { ok: false, error: new Error('no pager') }, 'no pager'],
-    ['an action that is none', { action: 'proccessed' }, 'did you mean "processed"?'],
+    ['an unknown action', { action: 'proccessed' }, 'did you mean "processed"?'],
     ['an action of a prototype', { action: 'constructor' }, 'unknown action'],
     ['park without a reason', { action: 'park' }, "{ action: 'park' } without why"],
-  ])('has failed when it returns %s', async (_, returned, message) => {
+  ])('fails when it returns %s', async (_, returned, message) => {
     const bench = aLoop()
     const source = faulty(bench.dlq)
     const value = typeof returned === 'function' ? (returned as () => unknown)() : returned
@@ -318,7 +318,7 @@ describe('the handler of a DLQConsumer', () => {
     expect((await bench.dlq.browse!()).messages).toMatchObject([{ failures: 1 }])
   })
 
-  it('gets an error that names what it may return', async () => {
+  it('gets an error with the allowed results', async () => {
     const bench = aLoop()
     consuming(bench, { handler: (() => 'ok') as unknown as DLQConsumerOptions['handler'] })
     await bury(bench)
@@ -331,7 +331,7 @@ describe('the handler of a DLQConsumer', () => {
   })
 
   it.each([undefined, { ok: false }])(
-    'that always returns or throws nothing of use has its message parked, counted as failed: %o',
+    'parks the message, counted as failed, if it always returns or throws a useless value: %o',
     async (returned) => {
       const bench = aLoop()
       consuming(bench, {
@@ -348,7 +348,7 @@ describe('the handler of a DLQConsumer', () => {
     },
   )
 
-  it('may return nothing, or each action that there is', async () => {
+  it('may return nothing, or any of the actions', async () => {
     const bench = aLoop()
     const returns = [undefined, 'processed', 'alerted', 'replayed', 'discarded']
     consuming(bench, {

@@ -19,7 +19,7 @@ describe('dlqHealth', () => {
     })
   })
 
-  it('is degraded when the oldest has waited for too long', async () => {
+  it('is degraded when the oldest message has waited for too long', async () => {
     const { dlq, clock } = aLoop()
     await dlq.send({})
     await clock.advance(61_000)
@@ -30,18 +30,18 @@ describe('dlqHealth', () => {
     })
   })
 
-  it('is degraded, and no exception, when the broker is away', async () => {
+  it('is degraded, without an exception, when the broker is unreachable', async () => {
     const { dlq } = aLoop()
     const broken = faulty(dlq)
     broken.faults.approximateCount = new RedriveError('MAILBOX_UNAVAILABLE', 'redis://secret@host')
     expect(await dlqHealth(broken.mailbox)).toEqual({
       status: 'degraded',
       dlq: { name: 'requests-dlq', threshold: 100 },
-      problems: ['requests-dlq cannot be looked at: MAILBOX_UNAVAILABLE'],
+      problems: ['requests-dlq cannot be inspected: MAILBOX_UNAVAILABLE'],
     })
   })
 
-  it('tells the depth to whoever listens', async () => {
+  it('emits the depth to its listeners', async () => {
     const bench = aLoop()
     await dlqHealth(bench.dlq, { clock: bench.clock, onEvent: bench.onEvent })
     expect(bench.heard('depth')).toMatchObject([{ depth: 0 }])

@@ -1,4 +1,4 @@
-// A worker that a message ends. The test starts it again and again until the message is dead-lettered.
+// A worker that a message kills. The test restarts it until the message is dead-lettered.
 import { appendFileSync, readFileSync } from 'node:fs'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { natsMailbox } from '../../src/mailboxes/nats/nats.ts'
@@ -6,7 +6,7 @@ import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 
-/** The message is rate limited so often, and then ends every worker. */
+/** The message is rate limited this often, and then kills every worker. */
 const [url = '', prefix = '', runs = '', limited = '0'] = process.argv.slice(2)
 
 class RateLimitError extends Error {}

@@ -57,7 +57,7 @@ describe('EvalLoop', () => {
       { value: 0.2, passed: true, reason: 'close enough' },
       { value: 0.2, passed: true, reason: 'close enough' },
     ],
-  ])('takes %j as a score', async (given, score) => {
+  ])('accepts %j as a score', async (given, score) => {
     const bench = aLoop()
     evaluating(bench, { evaluator: () => given })
     await ask(bench, { id: 's-1', input: 9 })
@@ -65,7 +65,7 @@ describe('EvalLoop', () => {
     expect(await bench.take(bench.replies)).toMatchObject([{ score }])
   })
 
-  it('fails a sample without output, which is no failure of the loop', async () => {
+  it('fails a sample without output, not the loop', async () => {
     const bench = aLoop()
     evaluating(bench, { dlq: { to: bench.dlq } })
     await ask(bench, { id: 's-1', input: 0 })
@@ -76,7 +76,7 @@ describe('EvalLoop', () => {
     expect(bench.heard('message-failed')).toEqual([])
   })
 
-  it('tries a failed sample again, and replies with a failed score once it is dead-lettered', async () => {
+  it('retries a failed sample, and replies with a failed score once it is dead-lettered', async () => {
     const bench = aLoop()
     evaluating(bench, { dlq: { to: bench.dlq, policy: new DLQPolicy({ maxDeliveryCount: 2 }) } })
     await ask(bench, { id: 's-1', input: -1 })
@@ -93,7 +93,7 @@ describe('EvalLoop', () => {
     ])
   })
 
-  it('fails when the evaluator throws, gives no score, or there is no sample', async () => {
+  it('fails when the evaluator throws, returns no score, or there is no sample', async () => {
     const bench = aLoop()
     evaluating(bench, {
       evaluator: (output) => {
@@ -109,7 +109,7 @@ describe('EvalLoop', () => {
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
-  it('fails when the work says that it failed, and asks no evaluator', async () => {
+  it('fails when the work returns a failure, without calling the evaluator', async () => {
     const bench = aLoop()
     let asked = 0
     evaluating(bench, {
@@ -125,7 +125,7 @@ describe('EvalLoop', () => {
     expect(asked).toBe(0)
   })
 
-  it('has a heartbeat, runs, and stops as other loops do', async () => {
+  it('has a heartbeat, runs and stops like other loops', async () => {
     const bench = aLoop()
     const loop = evaluating(bench)
     await bench.clock.advance(25_000)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { startHealthServer } from '../../src/loops/health-server.ts'
 
-it('health is answered on two paths and nowhere else', async () => {
+it('answers on two paths and nowhere else', async () => {
   let ready = true
   const server = await startHealthServer({
     port: 0,
@@ -29,7 +29,7 @@ it('health is answered on two paths and nowhere else', async () => {
 it.each([
   ['breaks', () => Promise.reject(new Error('secret'))],
   ['cannot be written as JSON', () => Promise.resolve({ ready: true, body: { depth: 1n } })],
-])('a check that %s means not ready', async (_, ready) => {
+])('is not ready if a check %s', async (_, ready) => {
   const server = await startHealthServer({ port: 0, host: '127.0.0.1', ready })
   const response = await fetch(`http://127.0.0.1:${server.port}/health/ready`)
   expect(response.status).toBe(503)
@@ -37,7 +37,7 @@ it.each([
   await server.close()
 })
 
-it('a port that is taken is an error at once', async () => {
+it('rejects at once if the port is in use', async () => {
   const ready = async (): Promise<{ ready: boolean; body: object }> => ({ ready: true, body: {} })
   const server = await startHealthServer({ port: 0, host: '127.0.0.1', ready })
   const { port } = server

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { Heartbeat } from '../../src/loops/heartbeat.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
-it('a heartbeat says how long ago it beat, whatever the wall clock does', async () => {
+it('measures the time since the last beat, independent of the wall clock', async () => {
   const clock = fakeClock()
   const heartbeat = new Heartbeat(clock)
   await clock.advance(500)
@@ -13,7 +13,7 @@ it('a heartbeat says how long ago it beat, whatever the wall clock does', async 
   expect(heartbeat.elapsedMs()).toBe(0)
 })
 
-it('observers hear every beat until they are taken away', () => {
+it('calls observers at every beat until they are removed', () => {
   const heartbeat = new Heartbeat(fakeClock())
   let beats = 0
   const stop = heartbeat.observe(() => beats++)
@@ -24,7 +24,7 @@ it('observers hear every beat until they are taken away', () => {
   expect(beats).toBe(2)
 })
 
-it('an observer that throws or rejects reaches neither the beat nor other observers', async () => {
+it('protects the beat and other observers from an observer that throws or rejects', async () => {
   const told: unknown[] = []
   const heartbeat = new Heartbeat(fakeClock(), (error) => told.push(error))
   let beats = 0

@@ -23,7 +23,7 @@ async function aMessage(visibilitySeconds: number): Promise<Bench> {
 }
 
 describe('LeaseExtender', () => {
-  it('extends at the first beat, and then at most once in each interval', async () => {
+  it('extends at the first beat, and then at most once per interval', async () => {
     const { clock, message, heartbeat, extensions, settle } = await aMessage(100)
     new LeaseExtender({ clock, intervalMs: 60_000 }).attach(message, heartbeat)
     for (let beat = 0; beat < 5; beat++) heartbeat.beat()
@@ -48,7 +48,7 @@ describe('LeaseExtender', () => {
     }
   })
 
-  it('never makes a lease shorter', async () => {
+  it('never shortens a lease', async () => {
     const { clock, message, heartbeat, settle, requests } = await aMessage(1800)
     new LeaseExtender({ clock, extensionSeconds: 300 }).attach(message, heartbeat)
     heartbeat.beat()
@@ -59,7 +59,7 @@ describe('LeaseExtender', () => {
     expect(await requests.receive()).toHaveLength(1)
   })
 
-  it('lets the lease of work that no longer beats lapse', async () => {
+  it('lets the lease expire when the work stops beating', async () => {
     const { clock, message, heartbeat, requests, settle } = await aMessage(100)
     new LeaseExtender({ clock, extensionSeconds: 120 }).attach(message, heartbeat)
     heartbeat.beat()
@@ -68,7 +68,7 @@ describe('LeaseExtender', () => {
     expect(await requests.receive()).toHaveLength(1)
   })
 
-  it('tells of an extension that failed and tries again after the interval', async () => {
+  it('reports a failed extension and retries after the interval', async () => {
     const { clock, message, heartbeat, source, extensions, settle } = await aMessage(600)
     const told: unknown[] = []
     const onError = (error: unknown): void => void told.push(error)
@@ -85,7 +85,7 @@ describe('LeaseExtender', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('says when the broker has given the message to somebody else', async () => {
+  it('reports that another consumer got the message', async () => {
     const { clock, message, heartbeat, settle } = await aMessage(10)
     let lost = 0
     new LeaseExtender({ clock }).attach(message, heartbeat, { lost: () => lost++ })
@@ -95,11 +95,11 @@ describe('LeaseExtender', () => {
     expect(lost).toBe(1)
   })
 
-  it('refuses to attach one message twice, and lets go of it', async () => {
+  it('rejects attaching one message twice, and detaches it', async () => {
     const { clock, message, heartbeat, extensions, settle } = await aMessage(100)
     const extender = new LeaseExtender({ clock })
     const detach = extender.attach(message, heartbeat)
-    expect(() => extender.attach(message, heartbeat)).toThrow('attached already')
+    expect(() => extender.attach(message, heartbeat)).toThrow('is already attached')
     detach()
     heartbeat.beat()
     await settle()

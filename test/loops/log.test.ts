@@ -14,7 +14,7 @@ function logged(event: LoopEvent): unknown {
   return line
 }
 
-it('a dead-lettered message is a warning with the fields that people look for', () => {
+it('logs a dead-lettered message as a warning with the expected fields', () => {
   expect(
     logged({
       type: 'dead-lettered',
@@ -40,7 +40,7 @@ it('a dead-lettered message is a warning with the fields that people look for', 
   })
 })
 
-it('a dead letter that was dealt with says how old it was and what was done', () => {
+it('logs a handled dead letter with its age and the action', () => {
   expect(
     logged({
       type: 'dead-letter-handled',
@@ -64,7 +64,7 @@ it('a dead letter that was dealt with says how old it was and what was done', ()
   })
 })
 
-it('expired messages are a warning with the mailbox and their number', () => {
+it('logs expired messages as a warning with the mailbox and their number', () => {
   expect(logged({ type: 'messages-expired', mailbox: 'requests-dlq', count: 3 })).toEqual({
     level: 'warn',
     message: 'Messages expired',
@@ -74,7 +74,7 @@ it('expired messages are a warning with the mailbox and their number', () => {
   })
 })
 
-it('errors are told by type, code and a bounded message', () => {
+it('logs errors by type, code and a bounded message', () => {
   const error = new RedriveError('MAILBOX_FULL', 'x'.repeat(900))
   const line = logged({ type: 'error', during: 'sending', error }) as { errorMessage: string }
   expect(line).toMatchObject({ level: 'error', errorType: 'RedriveError MAILBOX_FULL' })

@@ -18,7 +18,7 @@ interface Scripted extends Runnable {
   crash: (error: unknown) => void
 }
 
-/** A loop that does what the test says. `deaf`: it does not end when it is shut down. */
+/** A loop controlled by the test. `deaf`: it does not end at shutdown. */
 function scripted(clock: FakeClock, name: string, deaf = false): Scripted {
   let end = deferred()
   const loop = {
@@ -58,7 +58,7 @@ function aGroup(
 }
 
 describe('LoopGroup', () => {
-  it('runs a request loop and the consumer of its dead letters together', async () => {
+  it('runs a request loop and the consumer of its dead letters', async () => {
     const bench = aLoop()
     const alerts: string[] = []
     const main = new MainLoop({
@@ -93,7 +93,7 @@ describe('LoopGroup', () => {
     await run
   })
 
-  it('tells of a crash at once, stops the others, and rejects with the error', async () => {
+  it('reports a crash at once, stops the other loops, and rejects with the error', async () => {
     const bench = aLoop()
     const [one, two, three] = ['one', 'two', 'three'].map((name) => scripted(bench.clock, name))
     const run = aGroup(bench, [one!, two!, three!]).run()
@@ -105,7 +105,7 @@ describe('LoopGroup', () => {
     expect([one!.stops, two!.stops]).toEqual([1, 1])
   })
 
-  it('starts a crashed loop again after pauses that grow, and gives up in the end', async () => {
+  it('restarts a crashed loop with growing delays, and gives up in the end', async () => {
     const bench = aLoop()
     const good = scripted(bench.clock, 'good')
     const bad = scripted(bench.clock, 'bad')
@@ -132,7 +132,7 @@ describe('LoopGroup', () => {
     ])
   })
 
-  it('forgets the crashes of a loop that has run well for long enough', async () => {
+  it('forgets the crashes of a loop that has run long enough', async () => {
     const bench = aLoop()
     const bad = scripted(bench.clock, 'bad')
     const group = aGroup(bench, [bad], { restart: { attempts: 1, forgetMs: 60_000 } })
@@ -147,7 +147,7 @@ describe('LoopGroup', () => {
     await run
   })
 
-  it('does not start a loop again that waits for its restart when the group stops', async () => {
+  it('does not restart a crashed loop once the group stops', async () => {
     const bench = aLoop()
     const bad = scripted(bench.clock, 'bad')
     const group = aGroup(bench, [bad], { restart: { attempts: 5 } })
@@ -160,7 +160,7 @@ describe('LoopGroup', () => {
     expect([bad.runs, bad.stops]).toEqual([1, 0])
   })
 
-  it('signals all loops before it waits for any, and is not held up by one that does not end', async () => {
+  it('signals all loops before it waits for any, and is not blocked by one that does not end', async () => {
     const bench = aLoop()
     const deaf = scripted(bench.clock, 'deaf', true)
     const good = scripted(bench.clock, 'good')
@@ -176,7 +176,7 @@ describe('LoopGroup', () => {
     await run
   })
 
-  it('does not lose a shutdown that came before the run', async () => {
+  it('ends the next run at once after a shutdown before it', async () => {
     const bench = aLoop()
     const loop = scripted(bench.clock, 'one')
     const group = aGroup(bench, [loop])
@@ -185,7 +185,7 @@ describe('LoopGroup', () => {
     expect(loop.runs).toBe(0)
   })
 
-  it('stops on a signal, and then leaves signals alone', async () => {
+  it('stops on a signal, and then ignores signals', async () => {
     const bench = aLoop()
     const loop = scripted(bench.clock, 'one')
     const before = process.listenerCount('SIGUSR2')
@@ -214,7 +214,7 @@ describe('LoopGroup', () => {
     await run
   })
 
-  it('starts no loop when its health port is taken', async () => {
+  it('starts no loop when its health port is in use', async () => {
     const bench = aLoop()
     const first = aGroup(bench, [scripted(bench.clock, 'one')], { healthPort: 0 })
     const run = first.run()
@@ -236,7 +236,7 @@ describe('LoopGroup', () => {
     ['restart.baseMs', { restart: { attempts: 1, baseMs: Number.NaN } }],
     ['restart.maxMs', { restart: { attempts: 1, maxMs: -1 } }],
     ['restart.forgetMs', { restart: { attempts: 1, forgetMs: Number.NaN } }],
-  ])('refuses a %s by which it would stop or start loops without end: %j', (name, options) => {
+  ])('rejects a %s by which it would stop or restart loops forever: %j', (name, options) => {
     const bench = aLoop()
     const loop = scripted(bench.clock, 'a')
     expect(() => aGroup(bench, [loop], options)).toThrow(
@@ -247,7 +247,7 @@ describe('LoopGroup', () => {
     )
   })
 
-  it('refuses dead letters that go round in a circle', () => {
+  it('rejects a cycle of dead letters', () => {
     const bench = aLoop()
     const process = (): number => 1
     const there = new MainLoop({ ...bench.parts, process, dlq: { to: bench.dlq } })
@@ -257,7 +257,7 @@ describe('LoopGroup', () => {
       process,
       dlq: { to: bench.requests },
     })
-    expect(() => aGroup(bench, [there, back])).toThrow('break the circle')
+    expect(() => aGroup(bench, [there, back])).toThrow('break the cycle')
     const third = memoryMailbox({ name: 'third', clock: bench.clock })
     const on = new MainLoop({ requests: bench.dlq, process, dlq: { to: third } })
     expect(() => aGroup(bench, [there, on])).not.toThrow()
@@ -265,7 +265,7 @@ describe('LoopGroup', () => {
 })
 
 describe('the health of a LoopGroup', () => {
-  it('is ready while all loops run, beat and receive, and says why when they do not', async () => {
+  it('is ready while all loops run, beat and receive, and gives the reason otherwise', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     const main = new MainLoop({ ...bench.parts, requests: source.mailbox, process: () => 1 })
@@ -286,7 +286,7 @@ describe('the health of a LoopGroup', () => {
       503,
       {
         status: 'unhealthy',
-        reasons: ['requests cannot be received from: MAILBOX_UNAVAILABLE'],
+        reasons: ['cannot receive from requests: MAILBOX_UNAVAILABLE'],
       },
     ])
     delete source.faults.receive
@@ -300,7 +300,7 @@ describe('the health of a LoopGroup', () => {
     expect(group.healthPort).toBeUndefined()
   })
 
-  it('tells of a deep dead letter queue without being unready for it', async () => {
+  it('reports a deep dead letter queue and stays ready', async () => {
     const bench = aLoop()
     const loop = scripted(bench.clock, 'one')
     for (let n = 0; n < 3; n++) await bench.dlq.send({ n })
@@ -316,7 +316,7 @@ describe('the health of a LoopGroup', () => {
     await run
   })
 
-  it('is not hindered by checks that break or hang', async () => {
+  it('survives checks that throw or hang', async () => {
     const bench = aLoop()
     const breaks = (): never => {
       throw new Error('secret')
@@ -336,7 +336,7 @@ describe('the health of a LoopGroup', () => {
         checks: [
           { status: 'degraded', problems: ['a check failed'] },
           { status: 'degraded', problems: ['a check failed'] },
-          { status: 'degraded', problems: ['a check has not answered for 2000 ms'] },
+          { status: 'degraded', problems: ['a check has not answered within 2000 ms'] },
         ],
       },
     })

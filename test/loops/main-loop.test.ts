@@ -16,13 +16,13 @@ interface Asked {
 }
 
 const unavailable = (): RedriveError =>
-  new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is away')
+  new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is unreachable')
 
 const fails = (): never => {
   throw new TypeError('no such order')
 }
 
-/** A loop on the bench that runs. */
+/** A running loop on the test mailboxes. */
 function running(
   bench: LoopBench,
   options: Partial<MainLoopOptions<Asked, unknown>> = {},
@@ -51,7 +51,7 @@ describe('MainLoop', () => {
     expect(bench.heard('message-done')).toMatchObject([{ requestId: 'r-1', deliveries: 1 }])
   })
 
-  it('does the work of a subclass that overrides process', async () => {
+  it('runs the process method of a subclass', async () => {
     const bench = aLoop()
     class Greeter extends MainLoop<{ name: string }, string> {
       override process(request: { name: string }, { attempt }: ProcessContext): string {
@@ -64,12 +64,12 @@ describe('MainLoop', () => {
     expect(await bench.take(bench.replies)).toMatchObject([{ output: 'hello Ada, attempt 1' }])
   })
 
-  it('is refused when there is no work for it', () => {
+  it('is rejected without a process function', () => {
     const { requests } = aLoop()
     expect(() => new MainLoop({ requests })).toThrow('needs the option process')
   })
 
-  it('acknowledges a message that asks for no reply', async () => {
+  it('acknowledges a message without a reply address', async () => {
     const bench = aLoop()
     running(bench, { process: () => 1 })
     await bench.requests.send({})
@@ -77,7 +77,7 @@ describe('MainLoop', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('hides a failed message one minute more for each failure, up to fifteen', async () => {
+  it('hides a failed message one minute more per failure, up to fifteen', async () => {
     const bench = aLoop()
     let seen: number[] = []
     running(bench, {
@@ -99,7 +99,7 @@ describe('MainLoop', () => {
     ])
   })
 
-  it('waits at least as long as the other side asked for, within twelve hours', async () => {
+  it('waits at least as long as the failure asks for, up to twelve hours', async () => {
     const bench = aLoop()
     const waits = [90, 20 * 3600]
     running(bench, {
@@ -113,7 +113,7 @@ describe('MainLoop', () => {
     expect(bench.heard('message-failed').map((event) => event.delaySeconds)).toEqual([90, 43_200])
   })
 
-  it('waits by a backoff of its own, with jitter', async () => {
+  it('waits by its own backoff, with jitter', async () => {
     const bench = aLoop()
     running(bench, { process: fails, backoff: fixed(10_000, 0.5) })
     await bench.requests.send({})
@@ -124,7 +124,7 @@ describe('MainLoop', () => {
     expect(delaySeconds).not.toBe(10)
   })
 
-  it('tries again for ever without a dead letter queue, and replies nothing meanwhile', async () => {
+  it('retries forever without a dead letter queue, without a reply', async () => {
     const bench = aLoop()
     running(bench, { process: fails })
     await bench.requests.send({}, { replyTo: 'replies' })
@@ -134,7 +134,7 @@ describe('MainLoop', () => {
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
-  it('replies with the error and takes the message off when asked to', async () => {
+  it('replies with the error and acknowledges, with reply-and-ack', async () => {
     const bench = aLoop()
     running(bench, { process: fails, withoutPolicy: 'reply-and-ack' })
     await bench.requests.send({ requestId: 'r-1' }, { replyTo: 'replies' })
@@ -146,7 +146,7 @@ describe('MainLoop', () => {
     expect(bench.heard('message-refused')).toHaveLength(1)
   })
 
-  it('keeps a message whose error could not be replied, when asked to reply and acknowledge', async () => {
+  it('keeps a message whose error reply failed, with reply-and-ack', async () => {
     const bench = aLoop()
     running(bench, { process: fails, withoutPolicy: 'reply-and-ack' })
     await bench.requests.send({}, { replyTo: 'nobody-knows' })
@@ -155,7 +155,7 @@ describe('MainLoop', () => {
     expect(bench.heard('message-failed')).toMatchObject([{ during: 'reply' }])
   })
 
-  it('does not reply with the error of work whose lease is lost: somebody else may have it', async () => {
+  it('does not reply with the error of work whose lease is lost', async () => {
     const bench = aLoop()
     running(bench, {
       visibilitySeconds: 10,
@@ -171,7 +171,7 @@ describe('MainLoop', () => {
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
-  it('takes work that returns ok: false as failed', async () => {
+  it('treats a result with ok: false as a failure', async () => {
     const bench = aLoop()
     running(bench, { process: () => ({ ok: false, error: new Error('half of it') }) })
     await bench.requests.send({}, { replyTo: 'replies' })
@@ -180,7 +180,7 @@ describe('MainLoop', () => {
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
-  it('runs as many at a time as concurrency says', async () => {
+  it('runs as many messages at a time as concurrency allows', async () => {
     const bench = aLoop()
     const gate = deferred()
     let active = 0
@@ -219,7 +219,7 @@ describe('MainLoop', () => {
 })
 
 describe('the dead letters of a MainLoop', () => {
-  it('come after as many deliveries as the policy allows, and not before', async () => {
+  it('are stored after as many deliveries as the policy allows, and not before', async () => {
     const bench = aLoop()
     const { dlq } = bench
     const policy = new DLQPolicy({ maxDeliveryCount: 3 })
@@ -236,7 +236,7 @@ describe('the dead letters of a MainLoop', () => {
     ])
   })
 
-  it('say all that is known: where from, how often, what of, and every failure seen', async () => {
+  it('contain all that is known: source, deliveries, error, and every failure seen', async () => {
     const bench = aLoop()
     running(bench, {
       process: fails,
@@ -276,7 +276,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(decodePayload(dead!.body)).toEqual({ requestId: 'r-1', n: 7 })
   })
 
-  it('know when the message was first received, not when it was sent', async () => {
+  it('contain when the message was first received, not when it was sent', async () => {
     const bench = aLoop()
     await bench.requests.send({})
     await bench.clock.advance(5000)
@@ -290,7 +290,7 @@ describe('the dead letters of a MainLoop', () => {
     ])
   })
 
-  it('have a request id by an extractor, and none where there is no such thing', async () => {
+  it('have a request id by an extractor, and none if there is none', async () => {
     const bench = aLoop()
     running(bench, {
       process: fails,
@@ -304,7 +304,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(bench.heard('error')).toMatchObject([{ during: 'requestIdOf of requests' }])
   })
 
-  it('are written before the reply, and the reply before the acknowledgement', async () => {
+  it('are stored before the reply, and the reply is sent before the acknowledgement', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     const dlq = faulty(bench.dlq)
@@ -336,7 +336,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(dlq.calls).toEqual([])
   })
 
-  it('are written although nobody can be replied to', async () => {
+  it('are stored although the reply fails', async () => {
     const bench = aLoop()
     running(bench, {
       process: fails,
@@ -346,10 +346,10 @@ describe('the dead letters of a MainLoop', () => {
     await bench.settle()
     expect(await bench.dlq.approximateCount()).toBe(1)
     expect(await bench.requests.approximateCount()).toBe(0)
-    expect(bench.heard('error')).toMatchObject([{ during: 'replying of a message of requests' }])
+    expect(bench.heard('error')).toMatchObject([{ during: 'replying to a message of requests' }])
   })
 
-  it('that cannot be written leave the message where it is, unreplied, and the loop goes on', async () => {
+  it('that cannot be stored leave the message in place, without a reply, and the loop continues', async () => {
     const bench = aLoop()
     const dlq = faulty(bench.dlq)
     dlq.faults.send = new RedriveError('MAILBOX_FULL', 'full')
@@ -361,7 +361,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.settle()
     expect(bench.heard('error')).toMatchObject([
       {
-        during: 'dead-lettering of a message of requests to requests-dlq',
+        during: 'dead-lettering a message of requests to requests-dlq',
         error: { code: 'MAILBOX_FULL' },
       },
     ])
@@ -375,7 +375,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.take(bench.replies)).toHaveLength(1)
   })
 
-  it('are not written by a worker whose lease is lost', async () => {
+  it('are not stored by a worker whose lease is lost', async () => {
     const bench = aLoop()
     const gate = deferred()
     running(bench, {
@@ -398,7 +398,7 @@ describe('the dead letters of a MainLoop', () => {
     await elsewhere!.acknowledge()
   })
 
-  it('are not written for a delivery that the broker calls stale, although its time is not over', async () => {
+  it('are not stored for a delivery that the broker calls stale, although its time is not over', async () => {
     const bench = aLoop()
     running(bench, {
       visibilitySeconds: 300,
@@ -414,7 +414,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('are one, when the acknowledgement after the first was lost', async () => {
+  it('are not duplicated when the acknowledgement was lost', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     source.faults.acknowledge = unavailable()
@@ -434,7 +434,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('survive a receipt that lapses between the write and the acknowledgement', async () => {
+  it('survive a receipt that expires between the write and the acknowledgement', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     source.faults.acknowledge = new RedriveError('RECEIPT_EXPIRED', 'stale')
@@ -449,10 +449,10 @@ describe('the dead letters of a MainLoop', () => {
     expect(bench.heard('message-failed')).toEqual([])
   })
 
-  it('come at receive, without a run, for a message that came too often', async () => {
+  it('are stored at receive, without a run, for a message that was delivered too often', async () => {
     const bench = aLoop()
     await bench.requests.send({}, { replyTo: 'replies' })
-    // Three workers took it and died.
+    // Three workers received it and died.
     for (let died = 0; died < 3; died++) {
       await bench.requests.receive({ visibilitySeconds: 10 })
       await bench.clock.advance(10_000)
@@ -472,7 +472,7 @@ describe('the dead letters of a MainLoop', () => {
     ])
   })
 
-  it('hold the raw bytes of a body that cannot be decoded, and its neighbours are processed', async () => {
+  it('hold the raw bytes of a body that cannot be decoded, and other messages are processed', async () => {
     const bench = aLoop()
     const raw = new Uint8Array([0x7b, 0xff, 0x00])
     running(bench, { process: () => 'fine', concurrency: 3, dlq: { to: bench.dlq } })
@@ -491,7 +491,7 @@ describe('the dead letters of a MainLoop', () => {
     expect([...dead!.body.bytes]).toEqual([...raw])
   })
 
-  it('do not count deliveries that a stopping worker gave back', async () => {
+  it('do not count deliveries that a stopping worker released', async () => {
     const bench = aLoop()
     await bench.requests.send({})
     for (let stopped = 0; stopped < 2; stopped++) {
@@ -509,7 +509,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.dlq.approximateCount()).toBe(1)
   })
 
-  it('come at once for included errors and not for excluded ones', async () => {
+  it('are stored at once for included errors and not for excluded ones', async () => {
     const bench = aLoop()
     running(bench, {
       process: ({ n }) => {
@@ -533,7 +533,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.requests.approximateCount()).toBe(1)
   })
 
-  it('go by the plain threshold while a policy throws', async () => {
+  it('follow the default threshold while a policy throws', async () => {
     const bench = aLoop()
     class Broken extends DLQPolicy {
       override shouldDeadLetter(): boolean {
@@ -552,7 +552,7 @@ describe('the dead letters of a MainLoop', () => {
 })
 
 describe('a reply of a MainLoop', () => {
-  it('that fails after the work gives the message back, and in the end dead-letters it with that error', async () => {
+  it('that fails after the work releases the message, and in the end dead-letters it with that error', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     source.faults.reply = unavailable()
@@ -570,7 +570,7 @@ describe('a reply of a MainLoop', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('is sent once the broker is back', async () => {
+  it('is sent once the broker is reachable again', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     source.faults.reply = unavailable()
@@ -583,7 +583,7 @@ describe('a reply of a MainLoop', () => {
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
-  it('is not sent when the lease was lost meanwhile: somebody else replies', async () => {
+  it('is not sent when the lease was lost: another consumer replies', async () => {
     const bench = aLoop()
     const gate = deferred()
     let runs = 0

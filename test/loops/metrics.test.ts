@@ -9,7 +9,7 @@ import { aQueue, refused } from '../a-queue.ts'
 import { aDeadMessage } from './a-dead-message.ts'
 import { aLoop } from './a-loop.ts'
 
-it('all seven metrics come from what happens, when it happens', async () => {
+it('emits all seven metrics when the events happen', async () => {
   const bench = aLoop()
   const loop = new MainLoop({
     ...bench.parts,
@@ -51,7 +51,7 @@ it('all seven metrics come from what happens, when it happens', async () => {
   ])
 })
 
-it('metrics are labelled by what people look for', () => {
+it('labels metrics with the expected tags', () => {
   expect(
     metricsOf({
       type: 'dead-lettered',
@@ -73,10 +73,10 @@ it('metrics are labelled by what people look for', () => {
   expect(metricsOf({ type: 'error', during: 'x', error: 'y' })).toEqual([])
 })
 
-it('depth and the age of the oldest message are reported without any traffic', async () => {
+it('reports depth and the age of the oldest message without traffic', async () => {
   const bench = aLoop()
   const { dlq: mailbox, clock, onEvent } = bench
-  // Nobody takes it, and it has no handler that could.
+  // Nobody receives it, and it has no handler.
   const idle = new DLQConsumer({ mailbox, clock, onEvent, handler: () => {} })
   await mailboxDestination(mailbox, { delaySeconds: 3600 }).keep(aDeadMessage(), undefined)
   void idle.run()
@@ -90,7 +90,7 @@ it('depth and the age of the oldest message are reported without any traffic', a
   expect(named('dlq.queue.oldest_age_seconds')).toEqual([0, 60, 120])
 })
 
-it('the alert handler counts dlq.messages by source and error type', async () => {
+it('counts dlq.messages by source and error type for the alert handler', async () => {
   const bench = aLoop()
   const { dlq: mailbox, clock, onEvent } = bench
   const handler = alertHandler({ notify: () => {} })
@@ -108,7 +108,7 @@ it('the alert handler counts dlq.messages by source and error type', async () =>
   ])
 })
 
-it('all seven metrics are emitted when dead messages are kept as letters', async () => {
+it('emits all seven metrics when dead messages are stored as letters', async () => {
   const { dlq: queue, clock } = await aQueue()
   const bench = aLoop()
   const metrics: Metric[] = []
@@ -155,7 +155,7 @@ it('all seven metrics are emitted when dead messages are kept as letters', async
   await queue.close()
 })
 
-it('letters of other sources add nothing', async () => {
+it('emits nothing for letters of other sources', async () => {
   const { dlq: queue, events } = await aQueue()
   const letter = await queue.enqueue({ type: 'orders' }, refused())
   await queue.resolve(letter.id, 'ops')
@@ -164,7 +164,7 @@ it('letters of other sources add nothing', async () => {
   await queue.close()
 })
 
-it('expired messages are counted by mailbox', () => {
+it('counts expired messages by mailbox', () => {
   expect(metricsOf({ type: 'messages-expired', mailbox: 'requests-dlq', count: 3 })).toEqual([
     {
       name: 'mailbox.messages.expired',

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Failure } from '../../src/letter/letter.ts'
-import { nackDelay, usualBackoff } from '../../src/loops/nack-delay.ts'
+import { nackDelay, defaultBackoff } from '../../src/loops/nack-delay.ts'
 import { exponential, immediate, never } from '../../src/policy/backoff.ts'
 
 const failure: Failure = { name: 'Error', message: '', causes: [], at: '2026-01-01T00:00:00.000Z' }
@@ -14,11 +14,11 @@ it.each([
   [16, 900],
   [1e9, 900],
   [0, 60],
-])('after %d failures a message is hidden for %d s', (failures, seconds) => {
-  expect(nackDelay({ backoff: usualBackoff, failures, failure, random })).toEqual({ seconds })
+])('hides a message after %d failures for %d s', (failures, seconds) => {
+  expect(nackDelay({ backoff: defaultBackoff, failures, failure, random })).toEqual({ seconds })
 })
 
-it('what the other side asked for counts when it is longer, up to twelve hours', () => {
+it('uses the delay that the failure asks for if it is longer, up to twelve hours', () => {
   const wait = (retryAfterMs: number): number =>
     nackDelay({
       backoff: immediate(),
@@ -30,7 +30,7 @@ it('what the other side asked for counts when it is longer, up to twelve hours',
   expect(wait(20 * 3_600_000)).toBe(43_200)
 })
 
-it('a backoff that says never, or longer than brokers can, hides for twelve hours', () => {
+it('hides for twelve hours if the backoff says never or exceeds the limit of brokers', () => {
   const of = (backoff: ReturnType<typeof never>): number =>
     nackDelay({ backoff, failures: 40, failure, random }).seconds
   expect(of(never())).toBe(43_200)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { measureMailbox, reportDepth, type QueueDepth } from '../../src/loops/queue-depth.ts'
-import { teller } from '../../src/loops/events.ts'
+import { createEmit } from '../../src/loops/events.ts'
 import { deferred } from '../a-queue.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
 
@@ -10,11 +10,11 @@ const reporting = (bench: LoopBench, measure: () => Promise<QueueDepth>): (() =>
     name: 'requests-dlq',
     everyMs: 60_000,
     clock: bench.clock,
-    tell: teller(bench),
+    emit: createEmit(bench),
   })
 
 describe('reportDepth', () => {
-  it('reports at once and then on a schedule, with the age of the oldest message', async () => {
+  it('reports at once and then periodically, with the age of the oldest message', async () => {
     const bench = aLoop()
     await bench.dlq.send({})
     reporting(bench, () => measureMailbox(bench.dlq))
@@ -28,7 +28,7 @@ describe('reportDepth', () => {
     ])
   })
 
-  it('leaves the age out where there is no message, or the broker cannot browse', async () => {
+  it('omits the age if there is no message, or the broker cannot browse', async () => {
     const bench = aLoop()
     expect(await measureMailbox(bench.dlq)).toEqual({ name: 'requests-dlq', depth: 0 })
     await bench.dlq.send({})
@@ -40,7 +40,7 @@ describe('reportDepth', () => {
     expect(await measureMailbox(unbrowsable)).toEqual({ name: 'requests-dlq', depth: 1 })
   })
 
-  it('reports a measurement that failed, and goes on', async () => {
+  it('reports a failed measurement, and continues', async () => {
     const bench = aLoop()
     let away = true
     reporting(bench, () => {

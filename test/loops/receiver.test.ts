@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
-import { teller } from '../../src/loops/events.ts'
+import { createEmit } from '../../src/loops/events.ts'
 import type { HeldMessage } from '../../src/loops/held-message.ts'
 import { Receiver, type ReceiverOptions } from '../../src/loops/receiver.ts'
 import type { Message } from '../../src/mailbox.ts'
@@ -9,26 +9,26 @@ import { deferred } from '../a-queue.ts'
 import { overlaid } from '../crash/mailbox/overlaid.ts'
 import { aLoop, faulty, type LoopBench } from './a-loop.ts'
 
-/** Acknowledges what it is given, unless the test says otherwise. */
+/** Acknowledges each message, unless the test overrides it. */
 function aReceiver(bench: LoopBench, options: Partial<ReceiverOptions> = {}): Receiver {
   return new Receiver({
     mailbox: bench.requests,
     clock: bench.clock,
-    tell: teller(bench),
-    attend: ({ message }) => message.acknowledge(),
+    emit: createEmit(bench),
+    handleMessage: ({ message }) => message.acknowledge(),
     ...options,
   })
 }
 
 /** Work that waits for the test, and fails when its signal aborts if it is polite. */
 function slowWork(polite: boolean): {
-  attend: (held: HeldMessage) => Promise<void>
+  handleMessage: (held: HeldMessage) => Promise<void>
   begun: HeldMessage[]
   finish: () => void
 } {
   const gate = deferred()
   const begun: HeldMessage[] = []
-  const attend = async (held: HeldMessage): Promise<void> => {
+  const handleMessage = async (held: HeldMessage): Promise<void> => {
     begun.push(held)
     const aborted = new Promise<void>((resolve) =>
       held.signal.addEventListener('abort', () => resolve()),
@@ -37,11 +37,11 @@ function slowWork(polite: boolean): {
     if (held.ended === 'stopped') await held.message.nack({ failed: false }).catch(() => {})
     else await held.message.acknowledge().catch(() => {})
   }
-  return { attend, begun, finish: () => gate.resolve() }
+  return { handleMessage, begun, finish: () => gate.resolve() }
 }
 
 describe('Receiver', () => {
-  it('reports messages that expire while it runs, and nothing afterwards', async () => {
+  it('reports messages that expire while it runs, and none afterwards', async () => {
     const bench = aLoop()
     const mailbox = testMailbox({ name: 'requests', clock: bench.clock, retentionSeconds: 60 })
     const receiver = aReceiver(bench, { mailbox })
@@ -56,7 +56,7 @@ describe('Receiver', () => {
     expect(bench.heard('messages-expired')).toEqual(expected)
   })
 
-  it('ends by itself after as many turns as were asked for', async () => {
+  it('ends by itself after maxIterations turns', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench)
     for (let n = 0; n < 3; n++) await bench.requests.send({ n })
@@ -65,7 +65,7 @@ describe('Receiver', () => {
     expect(receiver.running).toBe(false)
   })
 
-  it('refuses to run with what no mailbox would take, rather than ask in vain for ever', async () => {
+  it('rejects a run with options that no mailbox accepts, instead of polling in vain', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench)
     for (const options of [
@@ -81,14 +81,14 @@ describe('Receiver', () => {
     expect(receiver.running).toBe(false)
   })
 
-  it('goes on after errors of receive, ever slower, with its heart beating and its problem told', async () => {
+  it('continues after errors of receive with a backoff, a beating heart and a reported problem', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     const receiver = aReceiver(bench, { mailbox: source.mailbox })
     source.faults.receive = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     void receiver.run()
     await bench.settle()
-    expect(receiver.problems()).toEqual(['requests cannot be received from: MAILBOX_UNAVAILABLE'])
+    expect(receiver.problems()).toEqual(['cannot receive from requests: MAILBOX_UNAVAILABLE'])
     await bench.clock.advance(10_000)
     const calls = source.calls.length
     expect(calls).toBeGreaterThan(2)
@@ -111,7 +111,7 @@ describe('Receiver', () => {
     await run
   })
 
-  it('does not ask without a pause when it is told not to wait', async () => {
+  it('pauses between polls when waitSeconds is 0', async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
     void aReceiver(bench, { mailbox: source.mailbox, waitSeconds: 0 }).run()
@@ -119,20 +119,24 @@ describe('Receiver', () => {
     expect(source.calls.length).toBeLessThanOrEqual(12)
   })
 
-  it('takes a visibility of the run, zero too, before its own', async () => {
+  it('prefers the visibility of the run, even zero, to its own', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    void aReceiver(bench, { attend: work.attend }).run({ visibilitySeconds: 0 })
+    void aReceiver(bench, { handleMessage: work.handleMessage }).run({ visibilitySeconds: 0 })
     await bench.requests.send({})
     await bench.settle()
     expect(work.begun[0]?.ended).toBe('lost')
     expect(await bench.requests.receive()).toHaveLength(1)
   })
 
-  it('aborts the signal of work whose lease has lapsed, and not of work that beats', async () => {
+  it('aborts the signal of work whose lease expired, and not of work that beats', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    void aReceiver(bench, { attend: work.attend, visibilitySeconds: 100, concurrency: 2 }).run()
+    void aReceiver(bench, {
+      handleMessage: work.handleMessage,
+      visibilitySeconds: 100,
+      concurrency: 2,
+    }).run()
     await bench.requests.send({})
     await bench.requests.send({})
     await bench.settle()
@@ -146,10 +150,10 @@ describe('Receiver', () => {
     expect(beating?.ended).toBeUndefined()
   })
 
-  it('knows that work may extend its message by itself', async () => {
+  it('respects that work extends its message by itself', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    void aReceiver(bench, { attend: work.attend, visibilitySeconds: 100 }).run()
+    void aReceiver(bench, { handleMessage: work.handleMessage, visibilitySeconds: 100 }).run()
     await bench.requests.send({})
     await bench.clock.advance(50_000)
     const [held] = work.begun
@@ -163,7 +167,7 @@ describe('Receiver', () => {
   it('beats with the work', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     void receiver.run()
     await bench.requests.send({})
     await bench.clock.advance(60_000)
@@ -172,11 +176,11 @@ describe('Receiver', () => {
     expect(receiver.heartbeat.elapsedMs()).toBe(0)
   })
 
-  it('cannot run twice at a time, and can run again once it has ended', async () => {
+  it('cannot run twice at a time, and can run again after it has ended', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench)
     const first = receiver.run()
-    expect(() => receiver.run()).toThrow('runs already')
+    expect(() => receiver.run()).toThrow('is already running')
     await bench.settle()
     expect(await receiver.shutdown()).toBe(true)
     await first
@@ -185,13 +189,13 @@ describe('Receiver', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('rejects with what attending threw, after what else is under way', async () => {
+  it('rejects with the error of the work, after other work in process', async () => {
     const bench = aLoop()
     const gate = deferred()
     let ended = false
     const receiver = aReceiver(bench, {
       concurrency: 2,
-      attend: async ({ message }) => {
+      handleMessage: async ({ message }) => {
         if ((message.value() as { n: number }).n === 1) throw new Error('a bug')
         await gate.promise
         ended = true
@@ -208,7 +212,7 @@ describe('Receiver', () => {
     expect(ended).toBe(true)
   })
 
-  it('refuses bounds that make no sense', () => {
+  it('rejects invalid bounds', () => {
     const bench = aLoop()
     for (const concurrency of [0, 1.5, Number.NaN])
       expect(() => aReceiver(bench, { concurrency })).toThrow('concurrency')
@@ -217,7 +221,7 @@ describe('Receiver', () => {
 })
 
 describe('the shutdown of a Receiver', () => {
-  it('before the run is not lost', async () => {
+  it('before the run ends it at once', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench)
     expect(await receiver.shutdown()).toBe(true)
@@ -228,10 +232,10 @@ describe('the shutdown of a Receiver', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('waits for what is under way, and takes nothing new', async () => {
+  it('waits for the work in process, and receives nothing new', async () => {
     const bench = aLoop()
     const work = slowWork(true)
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     const run = receiver.run()
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
@@ -248,10 +252,10 @@ describe('the shutdown of a Receiver', () => {
     expect(await bench.requests.approximateCount()).toBe(1)
   })
 
-  it('aborts what takes too long, which then gives its message back uncounted', async () => {
+  it('aborts work that takes too long, which then releases its message uncounted', async () => {
     const bench = aLoop()
     const work = slowWork(true)
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     void receiver.run()
     await bench.requests.send({})
     await bench.settle()
@@ -264,10 +268,10 @@ describe('the shutdown of a Receiver', () => {
     expect(message).toMatchObject({ deliveries: 1, failures: 0 })
   })
 
-  it('gives back what ignores its signal, answers false, and nothing comes of that work', async () => {
+  it('releases messages whose work ignores its signal, returns false, and that work has no effect', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     const run = receiver.run()
     await bench.requests.send({})
     await bench.settle()
@@ -283,11 +287,11 @@ describe('the shutdown of a Receiver', () => {
     expect(message).toMatchObject({ deliveries: 2, failures: 1 })
   })
 
-  it('leaves no timer behind for an extension that was on its way', async () => {
+  it('leaves no timer for an extension that was in flight', async () => {
     const bench = aLoop()
     const work = slowWork(false)
     const extended = deferred()
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     void receiver.run()
     await bench.requests.send({})
     await bench.settle()
@@ -302,7 +306,7 @@ describe('the shutdown of a Receiver', () => {
     expect(bench.clock.pending()).toBe(0)
   })
 
-  it('gives back every message of a batch that arrives when it is stopping', async () => {
+  it('releases every message of a batch that arrives while it stops', async () => {
     const bench = aLoop()
     const arrived = deferred()
     const late = new Proxy(bench.requests, {
@@ -322,7 +326,7 @@ describe('the shutdown of a Receiver', () => {
     const receiver = aReceiver(bench, {
       mailbox: late,
       concurrency: 5,
-      attend: async () => void begun++,
+      handleMessage: async () => void begun++,
     })
     void receiver.run()
     await bench.settle()
@@ -335,7 +339,7 @@ describe('the shutdown of a Receiver', () => {
     expect(back.map(({ failures }) => failures)).toEqual([0, 0, 0, 0])
   })
 
-  it('does not hold up the next run when a call of this one comes back late', async () => {
+  it('does not block the next run when a call of this one returns late', async () => {
     const bench = aLoop()
     const late = deferred<Message[]>()
     const away = overlaid(bench.requests, { receive: () => late.promise })
@@ -343,12 +347,12 @@ describe('the shutdown of a Receiver', () => {
     const switched = new Proxy(away, { get: (_, key) => Reflect.get(mailbox, key) as unknown })
     const gate = deferred()
     let done = 0
-    const attend = async ({ message }: HeldMessage): Promise<void> => {
+    const handleMessage = async ({ message }: HeldMessage): Promise<void> => {
       await gate.promise
       await message.acknowledge()
       done += 1
     }
-    const receiver = aReceiver(bench, { mailbox: switched, attend })
+    const receiver = aReceiver(bench, { mailbox: switched, handleMessage })
     void receiver.run()
     const stopped = receiver.shutdown({ timeoutMs: 0 })
     await bench.clock.advance(1000)
@@ -364,10 +368,10 @@ describe('the shutdown of a Receiver', () => {
     expect(done).toBe(3)
   })
 
-  it('asked twice ends once, and the shorter time counts', async () => {
+  it('called twice ends once, and the shorter time counts', async () => {
     const bench = aLoop()
     const work = slowWork(false)
-    const receiver = aReceiver(bench, { attend: work.attend })
+    const receiver = aReceiver(bench, { handleMessage: work.handleMessage })
     void receiver.run()
     await bench.requests.send({})
     await bench.settle()
@@ -379,7 +383,7 @@ describe('the shutdown of a Receiver', () => {
     expect(receiver.running).toBe(false)
   })
 
-  it('from ten sides at once, again and again, leaves it fit to run', async () => {
+  it('called concurrently many times leaves the receiver able to run', async () => {
     const bench = aLoop()
     const receiver = aReceiver(bench, { concurrency: 3 })
     for (let round = 0; round < 30; round++) {

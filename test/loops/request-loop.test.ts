@@ -10,13 +10,13 @@ import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
 
 interface Weather {
-  /** The share of calls that fail; of those, half have been carried out all the same. */
+  /** The share of calls that fail; half of those have been executed all the same. */
   bad: number
 }
 
 const shaky = new Set(['send', 'receive', 'acknowledge', 'nack', 'extend', 'reply'])
 
-/** A mailbox whose calls fail by chance, before or after they were carried out. */
+/** A mailbox whose calls fail randomly, before or after they were executed. */
 function shakyMailbox(inner: Mailbox, clock: Clock, weather: Weather): Mailbox {
   const around = <T extends object>(target: T): T =>
     new Proxy(target, {
@@ -92,9 +92,9 @@ async function drained(mailbox: Mailbox): Promise<Message[]> {
   }
 }
 
-describe('a request in bad weather', () => {
+describe('a request with random failures', () => {
   it.each(Array.from({ length: 16 }, (_, seed) => seed))(
-    'is done or dead-lettered, never lost, and has one dead letter at most: seed %d',
+    'is done or dead-lettered, never lost, and has at most one dead letter: seed %d',
     async (seed) => {
       const { clock, requests, dlq, replies, weather, events, loop } = aWorld(seed)
       const sent: string[] = []
@@ -102,7 +102,7 @@ describe('a request in bad weather', () => {
         sent.push(await requests.send({ n, requestId: `r-${n}` }, { replyTo: 'replies' }))
       const still = loop()
       void still.run()
-      // Another worker comes and goes.
+      // Another worker starts and stops.
       for (let turn = 0; turn < 4; turn++) {
         const passing = loop()
         void passing.run()

@@ -14,7 +14,7 @@ function aRunnable(clock: FakeClock, name: string, running = true): Runnable {
   }
 }
 
-it('a watchdog names each loop that no longer beats, once, until it beats again', async () => {
+it('reports each stalled loop once, until it beats again', async () => {
   const clock = fakeClock()
   const lively = aRunnable(clock, 'lively')
   const stuck = aRunnable(clock, 'stuck')
@@ -42,7 +42,7 @@ it('a watchdog names each loop that no longer beats, once, until it beats again'
   expect(clock.pending()).toBe(0)
 })
 
-it('a watchdog leaves loops alone that do not run', async () => {
+it('ignores loops that do not run', async () => {
   const clock = fakeClock()
   let told = 0
   const loops = [aRunnable(clock, 'ended', false)]

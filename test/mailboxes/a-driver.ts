@@ -1,6 +1,6 @@
 import type { Delivery, MailboxDriver } from '../../src/mailbox.ts'
 
-/** A delivery of a driver that exists for one test. */
+/** A delivery of a driver for one test. */
 export function aDelivery(changes: Partial<Delivery> = {}): Delivery {
   return {
     id: 'm1',
@@ -16,7 +16,7 @@ export function aDelivery(changes: Partial<Delivery> = {}): Delivery {
   }
 }
 
-/** A driver that answers as a test needs it, with what no real broker can be made to do on command. */
+/** A driver with scripted answers, for what no real broker can be made to do on demand. */
 export function aDriver(changes: Partial<MailboxDriver> = {}): MailboxDriver {
   return {
     name: 'a',

@@ -3,7 +3,7 @@ import type { Mailbox, MailboxResolver } from '../../src/mailbox.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import type { ClosableMailboxBench } from '../contract/run-mailbox-contract.ts'
 
-/** Who moves the time of a bench: the test, by a fake clock, or time itself. */
+/** How time passes on a bench: by a fake clock that the test moves, or in real time. */
 type Time = Pick<FakeClock, 'now' | 'advance'>
 
 const realTime: Time = {
@@ -12,16 +12,22 @@ const realTime: Time = {
 }
 
 export interface MailboxBenchOptions {
-  /** A mailbox of this name in the bench's place, with the retention among `more`. It is opened, and closed with the bench. */
+  /**
+   * Opens a mailbox of this name in the place of the bench, with the retention in `more`. It is
+   * closed with the bench.
+   */
   make: (name: string, resolver: MailboxResolver, more: { retentionSeconds?: number }) => Mailbox
-  /** Put before every name, on a broker that others use too. Up to 50 characters, of its own for each bench. */
+  /** Prefix of every name, on a shared broker. Up to 50 characters, unique per bench. */
   prefix?: string
   time?: Time
-  /** What becomes of the place when all mailboxes are closed. */
+  /** Cleans up the place when all mailboxes are closed. */
   leave?: (names: readonly string[]) => Promise<void>
 }
 
-/** A mailbox in its place, with all others that a check opens there. Replies find those of `elsewhere`. */
+/**
+ * A mailbox in its place, with all others that a check opens there. Replies find those of
+ * `elsewhere`.
+ */
 export async function openMailboxBench(
   options: MailboxBenchOptions,
 ): Promise<ClosableMailboxBench & Required<Pick<ClosableMailboxBench, 'another' | 'reopen'>>> {

@@ -1,7 +1,9 @@
 import { expect } from 'vitest'
 import type { Mailbox } from '../../src/mailbox.ts'
 
-/** No page and no look brings more than 32 MiB at once, and none of them says for that reason that it was all. */
+/**
+ * A page or poll returns at most 32 MiB, and never claims for that reason that there is no more.
+ */
 export async function carriesSomeAtATime(mailbox: Mailbox): Promise<void> {
   const large = Buffer.alloc(12 * 1024 ** 2)
   for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })

@@ -1,22 +1,23 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
-import type { Ask, Delivery, OutgoingMessage } from '../../src/mailbox.ts'
+import type { ReceiveRequest, Delivery, OutgoingMessage } from '../../src/mailbox.ts'
 import { mailbox } from '../../src/mailboxes/mailbox.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { aDelivery, aDriver } from './a-driver.ts'
 
 const options = { clock: fakeClock() }
-const unavailable = (): RedriveError => new RedriveError('MAILBOX_UNAVAILABLE', 'nobody is there')
+const unavailable = (): RedriveError =>
+  new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is unreachable')
 
 describe('mailbox', () => {
-  it.each(['', 'x'.repeat(201), 'a\nb'])('refuses the name %j', (name) => {
+  it.each(['', 'x'.repeat(201), 'a\nb'])('rejects the name %j', (name) => {
     expect(() => mailbox(aDriver({ name }), options)).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT' }),
     )
   })
 
-  it('opens its driver once, and again only after it failed', async () => {
+  it('opens its driver once, and again only after a failure', async () => {
     let opened = 0
     const open = async (): Promise<void> => {
       opened += 1
@@ -29,7 +30,7 @@ describe('mailbox', () => {
     expect(opened).toBe(2)
   })
 
-  it('closes its driver once, and after it has opened', async () => {
+  it('closes its driver once, after it has opened', async () => {
     const seen: string[] = []
     let opened = (): void => {}
     const open = async (): Promise<void> => {
@@ -45,7 +46,7 @@ describe('mailbox', () => {
     expect(seen).toEqual(['opened', 'closed'])
   })
 
-  it('answers for the health of a driver that throws, and tells nothing of foreign errors', async () => {
+  it('reports the health of a driver that throws, without the text of foreign errors', async () => {
     const told = async (error: Error): Promise<string[]> => {
       const health = async (): Promise<never> => {
         throw error
@@ -54,11 +55,11 @@ describe('mailbox', () => {
       expect(ok).toBe(false)
       return problems
     }
-    expect(await told(unavailable())).toEqual(['nobody is there'])
+    expect(await told(unavailable())).toEqual(['the broker is unreachable'])
     expect(await told(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
   })
 
-  it('passes on what goes wrong in receive, unless nobody waits for it any more', async () => {
+  it('passes on errors of receive, unless nobody waits any more', async () => {
     const waiting: ((error: Error) => void)[] = []
     const receive = (): Promise<Delivery[]> => new Promise((_, reject) => void waiting.push(reject))
     const box = mailbox(aDriver({ receive }), options)
@@ -76,10 +77,10 @@ describe('mailbox', () => {
     expect(await closed).toEqual([])
   })
 
-  it('tells the driver when the caller gives up, and when the mailbox closes', async () => {
-    const asks: Ask[] = []
+  it('aborts the signal of the driver when the caller gives up, and when the mailbox closes', async () => {
+    const asks: ReceiveRequest[] = []
     const waiting: ((found: Delivery[]) => void)[] = []
-    const receive = (ask: Ask): Promise<Delivery[]> => {
+    const receive = (ask: ReceiveRequest): Promise<Delivery[]> => {
       asks.push(ask)
       return new Promise((resolve) => void waiting.push(resolve))
     }
@@ -91,7 +92,8 @@ describe('mailbox', () => {
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, false, false])
     void box.close()
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, true, true])
-    // What came in spite of it is delivered: nobody else could have it before it lapses.
+    // Messages that arrive all the same are delivered: nobody else could have them before they
+    // expire.
     for (const [n, give] of waiting.entries()) give([aDelivery({ id: `m${n}` })])
     expect((await Promise.all(all)).flat().map((one) => one.id)).toEqual(['m0', 'm1', 'm2'])
   })
@@ -102,7 +104,7 @@ describe('mailbox', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('gives the driver a parcel that the sender can no longer change', async () => {
+  it('passes a message to the driver that the sender can no longer change', async () => {
     const parcels: OutgoingMessage[] = []
     const send = async (parcel: OutgoingMessage): Promise<void> => void parcels.push(parcel)
     const headers = { a: 'b' }
@@ -115,7 +117,7 @@ describe('mailbox', () => {
     expect(parcels).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
   })
 
-  it('refuses what the driver cannot do', async () => {
+  it('rejects what the driver does not support', async () => {
     const { powers } = aDriver()
     const box = mailbox(
       aDriver({ powers: { ...powers, delay: false, purge: false, extend: false } }),

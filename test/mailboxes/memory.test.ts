@@ -63,7 +63,7 @@ describe('memoryMailbox', () => {
     expect(taken.map((one) => one.value())).toEqual([4, 2, 3, 5, 1])
   })
 
-  it('wakes a receiver when a message becomes visible again', async () => {
+  it('wakes a receiver exactly when a message becomes visible again', async () => {
     const clock = fakeClock()
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('held')

@@ -17,11 +17,11 @@ async function aMessage(
 }
 
 describe('Message', () => {
-  it('is not finalised by what the broker did not answer, and can be tried again', async () => {
+  it('is not finalised by an unanswered call, and can be settled again', async () => {
     let calls = 0
     const flaky = async (): Promise<boolean> => {
       calls += 1
-      if (calls === 1) throw new RedriveError('MAILBOX_UNAVAILABLE', 'nobody is there')
+      if (calls === 1) throw new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is unreachable')
       return true
     }
     const message = await aMessage({ acknowledge: flaky })
@@ -31,7 +31,7 @@ describe('Message', () => {
     expect(message.finalized).toBe(true)
   })
 
-  it('asks the broker for one thing after the other, and for nothing once it is finalised', async () => {
+  it('sends one call after the other to the broker, and none once it is finalised', async () => {
     const calls: string[] = []
     let answer: (holds: boolean) => void = () => {}
     const message = await aMessage({
@@ -51,7 +51,7 @@ describe('Message', () => {
     expect(calls).toEqual(['extend', 'acknowledge'])
   })
 
-  it('asks for what is left when an extension would be shorter', async () => {
+  it('requests the remaining time if an extension would be shorter', async () => {
     const asked: number[] = []
     const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
     const message = await aMessage({ extend })
@@ -63,7 +63,7 @@ describe('Message', () => {
     expect(message.visibleAt).toBe(new Date(clock.now() + 30_000).toISOString())
   })
 
-  it('asks for twelve hours at the most, also when the wall clock went back', async () => {
+  it('requests at most twelve hours, even if the wall clock went back', async () => {
     const asked: number[] = []
     const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
     const message = await aMessage({ extend }, 43_200)
@@ -72,7 +72,7 @@ describe('Message', () => {
     expect(asked).toEqual([43_200_000])
   })
 
-  it('says that a receipt is stale when the broker says so, and stays as it was', async () => {
+  it('reports a stale receipt, and stays unchanged', async () => {
     const no = async (): Promise<boolean> => false
     const message = await aMessage({ acknowledge: no, nack: no, extend: no })
     const stale = { code: 'RECEIPT_EXPIRED' }
@@ -84,7 +84,7 @@ describe('Message', () => {
     expect(message.finalized).toBe(false)
   })
 
-  it('finds nobody for its reply without a resolver', async () => {
+  it('cannot reply without a resolver', async () => {
     const receive = async () => [aDelivery({ replyTo: 'answers' })]
     const message = await aMessage({ receive })
     await expect(message.reply(1)).rejects.toMatchObject({
@@ -103,7 +103,7 @@ describe('Message', () => {
     expect(reply!.headers).toEqual({ 'redrive-in-reply-to': 'a%0Ab' })
   })
 
-  it('names the content type of what it cannot read, and none of its bytes', async () => {
+  it('names the content type of a body that it cannot decode, and none of its bytes', async () => {
     const receive = async () => [aDelivery({ bytes: Buffer.from('hunter2') })]
     const message = await aMessage({ receive })
     expect(() => message.value()).toThrow(

@@ -4,7 +4,7 @@ import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { openedByName } from '../../src/mailboxes/opened-by-name.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
-describe('mailboxes that are opened by name', () => {
+describe('openedByName', () => {
   let clock: ReturnType<typeof fakeClock>
   let opened: Mailbox[]
   let byName: ReturnType<typeof openedByName>
@@ -23,7 +23,7 @@ describe('mailboxes that are opened by name', () => {
     byName = openedByName(open, clock)
   })
 
-  it('are opened once for each name', async () => {
+  it('opens each mailbox once per name', async () => {
     const [first, again, other] = await Promise.all([
       byName.resolve('a'),
       byName.resolve('a'),
@@ -34,7 +34,7 @@ describe('mailboxes that are opened by name', () => {
     expect(stillOpen()).toEqual(['a', 'b'])
   })
 
-  it('are closed a minute after they were last asked for, once others are', async () => {
+  it('closes a mailbox a minute after it was last resolved, when others are resolved', async () => {
     for (const name of ['a', 'b', 'c']) await byName.resolve(name)
     await clock.advance(40_000)
     await byName.resolve('b')
@@ -46,7 +46,7 @@ describe('mailboxes that are opened by name', () => {
     expect(stillOpen()).toEqual(['b', 'd', 'a'])
   })
 
-  it('are all closed with their asker, also those that are being opened', async () => {
+  it('closes all mailboxes when it closes, even those being opened', async () => {
     await byName.resolve('a')
     void byName.resolve('b')
     await byName.close()
@@ -54,7 +54,7 @@ describe('mailboxes that are opened by name', () => {
     expect(stillOpen()).toEqual([])
   })
 
-  it('are tried again when they could not be opened', async () => {
+  it('opens a mailbox again after a failure', async () => {
     let there = false
     byName = openedByName((name) => (there ? open(name) : Promise.reject(new Error('away'))), clock)
     await expect(byName.resolve('a')).rejects.toThrow('away')

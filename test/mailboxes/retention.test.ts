@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Ask, Delivery } from '../../src/mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../src/mailbox.ts'
 import { mailbox } from '../../src/mailboxes/mailbox.ts'
 import { retentionMsOf } from '../../src/backends/retention.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -33,8 +33,8 @@ describe('a mailbox whose driver does not expire messages itself', () => {
     aDelivery({ id, receipt: id, enqueuedMs: clock.now() - hour + 1 })
 
   const opened = (batches: Delivery[][], acknowledge: (receipt: string) => Promise<boolean>) => {
-    const asks: Ask[] = []
-    const receive = async (ask: Ask): Promise<Delivery[]> => {
+    const asks: ReceiveRequest[] = []
+    const receive = async (ask: ReceiveRequest): Promise<Delivery[]> => {
       asks.push(ask)
       return batches.shift() ?? []
     }
@@ -55,19 +55,19 @@ describe('a mailbox whose driver does not expire messages itself', () => {
     expect(counts).toEqual([2])
   })
 
-  it('goes on receiving when all were old, until nothing is left', async () => {
+  it('continues to receive when all were old, until nothing is left', async () => {
     const { box, counts, asks } = opened([[old('a')], [old('b')]], async () => true)
     expect(await box.receive({ waitSeconds: 5 })).toEqual([])
     expect(counts).toEqual([1, 1])
     expect(asks.map(({ waitMs }) => waitMs)).toEqual([5000, 5000, 5000])
   })
 
-  it('keeps a message that does not say when it was sent', async () => {
+  it('does not remove a message without a time of sending', async () => {
     const { box } = opened([[aDelivery({ id: 'a', enqueuedMs: 0 })]], async () => true)
     expect(await box.receive()).toHaveLength(1)
   })
 
-  it('reports only what it removed, and delivers the rest although a removal failed', async () => {
+  it('reports only removed messages, and delivers the rest although a removal failed', async () => {
     const { box, counts } = opened(
       [[old('stale'), old('fails'), young('b')], [old('stale')]],
       async (receipt) => {
@@ -80,7 +80,7 @@ describe('a mailbox whose driver does not expire messages itself', () => {
     expect(counts).toEqual([])
   })
 
-  it('refuses a retention that is longer than the broker keeps messages', () => {
+  it('rejects a retention longer than that of the broker', () => {
     const driver = aDriver({ powers: { ...aDriver().powers, maxRetentionSeconds: 100 } })
     expect(() => mailbox(driver, { clock, retentionSeconds: 101 })).toThrow(
       'test deletes messages after 100 seconds itself: retentionSeconds must be 100 or less, got 101',
@@ -88,7 +88,7 @@ describe('a mailbox whose driver does not expire messages itself', () => {
     expect(mailbox(driver, { clock, retentionSeconds: 100 }).name).toBe('a')
   })
 
-  it('refuses events that it does not have, and listeners that are no functions', () => {
+  it('rejects unknown events and invalid listeners', () => {
     const box = mailbox(aDriver(), { clock })
     expect(() => box.on('expire' as 'expired', () => {})).toThrow('did you mean "expired"?')
     expect(() => box.on('expired', 'log' as never)).toThrow('must be a function, got string')

@@ -10,20 +10,20 @@ import { pipelineBench, streamOf, type PipelineBench, type Put } from './pipelin
 
 export interface Dead extends Partial<Omit<DeadRecord, 'record'>> {
   id: string
-  /** Of the original record. */
+  /** The value of the original record. */
   key?: string
   offset: number
   partition?: number
   headers?: Record<string, string>
 }
 
-/** When the records were sent that are dead now. */
+/** When the dead records were first sent. */
 export const sentMs = Date.UTC(2026, 0, 1)
 
 /** A node with its topics, and dead records in them. */
 export interface DeadBench extends PipelineBench {
   readonly settings: NodeSettings
-  /** Writes dead records into the DLQ topic, all into one partition. */
+  /** Writes dead records to the DLQ topic, all to one partition. */
   dies(dead: readonly Dead[], partition?: number): Promise<void>
   erase(offset: number, partition?: number): Promise<void>
 }
@@ -65,7 +65,7 @@ export async function deadBench(url: string, more: Partial<NodeInput> = {}): Pro
   }
 }
 
-/** If it is there. */
+/** Undefined if it does not exist. */
 export async function removeTopic(cluster: Cluster, topic: string): Promise<void> {
   const admin = cluster.admin()
   if ((await admin.listTopics()).includes(topic)) await admin.deleteTopics({ topics: [topic] })

@@ -78,7 +78,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
         ...more,
       })
 
-    it('takes dead records, letters with their edits and documents, and leaves no name', async () => {
+    it('erases dead records, letters with their edits and documents, without a trace of the name', async () => {
       await bench.dies([of('ada', 1), of('bob', 2), of('ada', 3, 'place/1')])
       await bench.put(bench.settings.dlq.quarantineTopic, [putOf(of('ada', 4), bench.settings, 0)])
       await capture()
@@ -105,7 +105,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(await erased({ key: { accountId: 'ada' } })).toMatchObject({ records: 0, letters: 0 })
     })
 
-    it('erases nothing by a key of no length: others may have none either', async () => {
+    it('erases nothing by an empty key', async () => {
       const { dlq } = bench.settings
       for (const dead of [of('ada', 1), of('bob', 2)])
         await bench.put(dlq.topic, [{ ...putOf(dead, bench.settings, 0), key: '' }])
@@ -114,7 +114,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(await bench.read(dlq.topic)).toHaveLength(2)
     })
 
-    it('takes all copies of a record, also where its key led before the topic got more partitions', async () => {
+    it('erases all copies of a record, even in partitions of its key before the topic got more partitions', async () => {
       const [once, both] = [of('ada', 1), of('ada', 2)]
       await bench.dies([once, both])
       await bench.dies([both], 1)
@@ -123,7 +123,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(gone.map(({ partition }) => partition)).toEqual([0, 0, 1])
     })
 
-    it('finds records by their stream and by their key', async () => {
+    it('finds records by stream and by key', async () => {
       await bench.dies([of('ada', 1), of('ada', 2), of('bob', 3)])
       await capture()
       const one = await erased({ key: { streamId: 'ada-2' } })
@@ -132,7 +132,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       expect(rest).toMatchObject({ records: 1, letters: 1 })
     })
 
-    it('takes letters whose records the topic has no more', async () => {
+    it('erases letters whose records the topic no longer has', async () => {
       await bench.dies([of('ada', 1)])
       await capture()
       const partitions = [{ partition: 0, offset: 1n }]
@@ -158,7 +158,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
       { tenant: 'ada' },
       { streamId: 7 },
       { streamId: 'ada-1', accountId: 'ada' },
-    ])('refuses to erase without saying whose data: %o', async (wrong) => {
+    ])('rejects an erasure without a data subject: %o', async (wrong) => {
       const key = wrong as unknown as ErasureKey
       await expect(erased({ key })).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     })

@@ -66,7 +66,7 @@ describe('errorTypeOf', () => {
     ['a text', 'hm', 'STRING', true],
     ['nothing', undefined, 'UNDEFINED', true],
     ['a class that is no word', named('__ ü __'), 'ERROR', true],
-  ])('has a word for %s', (_, thrown, errorType, retry) => {
+  ])('has an error type for %s', (_, thrown, errorType, retry) => {
     expect(errorTypeOf(thrown)).toMatchObject({ errorType, retry })
   })
 
@@ -92,17 +92,17 @@ describe('errorTypeOf', () => {
       'CONNECTION_REFUSED',
     ],
     ['a timeout within', new Error('a', { cause: named('TimeoutError') }), 'TIMEOUT'],
-  ])('looks into %s', (_, thrown, errorType) => {
+  ])('inspects %s', (_, thrown, errorType) => {
     expect(errorTypeOf(thrown)).toMatchObject({ errorType, retry: true })
   })
 
-  it('tells how long the other side asks to wait', () => {
+  it('returns the delay that the module asks for', () => {
     const seconds = error({ status: 503, headers: { 'retry-after': '7' } })
     expect(errorTypeOf(seconds).retryAfterMs).toBe(7000)
     expect(errorTypeOf(error({ status: 503 })).retryAfterMs).toBeUndefined()
   })
 
-  it('understands a wait until a moment only if it knows the time', () => {
+  it('reads a retry-after date only if it knows the time', () => {
     const nowMs = Date.parse('2026-01-01T00:00:00Z')
     const date = error({ status: 503, headers: { 'retry-after': 'Thu, 01 Jan 2026 00:00:05 GMT' } })
     expect(errorTypeOf(date, nowMs)).toMatchObject({ retryAfterMs: 5000 })
@@ -110,14 +110,14 @@ describe('errorTypeOf', () => {
     expect(errorTypeOf(date).retryAfterMs).toBeUndefined()
   })
 
-  it('keeps to what an error says of itself', () => {
+  it('respects whether an error itself says that a retry helps', () => {
     expect(errorTypeOf(error({ retryable: true, status: 400 }))).toMatchObject({
       errorType: 'INVALID_ARGUMENT',
       retry: true,
     })
   })
 
-  it('is one word of capitals for anything', () => {
+  it('is one word of capitals for any value', () => {
     fc.assert(
       fc.property(fc.anything(), fc.string(), fc.string(), (thing, name, code) => {
         for (const thrown of [thing, error({ name, code, cause: thing })])

@@ -34,7 +34,7 @@ const streams = fc
     return writeStream(stream)
   })
 
-/** What is said of a record at first sight, and what it is when it is read. */
+/** The outline of a record, and the decoded record. */
 function isTrueOf(bytes: Buffer): void {
   const seen = incoming(bytes)
   const stream = readStream(bytes)
@@ -45,12 +45,12 @@ function isTrueOf(bytes: Buffer): void {
   expect(seen.isElsewhere).toBe(stream.content.case === 'documentRef')
 }
 
-describe('a record at first sight', () => {
-  it('is what it is when it is read', () => {
+describe('the outline of a record', () => {
+  it('agrees with the decoded record', () => {
     fc.assert(fc.property(streams, isTrueOf), { numRuns: 300 })
   })
 
-  it('is what it is when it was cut off, or has wrong bytes', () => {
+  it('agrees for a truncated or corrupt record', () => {
     fc.assert(
       fc.property(streams, fc.nat(), fc.nat(255), fc.nat(), (bytes, at, byte, length) => {
         const wrong = Buffer.from(bytes.subarray(0, length % (bytes.length + 1)))
@@ -61,7 +61,7 @@ describe('a record at first sight', () => {
     )
   })
 
-  it('is what it is when it is anything', () => {
+  it('agrees for random bytes', () => {
     const bytes = fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array))
     fc.assert(fc.property(bytes, isTrueOf), { numRuns: 3000 })
   })

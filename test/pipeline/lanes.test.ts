@@ -8,7 +8,7 @@ interface Entry {
 }
 
 describe('Lanes', () => {
-  it('let one of each lane go at a time, in order, and all others at once', () => {
+  it('run one item of each lane at a time, in order, and all others at once', () => {
     const lane = fc.constantFrom('a', 'b', undefined)
     fc.assert(
       fc.property(fc.array(lane, { maxLength: 30 }), fc.infiniteStream(fc.nat()), (all, picks) => {
@@ -36,7 +36,7 @@ describe('Lanes', () => {
     )
   })
 
-  it('forget those who are removed, and let the rest go on', () => {
+  it('forget removed items, and continue with the rest', () => {
     const lanes = new Lanes<Entry>()
     const [first, second, third] = [1, 2, 3].map((n) => ({ lane: 'a', n }))
     for (const entry of [first!, second!, third!]) lanes.enter(entry)

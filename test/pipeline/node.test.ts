@@ -76,7 +76,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
   const headersOf = ({ headers }: StoredRecord): Record<string, string> =>
     Object.fromEntries(headers.map(([name, value]) => [name.toString(), String(value)]))
 
-  it('sends what its module made to the next node, with key, headers and history', async () => {
+  it('sends the result of its module to the next node, with key, headers and history', async () => {
     await started(({ document }) => ({
       success: true,
       document: { body: Buffer.from(Buffer.from(document!.body).toString().toUpperCase()) },
@@ -100,7 +100,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect(await bench.read(dlq())).toEqual([])
   })
 
-  it('calls again after failures that may pass, and dead-letters after the last, byte for byte', async () => {
+  it('retries transient failures, and dead-letters after the last, byte for byte', async () => {
     const calls: number[] = []
     await started(({ attempt }) => {
       calls.push(attempt)
@@ -134,7 +134,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     await expect.poll(() => bench.committed(`${bench.name}.group`)).toContain(1)
   })
 
-  it('does not call again where that cannot help', async () => {
+  it('does not retry if that cannot help', async () => {
     let calls = 0
     await started(() => {
       calls += 1
@@ -149,7 +149,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     })
   })
 
-  it('with no retries calls once', async () => {
+  it('calls once without retries', async () => {
     let calls = 0
     await started(
       () => {
@@ -164,7 +164,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect((await dead())[0]!.message.errorType).toBe('CONNECTION_REFUSED')
   })
 
-  it('gives up a module that does not answer, and others go on meanwhile', async () => {
+  it('gives up on a module that does not answer, while others continue', async () => {
     await started(
       ({ stream, signal }) =>
         stream.streamId === 'slow'
@@ -184,7 +184,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect((await dead())[0]!.message).toMatchObject({ errorType: 'TIMEOUT', retryCount: 1 })
   })
 
-  it('passes on what a module refuses, as it came, and says so in the stream', async () => {
+  it('passes on a document that a module rejects, unchanged and marked in the stream', async () => {
     let calls = 0
     await started(() => {
       calls += 1
@@ -204,7 +204,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect(await bench.read(dlq())).toEqual([])
   })
 
-  it('dead-letters what a module refuses where the node says so', async () => {
+  it('dead-letters a document that a module rejects if configured so', async () => {
     await started(() => ({ success: false, error: 'no' }), {
       dlq: { deadLetterLogicalFailures: true },
     })
@@ -213,7 +213,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect((await dead())[0]!.message.errorType).toBe('LOGICAL_FAILURE')
   })
 
-  it('keeps a record that is no stream raw, and goes on behind it', async () => {
+  it('stores a record that is not a stream raw, and continues', async () => {
     await started(() => undefined, { partitions: 1 })
     const bytes = Buffer.from([0xff, 0x00, 0x42])
     await bench.put(input(), [
@@ -231,7 +231,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     await expect.poll(() => bench.committed(`${bench.name}.group`)).toEqual([3])
   })
 
-  it('dead-letters a stream that has had too many nodes', async () => {
+  it('dead-letters a stream that passed too many nodes', async () => {
     let calls = 0
     await started(() => void calls++, { maxHops: 3 })
     const stream = aStream({ streamId: 'round', hopCount: 3, processingPath: ['a', 'b', 'a'] })
@@ -244,7 +244,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
   })
 
   it.each([false, true])(
-    'dead-letters what came out too large for the next topic, and goes on (transactional: %s)',
+    'dead-letters a result that is too large for the next topic, and continues (transactional: %s)',
     async (transactional) => {
       const calls: string[] = []
       await started(
@@ -265,7 +265,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       await happened('dead-lettered', 2)
       const found = await dead()
       expect(found.map(({ message }) => message.errorType)).toEqual(['TOO_LARGE', 'TOO_LARGE'])
-      expect(found[0]!.message.errorMessage).toContain(`larger than ${next()} takes`)
+      expect(found[0]!.message.errorMessage).toContain(`exceeds the maximum size of ${next()}`)
       expect(found.map(({ value }) => readStream(value)!.streamId).toSorted()).toEqual([
         'big1',
         'big2',
@@ -290,7 +290,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
       { maxHops: 0 },
       writeStream(aStream({ streamId: 'one', hopCount: 2 ** 31 - 1 })),
     ],
-  ])('dead-letters what cannot be written: %s', async (_, module, node, value) => {
+  ])('dead-letters a result that cannot be encoded: %s', async (_, module, node, value) => {
     let calls = 0
     const counted: Module = (call) => {
       calls += 1
@@ -303,7 +303,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect((await dead())[0]!.message.errorType).toBe('UNWRITABLE')
   })
 
-  it('dead-letters unrun a stream whose document lies in a store that it does not have', async () => {
+  it('dead-letters without a run a stream whose document is in an unknown store', async () => {
     let calls = 0
     await started(() => void calls++)
     const content = {
@@ -319,7 +319,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     })
   })
 
-  it('quarantines what fails once more after its last replay, and remembers the first failure', async () => {
+  it('quarantines a new failure after the last replay, and preserves the first failure', async () => {
     await started(() => {
       throw Object.assign(new Error('bad'), { status: 400 })
     })
@@ -344,7 +344,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect(Number(spent!.message.firstFailedAt!.seconds)).toBe(first / 1000)
   })
 
-  it('dead-letters unrun what ended its process as often as it may', async () => {
+  it('dead-letters without a run a record that killed its process too often', async () => {
     const topic = await bench.topic('in', 1)
     await bench.put(topic, [{ value: streamOf('poison') }, { value: streamOf('good') }])
     await bench.noteAt(`${bench.name}.group`, topic, ['5'])
@@ -356,7 +356,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     expect((await dead())[0]!.message.errorType).toBe('CRASH_LOOP')
   })
 
-  it('without a DLQ tries again and again, drops nothing, and goes on with other keys', async () => {
+  it('retries forever without a DLQ, drops nothing, and continues with other keys', async () => {
     let calls = 0
     await started(
       ({ stream }) => {
@@ -374,7 +374,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     await happened('error', 3)
   })
 
-  it('in transactions, commits what came of records and that they are done as one', async () => {
+  it('commits results and offsets in one transaction, if transactional', async () => {
     await started(
       ({ stream }) => {
         if (stream.streamId.endsWith('7')) throw Object.assign(new Error('bad'), { status: 400 })
@@ -398,13 +398,13 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
     await expect.poll(sum).toBe(200)
   })
 
-  it('refuses settings that cannot be', () => {
+  it('rejects invalid settings', () => {
     const make = (node: Partial<NodeInput>) => () =>
       new PipelineNode({ url, node: { cluster: 'c', node: 'n', ...node }, module: () => undefined })
     expect(make({ concurrency: 0 })).toThrow(/concurrency must be 1 or more, not 0/)
     expect(make({ dlq: { maxRetries: -1 } })).toThrow(/dlq.maxRetries must be 0 or more/)
-    expect(make({ inputTopic: 'x', dlq: { topic: 'x' } })).toThrow(/cannot hold the dead letters/)
-    expect(make({ dlq: { topic: 'a b' } })).toThrow(/no name of a topic/)
-    expect(make({ node: '' })).toThrow(/node must be a name/)
+    expect(make({ inputTopic: 'x', dlq: { topic: 'x' } })).toThrow(/cannot store the dead letters/)
+    expect(make({ dlq: { topic: 'a b' } })).toThrow(/not a valid topic name/)
+    expect(make({ node: '' })).toThrow(/node must be a string/)
   })
 })

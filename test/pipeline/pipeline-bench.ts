@@ -8,18 +8,20 @@ import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { kafkaPlace } from '../servers/broker-places.ts'
 
 export interface PipelineBench {
-  /** A prefix for topics and groups; what begins with it is removed at the end. */
+  /** A prefix for topics and groups; everything with it is deleted at the end. */
   readonly name: string
   readonly cluster: Cluster
   readonly admin: Admin
   readonly producer: Producer
   topic(name: string, partitions?: number, configs?: TopicPlan['configs']): Promise<string>
   put(topic: string, records: readonly Put[]): Promise<void>
-  /** All that lies in a topic and is committed, by partition and offset. */
+  /** All committed records of a topic, by partition and offset. */
   read(topic: string): Promise<StoredRecord[]>
-  /** The offset that a group has committed, by partition. */
+  /** The committed offset of a group, by partition. */
   committed(groupId: string): Promise<number[]>
-  /** Writes what a group knows of the records of each partition, from the first on, as a process that died would have left it. */
+  /**
+   * Writes the state of the records of each partition, as a process that died would have left it.
+   */
   noteAt(groupId: string, topic: string, notes: readonly string[]): Promise<void>
   close(): Promise<void>
 }
@@ -31,12 +33,13 @@ export interface Put {
   headers?: Record<string, string>
 }
 
-/** A place of its own on the broker, and what other clients see of it. */
+/** A private place on the broker, seen by other clients. */
 export function pipelineBench(url: string): PipelineBench {
   const place = kafkaPlace(url)
   const settings = { clientId: place.name, bootstrapBrokers: url.split(',') }
   const admin = new Admin(settings)
-  // A broker that has just made a topic may refuse a part of a request: what is sent again must not lie there twice.
+  // A broker that has just created a topic may reject a part of a request: a repeated record must
+  // not be stored twice.
   const producer = new Producer({ ...settings, idempotent: true, acks: -1 })
   const cluster = new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: place.name })
   const groupId = `${place.name}.look`
@@ -48,10 +51,13 @@ export function pipelineBench(url: string): PipelineBench {
         const count = topics.get(topic)?.partitionsCount ?? 0
         if (count > 0) return count
       } catch {
-        // A broker does not show at once what it has made.
+        // A broker does not show a new topic at once.
       }
   }
-  /** What is committed shows a moment later, and what a dead process has left open when the broker gives it up. */
+  /**
+   * Committed records become visible a little later, and those of a dead process when the broker
+   * aborts its transaction.
+   */
   const settled = async (topic: string): Promise<void> => {
     const consumer = cluster.consumer({ groupId })
     const endOf = async (isolationLevel: 0 | 1): Promise<string> =>

@@ -13,7 +13,7 @@ import { pipelineBench } from './pipeline-bench.ts'
 const { url, missing } = backend('kafka')
 
 describe.skipIf(missing)('Pipeline', { timeout: 60_000 }, () => {
-  it('erases the letters of the queue that it gives its dead letters to', async () => {
+  it('erases the letters of the queue of its dead letters', async () => {
     const bench = pipelineBench(url)
     const { name } = bench
     const graphs = readGraphs(
@@ -26,7 +26,7 @@ describe.skipIf(missing)('Pipeline', { timeout: 60_000 }, () => {
     const letters = pipeline.deadLetters(dlq)
     const [settings] = graphs.nodes
     const { key, value } = putOf({ id: 'ada', offset: 1 }, settings!, 0)
-    // As after its 30 days: the topic has it no more.
+    // As after 30 days: the topic no longer has it.
     const dead = deadStreamOf(
       {
         topic: settings!.dlq.topic,

@@ -44,7 +44,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     return reader
   }
 
-  /** Another one, and what comes to it with how often it was delivered. */
+  /** Another reader, and its records with their deliveries. */
   const startedAgain = (): [value: string, deliveries: number][] => {
     const again: [string, number][] = []
     started(async ({ value }, { deliveries }) => {
@@ -66,7 +66,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
 
   const nothing = { outgoing: [] }
 
-  /** Goes on as it is, and is noted once it is done; the fourth has become more than a topic takes. */
+  /** Sends each record, and records its end; the fourth is too large for its topic. */
   const passedOn = (value: Buffer, to: string, sent: string[]) => {
     const name = value.toString()
     const large = name === '4' ? Buffer.alloc(2_000_000) : value
@@ -81,7 +81,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     return (found?.topics[0]?.partitions ?? []).map(({ metadata }) => metadata ?? '')
   }
 
-  it('works on every record once, and says so to the broker', async () => {
+  it('processes every record once, and commits it', async () => {
     await put(1000)
     const seen: string[] = []
     const reader = started(async ({ value }) => {
@@ -94,7 +94,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await bench.committed(group())).toEqual([500, 500])
   })
 
-  it('keeps the order of each key while keys run side by side', async () => {
+  it('preserves the order of each key while keys run concurrently', async () => {
     await put(200, (n) => `key-${n % 10}`)
     const seen = new Map<string, number[]>()
     let running = 0
@@ -114,7 +114,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(most).toBeLessThanOrEqual(8)
   })
 
-  it('commits no further than the first that is not done, and knows later which of those behind it are', async () => {
+  it('commits up to the first unfinished record, and remembers which later ones are done', async () => {
     await put(20)
     const slow = Promise.withResolvers<void>()
     const seen: string[] = []
@@ -129,11 +129,11 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await bench.committed(group())).toEqual([2, 10])
     const again = startedAgain()
     await expect.poll(() => bench.committed(group())).toEqual([10, 10])
-    // It was given back in good order, so nothing is held against it.
+    // It was released properly, so the delivery does not count.
     expect(again).toEqual([['4', 1]])
   })
 
-  it('begins no more than what the broker has room to hear of, so that nothing that is done comes again', async () => {
+  it('starts no more than the broker can be told about, so that no finished record is delivered again', async () => {
     const keyOf = (n: number): string => (n % 2 === 0 ? 'stuck' : `key-${n}`)
     const records = Array.from({ length: 4000 }, (_, n) => ({
       key: keyOf(n),
@@ -164,7 +164,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect([unstuck.length, new Set(unstuck).size]).toEqual([2000, 2000])
   })
 
-  it('is done with a record only when all that came of it is sent', async () => {
+  it('finishes a record only after all its results are sent', async () => {
     const out = await bench.topic('out')
     await put(10)
     const done: string[] = []
@@ -178,7 +178,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(sent.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
 
-  it('does not commit what could not be sent, and tries again', async () => {
+  it('does not commit a record whose results could not be sent, and retries', async () => {
     const missingTopic = `${bench.name}.missing.${'x'.repeat(240)}`
     await put(2)
     let failures = 0
@@ -191,7 +191,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await bench.committed(group())).toEqual([0, 0])
   })
 
-  it('works again on what was rejected', async () => {
+  it('retries rejected work', async () => {
     await put(1)
     let calls = 0
     started(async () => {
@@ -204,7 +204,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
 
   const transactor = (): Transactor => new Transactor(bench.cluster, `${bench.name}.sender`)
 
-  it('in transactions, holds up nothing but what its topic never takes, and gives it back uncounted', async () => {
+  it('blocks nothing but a record that its topic never accepts, and releases it uncounted, in transactions', async () => {
     const out = await bench.topic('out')
     await put(10)
     const sent: string[] = []
@@ -223,7 +223,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await bench.read(out)).toHaveLength(9)
   })
 
-  it('in transactions, has those with its key wait for what its topic never takes', async () => {
+  it('lets later records of the key wait for one that its topic never accepts, in transactions', async () => {
     const out = await bench.topic('out')
     await put(10, (n) => (n % 2 === 0 ? 'same' : `key-${n}`))
     const sent: string[] = []
@@ -247,7 +247,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(again).toEqual(['4', '6', '8'].map((name) => [name, 1]))
   })
 
-  it('gives back uncounted what the broker is just hearing of when it stops', async () => {
+  it('releases uncounted the records that are being announced when it stops', async () => {
     await put(6)
     const sender = transactor()
     const send = sender.send.bind(sender)
@@ -272,7 +272,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect((await notes()).join('')).toBe('')
   })
 
-  it('goes on beside suspects that fail without ending the process', async () => {
+  it('continues with other records while suspects fail without killing the process', async () => {
     await put(6, (n) => (n < 3 ? 'same' : `key-${n}`))
     await bench.noteAt(group(), topic, ['1*3', '1*3'])
     const seen = new Set<string>()
@@ -287,11 +287,11 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await expect.poll(() => [...seen].toSorted()).toEqual(['1', '3', '4', '5'])
     await bench.put(topic, [{ value: Buffer.from('later'), partition: 0 }])
     await expect.poll(() => seen.has('later')).toBe(true)
-    // It has the key of the one that fails.
+    // It has the key of the failing record.
     expect(seen.has('2')).toBe(false)
   })
 
-  it('has told the broker what is begun before it is, and takes it back when it stops in good order', async () => {
+  it('announces records to the broker before they start, and takes that back when it stops properly', async () => {
     await put(6)
     const begun: string[][] = []
     const reader = started(async () => {
@@ -304,7 +304,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(await notes()).toEqual(['', ''])
   })
 
-  it('tries records alone whose process ended twice', async () => {
+  it('runs records alone whose process died twice', async () => {
     await put(6)
     await bench.noteAt(group(), topic, ['2*3', '2*3'])
     let running = 0
@@ -321,7 +321,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(most).toBe(1)
   })
 
-  it('tries records a few at a time, with nothing beside them, whose process ended once', async () => {
+  it('runs records a few at a time, with no others, whose process died once', async () => {
     await put(30)
     await bench.noteAt(group(), topic, ['1*5', '1*5'])
     const suspects = new Set<string>()
@@ -348,7 +348,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(together.every(Boolean)).toBe(true)
   })
 
-  it('shares partitions with those who join, and loses nothing when they come and go', async () => {
+  it('shares partitions with members that join, and loses nothing when they come and go', async () => {
     await put(400)
     const seen = new Set<string>()
     const work: ReaderOptions['work'] = async ({ value }) => {
@@ -367,7 +367,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(seen.size).toBe(400)
   })
 
-  it('stops also while the broker does not say whether a transaction is committed', async () => {
+  it('stops even while the broker does not answer whether a transaction is committed', async () => {
     const way = await lossyProxy(url)
     const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
     const cluster = new Cluster(about)

@@ -24,12 +24,12 @@ describe('readStream', () => {
     ])
   })
 
-  it('takes a text, nothing, and a message without an id for no stream', () => {
+  it('rejects text, nothing, and a message without an id', () => {
     for (const bytes of [Buffer.from('{"streamId":"s1"}'), Buffer.alloc(0), hex('38 05')])
       expect(readStream(bytes)).toBeUndefined()
   })
 
-  it('takes an id that is no text for no stream', () => {
+  it('rejects an id that is not valid text', () => {
     expect(readStream(hex('0a 02 c328'))).toBeUndefined()
   })
 
@@ -43,14 +43,14 @@ describe('readStream', () => {
     )
   })
 
-  it('keeps fields that nobody here knows', () => {
+  it('preserves unknown fields', () => {
     const bytes = hex('0a 02 7331 c23e 03 616263')
     expect(writeStream(readStream(bytes)!).toString('hex')).toBe(bytes.toString('hex'))
   })
 })
 
 describe('log', () => {
-  it('writes what happened, with its time', () => {
+  it('adds an entry with its time', () => {
     const stream = aStream({ streamId: 's1' })
     log(stream, { atMs: 1_700_000_000_123, node: 'n1', event: 'processed' })
     const [entry] = stream.metadata!.history
@@ -59,7 +59,7 @@ describe('log', () => {
     expect(stream.metadata!.streamError).toBeUndefined()
   })
 
-  it('marks the stream when a module could not do its work, for those that come next', () => {
+  it('marks the stream when a module failed, for the next nodes', () => {
     const stream = aStream({ streamId: 's1' })
     log(stream, { atMs: 1, node: 'n1', event: 'failed', message: 'no text in it' })
     log(stream, { atMs: 2, node: 'n2', event: 'processed' })
@@ -67,7 +67,7 @@ describe('log', () => {
     expect(stream.metadata!.history.map(({ event }) => event)).toEqual(['failed', 'processed'])
   })
 
-  it('keeps the first entry and the latest when there are too many', () => {
+  it('keeps the first entry and the latest if there are too many', () => {
     const stream = aStream({ streamId: 's1' })
     for (let at = 0; at < 250; at++) log(stream, { atMs: at, node: `n${at}`, event: 'processed' })
     const nodes = stream.metadata!.history.map(({ nodeId }) => nodeId)
@@ -76,7 +76,7 @@ describe('log', () => {
     expect(nodes.slice(1)).toEqual(Array.from({ length: 99 }, (_, index) => `n${151 + index}`))
   })
 
-  it('bounds a history that came too long', () => {
+  it('limits a history that is too long', () => {
     const history = Array.from({ length: 5000 }, (_, at) => ({ nodeId: `n${at}` }))
     const stream = aStream({ streamId: 's1', metadata: { history } })
     log(stream, { atMs: 1, node: 'last', event: 'processed' })
@@ -84,7 +84,7 @@ describe('log', () => {
     expect(stream.metadata!.history.at(-1)!.nodeId).toBe('last')
   })
 
-  it('bounds what was said, and keeps it text', () => {
+  it('limits messages, and keeps them valid text', () => {
     const stream = aStream({ streamId: 's1' })
     const message = `x${'\u{1F600}'.repeat(5000)}`
     log(stream, { atMs: 1, node: 'n1', event: 'failed', message })
@@ -95,7 +95,7 @@ describe('log', () => {
 })
 
 describe('passed', () => {
-  it('is one hop further, and leaves the stream that it was made from alone', () => {
+  it('is one hop further, and does not change the original stream', () => {
     const stream = aStream({ streamId: 's1', hopCount: 1, processingPath: ['a'] })
     const further = passed(stream, 'b')
     log(further, { atMs: 1, node: 'b', event: 'processed' })

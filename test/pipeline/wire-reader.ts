@@ -1,7 +1,10 @@
-/** One field as it lies on the wire: its number, its wire type, and a number or the bytes. */
+/** One encoded field: its number, its wire type, and a number or the bytes. */
 export type Field = [number: number, type: number, value: bigint | string]
 
-/** Reads the wire format of protobuf by its specification alone, as a second opinion. Bytes are given in hex. */
+/**
+ * Reads the wire format of protobuf by its specification alone, as a second opinion. Bytes are in
+ * hex.
+ */
 export function wireFields(bytes: Uint8Array): Field[] {
   const fields: Field[] = []
   let at = 0

@@ -380,7 +380,7 @@ describe(row('M12'), () => {
       expect(await dlqHealth(broken.mailbox)).toMatchObject({
         status: 'degraded',
         dlq: { name: 'requests-dlq' },
-        problems: [expect.stringContaining('cannot be looked at')],
+        problems: [expect.stringContaining('cannot be inspected')],
       })
     }
     await dlq.close()

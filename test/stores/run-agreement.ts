@@ -26,7 +26,7 @@ const names = [
 ]
 const everything: LetterFilter = { state: [...states] }
 
-type Ask = (store: Store) => Promise<unknown>
+type ReceiveRequest = (store: Store) => Promise<unknown>
 
 /** Draws what to ask, from what letters were like at some time. */
 class Asker {
@@ -41,7 +41,7 @@ class Asker {
     this.#seen.push(...letters)
   }
 
-  next(): Ask {
+  next(): ReceiveRequest {
     const asks = [
       () => this.#add(),
       () => this.#add(),
@@ -134,7 +134,7 @@ class Asker {
   }
 
   /** Half of the batches have neither keys nor a capacity: drivers that look at nothing before they write go another way then. */
-  #add(): Ask {
+  #add(): ReceiveRequest {
     const drawn = this.#some(() => this.#letter())
     if (this.#int(2) === 0) {
       for (const letter of drawn) delete letter.dedupeKey
@@ -145,17 +145,17 @@ class Asker {
     return (store) => store.add(drawn, capacity)
   }
 
-  #claim(): Ask {
+  #claim(): ReceiveRequest {
     const request = { worker: this.#pick(names), limit: 1 + this.#int(4), leaseMs: 100 }
     return async (store) => (await store.claim(request)).letters
   }
 
-  #apply(): Ask {
+  #apply(): ReceiveRequest {
     const changes = this.#some(() => this.#change()).filter((change) => change !== undefined)
     return (store) => store.apply(changes)
   }
 
-  #keep(): Ask {
+  #keep(): ReceiveRequest {
     const letters = this.#some(() => {
       const letter = { ...this.#letter(), version: 1 + this.#int(6) }
       const original = this.#int(2) === 0 ? { original: this.#payload(1) } : {}
@@ -169,12 +169,12 @@ class Asker {
     }
   }
 
-  #remove(): Ask {
+  #remove(): ReceiveRequest {
     const filter = this.#filter()
     return (store) => store.remove(filter)
   }
 
-  #find(): Ask {
+  #find(): ReceiveRequest {
     const query = { ...this.#filter(), order: this.#pick(orders), limit: 1 + this.#int(3) }
     return async (store) => {
       const found = []
@@ -183,7 +183,7 @@ class Asker {
     }
   }
 
-  #tally(): Ask {
+  #tally(): ReceiveRequest {
     const [by, filter] = [this.#pick(tallyKeys), this.#filter()]
     return async (store) => {
       const counts = []

@@ -4,8 +4,8 @@ import type { ForeignLetter } from '../../src/taps/tap.ts'
 import { aQueue } from '../a-queue.ts'
 import { aForeignLetter } from './a-foreign-letter.ts'
 
-describe('a dead letter of another broker', () => {
-  it('is kept with its bytes, its headers and its way home, and parked', async () => {
+describe('foreignCapture', () => {
+  it('parks the letter with its body, headers and origin', async () => {
     const { dlq, heard } = await aQueue()
     await dlq.foreignLetters()(aForeignLetter())
     const letter = (await dlq.get(heard('captured')[0]!.letter.id))!
@@ -37,7 +37,7 @@ describe('a dead letter of another broker', () => {
     expect(letter.metadata).not.toHaveProperty('replays')
   })
 
-  it('tells what its consumer died of, where somebody wrote that down', async () => {
+  it('records the error of the consumer if the broker has it', async () => {
     const { dlq, heard } = await aQueue()
     const stack = 'java.net.SocketTimeoutException: Read timed out\n\tat com.acme.Billing.charge'
     const error = { name: 'SocketTimeoutException', message: 'Read timed out', stack }
@@ -50,7 +50,7 @@ describe('a dead letter of another broker', () => {
   })
 
   it.each([Infinity, NaN, 1.5, -1, 2 ** 53])(
-    'counts once what says that it was delivered %d times: a letter has whole numbers',
+    'sets the delivery count to 1 if the broker reports %d',
     async (deliveries) => {
       const { dlq, heard } = await aQueue()
       await dlq.foreignLetters()(aForeignLetter({ deliveries }))
@@ -59,7 +59,7 @@ describe('a dead letter of another broker', () => {
     },
   )
 
-  it('is the same letter when it is read again, also once it is resolved', async () => {
+  it('captures the same letter when the message is read again, even after it is resolved', async () => {
     const { dlq, heard } = await aQueue()
     const keep = dlq.foreignLetters()
     await keep(aForeignLetter())
@@ -70,7 +70,7 @@ describe('a dead letter of another broker', () => {
     expect(heard('duplicate')).toHaveLength(2)
   })
 
-  it('is the same letter also where the broker tells no moments', async () => {
+  it('captures the same letter where the broker reports no timestamps', async () => {
     const { dlq, heard, clock } = await aQueue()
     const { enqueuedAt: _, failedAt: __, ...timeless } = aForeignLetter()
     await dlq.foreignLetters()(timeless)
@@ -81,7 +81,7 @@ describe('a dead letter of another broker', () => {
     expect(heard('captured')[0]!.letter.failedAt).toBe('2026-01-01T00:00:00.000Z')
   })
 
-  it('is another letter when the message dies again, unless the first is still open', async () => {
+  it('captures a new letter when the message dies again, unless the first one is open', async () => {
     const { dlq, heard } = await aQueue()
     const keep = dlq.foreignLetters()
     await keep(aForeignLetter({ death: '1' }))
@@ -99,14 +99,14 @@ describe('a dead letter of another broker', () => {
     ['place', { source: 'other' }],
     ['body', { body: Buffer.from('{}') }],
     ['life', { headers: { 'redrive-replays': '1' } }],
-  ])('is another letter with another %s', (_, other) => {
+  ])('captures a new letter for another %s', (_, other) => {
     const { context } = foreignCapture(aForeignLetter())
     const another = foreignCapture(aForeignLetter(other)).context
     expect(another.id).not.toBe(context.id)
     expect(another.dedupeKey).not.toBe(context.dedupeKey)
   })
 
-  it('knows its earlier lives, and says when they are enough', () => {
+  it('counts earlier returns, and adds a note at the limit', () => {
     const lives = (replays: number, maxReplays?: number): unknown => {
       const headers = { 'redrive-replays': String(replays), 'redrive-original-id': 'm-0' }
       const options = maxReplays === undefined ? {} : { maxReplays }
@@ -114,15 +114,17 @@ describe('a dead letter of another broker', () => {
     }
     expect(lives(2)).toMatchObject({ replays: 2, originalId: 'm-0' })
     expect(lives(2)).not.toHaveProperty('note')
-    expect(lives(3)).toMatchObject({ note: 'sent back 3 times, and it died each time' })
+    expect(lives(3)).toMatchObject({
+      note: 'returned to its source 3 times, and it died each time',
+    })
     expect(lives(1, 1)).toHaveProperty('note')
   })
 
   it.each([
-    ['text that is not what it is said to be', 'application/json', '{"order":', 'text/plain'],
-    ['bytes that are not', 'application/json', '\xff\xfe', 'application/octet-stream'],
-    ['what is as it is said to be', 'application/json', '{}', 'application/json'],
-  ])('keeps %s so that it can run', (_, contentType, text, kept) => {
+    ['text that does not match its content type', 'application/json', '{"order":', 'text/plain'],
+    ['bytes that are not text', 'application/json', '\xff\xfe', 'application/octet-stream'],
+    ['a body that matches its content type', 'application/json', '{}', 'application/json'],
+  ])('stores %s so that it can be decoded', (_, contentType, text, kept) => {
     const body = Buffer.from(text, 'latin1')
     const { payload, context } = foreignCapture(aForeignLetter({ contentType, body }))
     expect(payload.contentType).toContain(kept)
@@ -130,7 +132,7 @@ describe('a dead letter of another broker', () => {
     expect(context.metadata).toMatchObject({ origin: { contentType } })
   })
 
-  it('gets a queue name of its own where that of the broker is none', () => {
+  it('derives a valid queue name from an invalid name of the broker', () => {
     const queueOf = (source: string): string => foreignCapture(aForeignLetter({ source })).queue
     expect(queueOf('ORDERS/worker')).toBe('ORDERS/worker')
     const long = 'x'.repeat(249)
@@ -141,7 +143,7 @@ describe('a dead letter of another broker', () => {
     expect(queueOf(`${long}1`)).not.toBe(queueOf(`${long}2`))
   })
 
-  it('goes to the queue that is named, with what is said about it', async () => {
+  it('uses the queue and the context of its options', async () => {
     const { dlq, heard } = await aQueue()
     const context = ({ headers }: ForeignLetter): object => ({
       tags: [headers['tenant']],

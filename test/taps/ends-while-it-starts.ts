@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { nextTurn, systemClock, type Clock } from '../../src/clock/clock.ts'
 
-/** The real clock, and the timers that somebody still waits for. */
+/** The system clock, with a list of its pending timers. */
 function watchedClock(): { clock: Clock; pending: ReadonlySet<object> } {
   const pending = new Set<object>()
   const timer: Clock['timer'] = (ms, fire) => {
@@ -19,7 +19,7 @@ function watchedClock(): { clock: Clock; pending: ReadonlySet<object> } {
   return { clock: { ...systemClock, timer }, pending }
 }
 
-/** A tap that is stopped while it starts, on such a clock, has nothing left that would go on. */
+/** Stops a tap during its start, and expects that no timer is left. */
 export async function endsWhileItStarts(
   open: (clock: Clock) => { start(): Promise<void>; stop(): Promise<void> },
 ): Promise<void> {

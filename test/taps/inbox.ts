@@ -1,4 +1,4 @@
-/** What a tap gave, in order, for a test that waits for it. */
+/** Collects what a tap delivers, in order, for a test that waits for it. */
 export interface Inbox<T> {
   put(value: T): void
   next(): Promise<T>

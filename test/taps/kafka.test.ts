@@ -9,7 +9,7 @@ import { Fetcher } from '../../src/backends/kafka/fetcher.ts'
 import { partitionForKey } from '../../src/backends/kafka/sender.ts'
 import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
@@ -118,7 +118,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
     await dies('one', springHeaders(orders(), 1))
-    await tap.sendBack(await kept.next(), 1)
+    await tap.returnToSource(await kept.next(), 1)
     const [home] = await read(orders(), 1)
     expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
     const headers = Object.fromEntries(
@@ -139,7 +139,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const tap = await started(async (letter) => kept.put(letter))
     const of = async (key: string | null, partition: number): Promise<void> => {
       await dies(`${key} of ${partition}`, springHeaders(wide, partition), dlt(), key)
-      await tap.sendBack(await kept.next(), 1)
+      await tap.returnToSource(await kept.next(), 1)
     }
     const bodies = async (partition: number): Promise<string[]> =>
       (await read(wide, partition)).map(({ value }) => value.toString())
@@ -170,7 +170,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       const headers = new Map([...own, ...written]) as Map<Buffer, Buffer>
       await producer.send({ messages: [{ topic: dlt(), value: Buffer.from('x'), headers }] })
       const { letter } = await next('captured')
-      dlq.handle(orders(), sendBack(tap))
+      dlq.handle(orders(), returnToSource(tap))
       dlq.start()
       await dlq.retry(letter.id)
       await next('resolved')
@@ -191,7 +191,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const tap = await started(async (letter) => kept.put(letter))
     await dies(body, springHeaders(orders(), 1))
     const letter = await kept.next()
-    await tap.sendBack(edited === null ? letter : { ...letter, body: Buffer.from(edited) }, 1)
+    await tap.returnToSource(edited === null ? letter : { ...letter, body: Buffer.from(edited) }, 1)
     const [home] = await read(orders(), 1)
     const isNull = body === null && edited === null ? true : undefined
     expect([home?.value.toString(), home?.isNull]).toEqual([edited ?? '', isNull])
@@ -201,7 +201,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (letter) => kept.put(letter))
     await dies('lost', {})
-    await expect(tap.sendBack(await kept.next(), 1)).rejects.toMatchObject({
+    await expect(tap.returnToSource(await kept.next(), 1)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
     })
   })
@@ -230,7 +230,7 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
       await crashing.stop()
       const tap = await started(keep)
       expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
-      dlq.handle(orders(), sendBack(tap))
+      dlq.handle(orders(), returnToSource(tap))
       dlq.start()
       await dlq.retry(letter.id)
       expect((await next('resolved')).letter.id).toBe(letter.id)
@@ -269,12 +269,12 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
     const { letter } = await next('captured')
     await next('parked')
     await admin.deleteTopics({ topics: [orders()] })
-    dlq.handle(orders(), sendBack(tap))
+    dlq.handle(orders(), returnToSource(tap))
     dlq.start()
     await dlq.retry(letter.id)
     const { failure } = (await next('parked')).letter
     expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
-    expect(failure.message).toContain(`could not be sent back to the topic ${orders()}`)
+    expect(failure.message).toContain(`could not return the letter to the topic ${orders()}`)
     expect(await admin.listTopics()).not.toContain(orders())
   })
 

@@ -3,11 +3,11 @@ import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Keep } from '../../src/taps/tap.ts'
 import { inbox, type Inbox } from './inbox.ts'
 
-/** A letter store for a tap, and what happens in it. */
+/** A letter store for a tap, with its events. */
 export interface Letters extends AsyncDisposable {
   dlq: DeadLetterQueue
   keep: Keep
-  /** Keeps, and ends before the broker can hear of it. */
+  /** Stores the letter, then fails before the acknowledgement. */
   keepAndCrash: Keep
   /** The next event of this type, in order. */
   next: <T extends EventType>(type: T) => Promise<EventOf<T>>

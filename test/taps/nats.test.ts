@@ -3,7 +3,7 @@ import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
 import { natsTap } from '../../src/taps/nats.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateNats } from '../servers/private.ts'
@@ -57,7 +57,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     return message
   }
 
-  /** Sends one that the worker refuses until the server gives it up. */
+  /** Sends a message that the worker rejects until the server gives up on it. */
   const dies = async (body: string): Promise<void> => {
     const told = headers()
     told.set('Content-Type', 'text/plain')
@@ -68,12 +68,12 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
 
   const refuse = async (times = 3): Promise<void> => {
     for (let deliveries = 0; deliveries < times; deliveries++) (await next()).nak()
-    // The server notices that it has given up when it next looks for something to deliver.
+    // The server notices that it has given up when it next tries to deliver something.
     const worker = await jetstream(connection).consumers.get(stream, 'worker')
     expect(await worker.next({ expires: 1000 })).toBeNull()
   }
 
-  /** Sends one, and says what the server says when a consumer has given it up. */
+  /** Sends a message, and returns the advisory of the server after a consumer gave up on it. */
   const gaveUp = async (seq: number, body: string): Promise<void> => {
     await jetstream(connection).publish(`${stream}.orders`, body)
     const subject = `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.worker`
@@ -81,7 +81,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     connection.publish(subject, JSON.stringify(advisory))
   }
 
-  it('keeps what a consumer gave up on, as it was sent', async () => {
+  it('stores a message that a consumer gave up on, unchanged', async () => {
     const kept = inbox<ForeignLetter>()
     await started(async (foreign) => kept.put(foreign))
     await dies('poison')
@@ -98,7 +98,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(foreign.reason).toContain('max_deliver')
   })
 
-  it('keeps what a consumer ended with TERM', async () => {
+  it('stores a message that a consumer ended with TERM', async () => {
     const kept = inbox<ForeignLetter>()
     await started(async (foreign) => kept.put(foreign))
     await jetstream(connection).publish(`${stream}.orders`, 'poison')
@@ -110,7 +110,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(foreign.reason).toBe('ended by its consumer at delivery 1 (TERM)')
   })
 
-  it('keeps the reason that came with TERM, where the server reports one', async () => {
+  it('stores the reason of a TERM if the server reports one', async () => {
     const kept = inbox<ForeignLetter>()
     await started(async (foreign) => kept.put(foreign))
     await jetstream(connection).publish(`${stream}.orders`, 'poison')
@@ -122,7 +122,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect((await kept.next()).reason).toContain('(TERM): no such customer')
   })
 
-  it('subscribes to TERM also where an earlier version has made the stream', async () => {
+  it('adds TERM to a stream that an earlier version created', async () => {
     const { streams } = await jetstreamManager(connection)
     await streams.delete('redrive-dead-letters').catch(() => {})
     const subjects = ['$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>']
@@ -135,7 +135,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(await kept.next()).toMatchObject({ messageId: `${stream}:1` })
   })
 
-  it('sends headers with several values and the message id back as they were', async () => {
+  it('returns headers with several values and the message id unchanged', async () => {
     const { streams } = await jetstreamManager(connection)
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
@@ -148,26 +148,27 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     const foreign = await kept.next()
     expect(foreign.headers).toMatchObject({ via: 'a, b, c' })
     const read = async (seq: number) => (await streams.getMessage(stream, { seq }))!.header
-    // Within its duplicate window (two minutes) the stream takes no second message under the same id.
-    await tap.sendBack(foreign, 1)
+    // Within its duplicate window (two minutes) the stream rejects a second message with the same
+    // id.
+    await tap.returnToSource(foreign, 1)
     const within = await read(2)
     expect(within.values('via')).toEqual(['a', 'b, c'])
     expect(within.get('Nats-Msg-Id')).not.toBe('o-1')
-    // A stream that has forgotten the id takes the message under its own.
+    // A stream that has forgotten the id accepts the message with its original id.
     await streams.delete(stream)
     await streams.add({ name: stream, subjects: [`${stream}.>`] })
-    await tap.sendBack({ ...foreign, headers: { via: 'edited' } }, 2)
+    await tap.returnToSource({ ...foreign, headers: { via: 'edited' } }, 2)
     const after = await read(1)
     expect(after.get('Nats-Msg-Id')).toBe('o-1')
     expect(after.values('via')).toEqual(['edited'])
   })
 
-  it('brings a letter again until it is kept, and then no more', async () => {
+  it('reads a letter again until it is stored, and not after that', async () => {
     const seen = inbox<string>()
     let refusals = 1
     const keep: Keep = async (foreign) => {
       seen.put(foreign.messageId)
-      if (refusals-- > 0) throw new Error('the store is away')
+      if (refusals-- > 0) throw new Error('the store is unreachable')
     }
     await started(keep)
     await dies('poison')
@@ -178,7 +179,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(await seen.next()).toBe(`${stream}:2`)
   })
 
-  it('reads on past letters that cannot be kept', async () => {
+  it('reads past letters that cannot be stored', async () => {
     const kept = inbox<string>()
     await started(async ({ messageId, body }) => {
       if (Buffer.from(body).toString() === 'bad') throw new Error('too large')
@@ -188,7 +189,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(await kept.next()).toBe(`${stream}:31`)
   })
 
-  it('keeps what died while it was stopped', async () => {
+  it('stores messages that died while the tap was stopped', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     await tap.stop()
@@ -197,15 +198,15 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect((await kept.next()).messageId).toBe(`${stream}:1`)
   })
 
-  it('sends a letter back to its subject, once for each generation', async () => {
+  it('returns a letter to its subject once per generation', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     await dies('poison')
     const foreign = await kept.next()
     const mended = { ...foreign, body: Buffer.from('mended') }
-    await tap.sendBack(mended, 1)
-    await tap.sendBack(mended, 1)
-    await tap.sendBack(mended, 2)
+    await tap.returnToSource(mended, 1)
+    await tap.returnToSource(mended, 1)
+    await tap.returnToSource(mended, 2)
     for (const seq of [2, 3]) {
       const message = await next()
       expect([message.string(), message.subject, message.seq]).toEqual([
@@ -218,13 +219,13 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     }
   })
 
-  it('sends what was edited as another message', async () => {
+  it('sends an edited letter as a new message', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     await dies('poison')
     const foreign = await kept.next()
-    await tap.sendBack(foreign, 1)
-    await tap.sendBack({ ...foreign, body: Buffer.from('mended') }, 1)
+    await tap.returnToSource(foreign, 1)
+    await tap.returnToSource({ ...foreign, body: Buffer.from('mended') }, 1)
     for (const body of ['poison', 'mended']) {
       const message = await next()
       expect(message.string()).toBe(body)
@@ -232,7 +233,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     }
   })
 
-  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+  it('stores a letter once, and returns it to its source over all its lives', async () => {
     await using letters = await openLetters()
     const { dlq, keepAndCrash } = letters
     const crashing = await started(keepAndCrash)
@@ -251,7 +252,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     await crashing.stop()
     const tap = await started(letters.keep)
     expect(await letters.next('duplicate')).toMatchObject({ letter: { id: letter.id } })
-    dlq.handle(letter.queue, sendBack(tap))
+    dlq.handle(letter.queue, returnToSource(tap))
     dlq.start()
     await dlq.retry(letter.id)
     expect((await letters.next('resolved')).letter.id).toBe(letter.id)
@@ -269,7 +270,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect(twice.headers?.values('redrive-original-id')).toEqual([`${stream}:1`])
   })
 
-  it('listens anew when somebody has deleted its consumer', async () => {
+  it('recreates its consumer if somebody has deleted it', async () => {
     const kept = inbox<string>()
     const troubles = inbox<unknown>()
     const keep: Keep = async ({ messageId }) => kept.put(messageId)
@@ -302,15 +303,15 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     const { letter } = await letters.next('captured')
     await letters.next('parked')
     await (await jetstreamManager(connection)).streams.delete(stream)
-    dlq.handle(letter.queue, sendBack(tap))
+    dlq.handle(letter.queue, returnToSource(tap))
     dlq.start()
     await dlq.retry(letter.id)
     const { failure } = (await letters.next('parked')).letter
     expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
-    expect(failure.message).toContain(`could not be sent back to the subject ${stream}.orders`)
+    expect(failure.message).toContain(`could not return the letter to the subject ${stream}.orders`)
   })
 
-  it('removes a letter from its stream once it is kept, if asked', async () => {
+  it('deletes the message from its stream after it is stored, if `remove` is set', async () => {
     const kept = inbox<ForeignLetter>()
     const keep: Keep = async (foreign) => kept.put(foreign)
     const tap = natsTap({ url: server.url, stream, keep, remove: true })
@@ -323,13 +324,13 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('natsTap', () => {
     expect((await streams.info(stream)).state.messages).toBe(0)
   })
 
-  it('reads nothing when it is stopped while it starts', async () => {
+  it('reads nothing when it is stopped during its start', async () => {
     await endsWhileItStarts((clock) =>
       natsTap({ url: server.url, stream, keep: async () => {}, clock }),
     )
   })
 
-  it('refuses to start when there is no such stream', async () => {
+  it('rejects start if the stream does not exist', async () => {
     const tap = natsTap({ url: server.url, stream: 'nowhere', keep: async () => {} })
     await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
     await tap.stop()

@@ -1,6 +1,6 @@
 import type { Message, MessageProperties } from 'amqplib'
 import { describe, expect, it } from 'vitest'
-import { foreignLetterOf, homewardOf } from '../../src/taps/rabbitmq-letter.ts'
+import { foreignLetterOf, toPublishOptions } from '../../src/taps/rabbitmq-letter.ts'
 
 const nowMs = Date.UTC(2026, 0, 2)
 const about = { queue: 'dead', freshId: () => 'fresh' }
@@ -30,7 +30,7 @@ const expired = {
 }
 
 describe('foreignLetterOf', () => {
-  it('tells where a letter was, why it died last, and when', () => {
+  it('reads the source, the last reason and the time of death', () => {
     const headers = {
       'x-death': [rejected, expired],
       'x-first-death-queue': 'orders',
@@ -49,7 +49,7 @@ describe('foreignLetterOf', () => {
     })
   })
 
-  it('tells one death of a message from the next', () => {
+  it('distinguishes the deaths of one message', () => {
     const deathOf = (...deaths: object[]): string | undefined => {
       const headers = { 'x-death': deaths } as unknown as MessageProperties['headers']
       return foreignLetterOf(message({ headers, messageId: 'm-1' }), about).death
@@ -60,7 +60,7 @@ describe('foreignLetterOf', () => {
     expect(deathOf({ ...rejected, time: time(nowMs) }, expired)).not.toBe(first)
   })
 
-  it('takes a message that never died for what it is', () => {
+  it('reads a message that never died', () => {
     const sent = message({ contentType: 'text/plain', timestamp: nowMs / 1000 })
     const letter = foreignLetterOf(sent, about)
     expect(letter).not.toHaveProperty('failedAt')
@@ -82,14 +82,14 @@ describe('foreignLetterOf', () => {
     [null, 7, 'x', {}],
     [{ queue: 5, reason: 'rejected' }],
     [{ queue: 'q', reason: {} }],
-  ])('bears deaths that RabbitMQ did not write: %j', (deaths) => {
+  ])('ignores deaths that RabbitMQ did not write: %j', (deaths) => {
     const headers = { 'x-death': deaths } as unknown as MessageProperties['headers']
     expect(foreignLetterOf(message({ headers }), about)).toMatchObject({ reason: 'unknown' })
   })
 })
 
-describe('homewardOf', () => {
-  it('gives back what was there, without what tells of its death', () => {
+describe('toPublishOptions', () => {
+  it('restores the original headers without those about deaths', () => {
     const headers = {
       'x-death': [rejected],
       'x-first-death-queue': 'orders',
@@ -108,7 +108,7 @@ describe('homewardOf', () => {
       deliveryMode: 2,
     }
     const dead = message({ ...kept, headers, messageId: 'm', userId: 'u', expiration: '5' })
-    const home = homewardOf(foreignLetterOf(dead, about), 2)
+    const home = toPublishOptions(foreignLetterOf(dead, about), 2)
     expect(home).toEqual({
       ...kept,
       messageId: 'm',
@@ -122,39 +122,39 @@ describe('homewardOf', () => {
     })
   })
 
-  it('takes what was edited as it is', () => {
+  it('sends edited headers as strings', () => {
     const letter = foreignLetterOf(message({ headers: { retries: 3, other: 1 } }), about)
     const edited = { ...letter, headers: { retries: '4', other: '1' } }
-    expect(homewardOf(edited, 1).headers).toMatchObject({
+    expect(toPublishOptions(edited, 1).headers).toMatchObject({
       retries: '4',
       other: { '!': 'int', value: 1 },
     })
   })
 
-  it('adds neither a message id nor a content type that was not there', () => {
-    const home = homewardOf(foreignLetterOf(message({}), about), 1)
+  it('adds neither a message id nor a content type that the message did not have', () => {
+    const home = toPublishOptions(foreignLetterOf(message({}), about), 1)
     expect(home).not.toHaveProperty('messageId')
     expect(home).not.toHaveProperty('contentType')
     expect(home).not.toHaveProperty('deliveryMode')
     const edited = { ...foreignLetterOf(message({}), about), contentType: 'application/json' }
-    expect(homewardOf(edited, 1).contentType).toBe('application/json')
+    expect(toPublishOptions(edited, 1).contentType).toBe('application/json')
   })
 
-  it('rejects a 64-bit header that could not be read exactly, until somebody edits it', () => {
+  it('rejects a 64-bit header that could not be read exactly, until it is edited', () => {
     const headers = { total: Number(9_007_199_254_740_993n) }
     const letter = foreignLetterOf(message({ headers }), about)
-    expect(() => homewardOf(letter, 1)).toThrow(
+    expect(() => toPublishOptions(letter, 1)).toThrow(
       'the header "total" could not be read exactly (a 64-bit integer beyond 2^53 was rounded',
     )
-    expect(homewardOf({ ...letter, headers: { total: '17' } }, 1).headers).toMatchObject({
+    expect(toPublishOptions({ ...letter, headers: { total: '17' } }, 1).headers).toMatchObject({
       total: '17',
     })
-    expect(homewardOf({ ...letter, headers: {} }, 1).headers).not.toHaveProperty('total')
+    expect(toPublishOptions({ ...letter, headers: {} }, 1).headers).not.toHaveProperty('total')
   })
 
-  it('does without an origin that nobody can read', () => {
+  it('ignores an origin that it cannot parse', () => {
     const letter = foreignLetterOf(message({}), about)
     const odd = { ...letter, origin: { typed: 'no JSON', properties: '{"userId":"root"}' } }
-    expect(homewardOf(odd, 1)).not.toHaveProperty('userId')
+    expect(toPublishOptions(odd, 1)).not.toHaveProperty('userId')
   })
 })

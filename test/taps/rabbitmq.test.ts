@@ -2,7 +2,7 @@ import type { Channel, GetMessage } from 'amqplib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
 import { rabbitmqTap, type RabbitMQTapOptions } from '../../src/taps/rabbitmq.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ForeignLetter, Tap } from '../../src/taps/tap.ts'
 import { createProxy } from '../faults/proxy.ts'
 import { onRabbitMQ } from '../mailboxes/rabbitmq/place.ts'
@@ -13,7 +13,7 @@ import { openLetters } from './letters.ts'
 const { url, missing } = backend('rabbitmq')
 
 describe('rabbitmqTap', () => {
-  it('refuses what cannot be', () => {
+  it('rejects invalid options', () => {
     const keep = async (): Promise<void> => {}
     const tap = (more: object): (() => Tap) => {
       return () => rabbitmqTap({ url: 'amqp://localhost', queue: 'q', keep, ...more })
@@ -23,14 +23,17 @@ describe('rabbitmqTap', () => {
   })
 })
 
-describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
+describe.skipIf(missing)('rabbitmqTap on a dead letter queue', () => {
   let place: RabbitmqPlace
   let orders: string
   let dead: string
   let shop: string
   const taps: Tap[] = []
 
-  /** A quorum queue with a limit of two, bound to a topic, and what is given up goes to another queue. */
+  /**
+   * A quorum queue with a delivery limit of two, bound to a topic exchange, whose dead letters go
+   * to another queue.
+   */
   beforeEach(async () => {
     place = rabbitmqPlace(url)
     orders = place.queue('orders')
@@ -63,7 +66,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     return tap
   }
 
-  /** The letters that come, each kept at once. */
+  /** The letters in order, each stored at once. */
   function letters(options: Partial<RabbitMQTapOptions> = {}): { tap: Tap; next: Next } {
     const came: ForeignLetter[] = []
     const asking: ((letter: ForeignLetter) => void)[] = []
@@ -86,7 +89,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
       await channel.checkQueue(orders)
     })
 
-  /** Gives every delivery back until the server gives up. */
+  /** Requeues every delivery until the server gives up. */
   const failUntilDead = (): Promise<number> =>
     onRabbitMQ(url, async (channel) => {
       let deliveries = 0
@@ -99,7 +102,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
       return deliveries
     })
 
-  it('tells what died at the limit of deliveries, and sends it back as it was', async () => {
+  it('stores a message that reached its delivery limit, and returns it unchanged', async () => {
     await send({ correlationId: 'c-1', persistent: true })
     const deliveries = await failUntilDead()
     expect(deliveries).toBe(3)
@@ -113,10 +116,10 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
       contentType: 'text/plain',
       origin: { queue: orders, exchange: shop, routingKey: 'order.new' },
     })
-    // The server does not tell how often it delivered a message before it gave up: it died once.
+    // The server does not report the deliveries before it gave up: the message died once.
     expect(letter.deliveries).toBe(1)
     expect(Buffer.from(letter.body).toString()).toBe('an order')
-    await tap.sendBack(letter, 1)
+    await tap.returnToSource(letter, 1)
     const back = await onRabbitMQ(url, (channel) => arrived(channel, orders))
     expect(back.content.toString()).toBe('an order')
     expect(back.fields).toMatchObject({ exchange: shop, routingKey: 'order.new' })
@@ -136,21 +139,21 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     expect(await waitingIn(dead)).toBe(0)
   })
 
-  it('tells what was rejected, and knows it again when it dies again', async () => {
+  it('stores a rejected message, and recognises it when it dies again', async () => {
     const { tap, next } = letters()
     await tap.start()
     await send()
     await reject()
     const first = await next()
     expect(first).toMatchObject({ source: orders, reason: 'rejected', deliveries: 1 })
-    await tap.sendBack(first, 1)
+    await tap.returnToSource(first, 1)
     await reject()
     const second = await next()
     expect(second).toMatchObject({ messageId: first.messageId })
     expect(second.headers).toMatchObject({ 'redrive-replays': '1', 'redrive-original-id': 'm-1' })
   })
 
-  it('sends straight to the queue where a letter died, if told so', async () => {
+  it('returns a letter to the queue in which it died, if `returnTo` is `queue`', async () => {
     const other = place.queue('other')
     await onRabbitMQ(url, async (channel) => {
       await channel.assertQueue(other)
@@ -158,14 +161,14 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     })
     await send()
     await reject()
-    const { tap, next } = letters({ sendBackTo: 'queue' })
+    const { tap, next } = letters({ returnTo: 'queue' })
     await tap.start()
-    await tap.sendBack(await next(), 1)
+    await tap.returnToSource(await next(), 1)
     expect(await waitingIn(orders)).toBe(1)
     expect(await waitingIn(other)).toBe(1)
   })
 
-  it('fails to send back what no queue would get, or no exchange', async () => {
+  it('rejects returning a letter if no queue is bound or the exchange is gone', async () => {
     await send()
     await reject()
     const { tap, next } = letters()
@@ -173,16 +176,18 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     const letter = await next()
     const origin = { ...letter.origin, routingKey: 'nobody.listens.to.this' }
     const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
-    await expect(tap.sendBack({ ...letter, origin }, 1)).rejects.toMatchObject(unavailable)
+    await expect(tap.returnToSource({ ...letter, origin }, 1)).rejects.toMatchObject(unavailable)
     const nowhere = { ...letter.origin, exchange: `${shop}.gone` }
-    await expect(tap.sendBack({ ...letter, origin: nowhere }, 1)).rejects.toMatchObject(unavailable)
+    await expect(tap.returnToSource({ ...letter, origin: nowhere }, 1)).rejects.toMatchObject(
+      unavailable,
+    )
     const invalid = { code: 'INVALID_INPUT' }
-    await expect(tap.sendBack({ ...letter, origin: {} }, 1)).rejects.toMatchObject(invalid)
-    await tap.sendBack(letter, 1)
+    await expect(tap.returnToSource({ ...letter, origin: {} }, 1)).rejects.toMatchObject(invalid)
+    await tap.returnToSource(letter, 1)
     expect(await waitingIn(orders)).toBe(1)
   })
 
-  it('leaves a letter in its queue until it is kept', async () => {
+  it('leaves a letter in its queue until it is stored', async () => {
     await send()
     await reject()
     const clock = fakeClock()
@@ -191,7 +196,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     const kept = counter()
     const keep = async (): Promise<void> => {
       tries.add()
-      if (tries.count < 3) throw new Error('the store is away')
+      if (tries.count < 3) throw new Error('the store is unreachable')
       kept.add()
     }
     const tap = tapped({ keep, clock, onError: (error) => troubles.push(error) })
@@ -206,13 +211,13 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     expect(await waitingIn(dead)).toBe(0)
   })
 
-  it('gives back what it could not keep when it is stopped', async () => {
+  it('requeues letters that are not stored when it stops', async () => {
     await send()
     await reject()
     const tried = counter()
     const keep = async (): Promise<void> => {
       tried.add()
-      throw new Error('the store is away')
+      throw new Error('the store is unreachable')
     }
     const tap = tapped({ keep })
     await tap.start()
@@ -222,7 +227,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
   })
 
   it.each(['classic', 'quorum'])(
-    'reads on past letters that cannot be kept, and leaves them in a %s queue',
+    'reads past letters that cannot be stored, and leaves them in a %s queue',
     async (type) => {
       const queue = place.queue(type)
       const bad = Array.from({ length: 7 }, (_, n) => `bad-${n}`)
@@ -250,7 +255,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     },
   )
 
-  it('reads on after the connection broke, and loses nothing', async () => {
+  it('resumes after the connection broke, and loses nothing', async () => {
     const proxy = await createProxy(url)
     const { tap, next } = letters({ url: proxy.through(url) })
     await tap.start()
@@ -267,12 +272,12 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     expect(await waitingIn(dead)).toBe(0)
   })
 
-  it('does not start on a queue that is not there', async () => {
+  it('rejects start if the queue does not exist', async () => {
     const tap = tapped({ queue: place.queue('nowhere'), keep: async () => {} })
     await expect(tap.start()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })
 
-  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+  it('stores a letter once, and returns it to its source over all its lives', async () => {
     await using opened = await openLetters()
     const { dlq, keep, keepAndCrash, next } = opened
     await send({ headers: { retries: 3, tenant: 'acme' } })
@@ -296,7 +301,7 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     const tap = tapped({ keep })
     await tap.start()
     expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
-    dlq.handle(orders, sendBack(tap))
+    dlq.handle(orders, returnToSource(tap))
     dlq.start()
     await dlq.edit(letter.id, {
       payload: 'a mended order',
@@ -334,13 +339,13 @@ describe.skipIf(missing)('a tap on a dead letter queue of RabbitMQ', () => {
     const { letter } = await next('captured')
     await next('parked')
     await onRabbitMQ(url, remove)
-    dlq.handle(orders, sendBack(tap))
+    dlq.handle(orders, returnToSource(tap))
     dlq.start()
     await dlq.retry(letter.id)
     const { failure, state } = (await next('parked')).letter
     expect(state).toBe('parked')
     expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
-    expect(failure.message).toContain(`could not be sent back to the exchange "${shop}"`)
+    expect(failure.message).toContain(`could not return the letter to the exchange "${shop}"`)
   })
 
   const reject = (): Promise<void> =>
@@ -362,7 +367,7 @@ async function arrived(channel: Channel, queue: string): Promise<GetMessage> {
 const waitingIn = (queue: string): Promise<number> =>
   onRabbitMQ(url, async (channel) => (await channel.checkQueue(queue)).messageCount)
 
-/** Counts, and tells when it has come so far. */
+/** Counts, and resolves when the count is reached. */
 function counter(): {
   readonly count: number
   add: () => void

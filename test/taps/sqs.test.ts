@@ -10,7 +10,7 @@ import {
 import { startFauxqs, type FauxqsServer } from 'fauxqs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sqsTap } from '../../src/taps/sqs.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
 import { freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
@@ -86,7 +86,9 @@ describe('sqsTap', () => {
     return Messages
   }
 
-  /** Sends one that is received twice and never deleted: the third receive finds it gone. */
+  /**
+   * Sends a message that is received twice and never deleted: the third receive does not find it.
+   */
   const dies = async (MessageBody: string): Promise<string> => {
     const MessageAttributes = {
       trace: { DataType: 'String', StringValue: 'abc' },
@@ -99,7 +101,7 @@ describe('sqsTap', () => {
     return MessageId!
   }
 
-  it('keeps what SQS put into the dead letter queue, and deletes it there', async () => {
+  it('stores a message of the dead letter queue, then deletes it there', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     const messageId = await dies('{"poison":true}')
@@ -117,7 +119,7 @@ describe('sqsTap', () => {
     expect([...messages.ready, ...messages.inflight]).toEqual([])
   })
 
-  it('reads on past letters that cannot be kept', async () => {
+  it('reads past letters that cannot be stored', async () => {
     const kept = inbox<string>()
     const sendAll = async (bodies: string[]): Promise<void> => {
       for (const MessageBody of bodies)
@@ -134,22 +136,22 @@ describe('sqsTap', () => {
     expect(await kept.next()).toBe('another')
   })
 
-  it('brings a letter again until it is kept', async () => {
+  it('reads a letter again until it is stored', async () => {
     const seen = inbox<string>()
     let refusals = 1
     await started(async (foreign) => {
       seen.put(foreign.messageId)
-      if (refusals-- > 0) throw new Error('the store is away')
+      if (refusals-- > 0) throw new Error('the store is unreachable')
     })
     const messageId = await dies('poison')
     expect([await seen.next(), await seen.next()]).toEqual([messageId, messageId])
   })
 
-  it('leaves a letter in its queue while nobody can keep it', async () => {
+  it('leaves a letter in its queue while it cannot be stored', async () => {
     const seen = inbox<string>()
     const tap = await started(async (foreign) => {
       seen.put(foreign.messageId)
-      throw new Error('the store is away')
+      throw new Error('the store is unreachable')
     })
     const messageId = await dies('poison')
     await seen.next()
@@ -159,12 +161,12 @@ describe('sqsTap', () => {
     expect(left.map((message) => message.messageId)).toEqual([messageId])
   })
 
-  it('sends a letter back to the queue that it died in, with its attributes', async () => {
+  it('returns a letter with its attributes to the queue in which it died', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     await dies('poison')
     const foreign = await kept.next()
-    await tap.sendBack({ ...foreign, body: Buffer.from('mended') }, 1)
+    await tap.returnToSource({ ...foreign, body: Buffer.from('mended') }, 1)
     const [message] = await received(source)
     expect(message).toMatchObject({
       Body: 'mended',
@@ -176,7 +178,7 @@ describe('sqsTap', () => {
     expect(Buffer.from(message!.MessageAttributes!['raw']!.BinaryValue!)).toEqual(Buffer.of(0, 255))
   })
 
-  it('keeps a letter once, and sends it back on request, over all its lives', async () => {
+  it('stores a letter once, and returns it to its source over all its lives', async () => {
     await using letters = await openLetters()
     const { dlq, keep, keepAndCrash, next } = letters
     const crashing = await started(keepAndCrash)
@@ -194,7 +196,7 @@ describe('sqsTap', () => {
     await crashing.stop()
     const tap = await started(keep)
     expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
-    dlq.handle(letter.queue, sendBack(tap))
+    dlq.handle(letter.queue, returnToSource(tap))
     dlq.start()
     await dlq.edit(letter.id, {
       headers: { trace: 'def' },
@@ -217,7 +219,7 @@ describe('sqsTap', () => {
     expect(again.metadata).toMatchObject({ replays: 1, originalId: messageId })
   })
 
-  it('keeps a letter whose queue is gone, and sends it once it is there again', async () => {
+  it('keeps a letter whose queue is gone, and returns it once the queue exists again', async () => {
     await using letters = await openLetters()
     const { dlq, keep, next } = letters
     const tap = await started(keep)
@@ -225,23 +227,23 @@ describe('sqsTap', () => {
     const { letter } = await next('captured')
     await next('parked')
     await client.send(new DeleteQueueCommand({ QueueUrl: source }))
-    dlq.handle(letter.queue, sendBack(tap))
+    dlq.handle(letter.queue, returnToSource(tap))
     dlq.start()
     await dlq.retry(letter.id)
     const { failure } = (await next('parked')).letter
     expect(failure.code).toBe('MAILBOX_UNAVAILABLE')
-    expect(failure.message).toContain(`could not be sent back to the queue ${name}`)
+    expect(failure.message).toContain(`could not return the letter to the queue ${name}`)
     source = await createQueue(name)
     await dlq.retry(letter.id)
     await next('resolved')
     expect(await received(source)).toMatchObject([{ Body: 'poison' }])
   })
 
-  it('leaves out how often a letter went when SQS takes no more attributes', async () => {
+  it('omits the lineage attributes if SQS allows no more attributes', async () => {
     const tap = await started(async () => {})
     const headers = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`h${i}`, 'x']))
     const letter = { body: Buffer.from('full'), contentType: 'text/plain', messageId: 'm', headers }
-    await tap.sendBack({ ...letter, origin: { queue: name } }, 1)
+    await tap.returnToSource({ ...letter, origin: { queue: name } }, 1)
     const [message] = await received(source)
     expect(Object.keys(message!.MessageAttributes!).toSorted()).toEqual([
       ...Object.keys(headers),
@@ -249,17 +251,17 @@ describe('sqsTap', () => {
     ])
   })
 
-  it('does not guess where a letter came from', async () => {
+  it('rejects returning a letter whose source queue is unknown', async () => {
     const kept = inbox<ForeignLetter>()
     const tap = await started(async (foreign) => kept.put(foreign))
     await dies('poison')
     const foreign = await kept.next()
-    await expect(tap.sendBack({ ...foreign, origin: {} }, 1)).rejects.toMatchObject({
+    await expect(tap.returnToSource({ ...foreign, origin: {} }, 1)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
     })
   })
 
-  it('refuses to start when there is no such queue', async () => {
+  it('rejects start if the queue does not exist', async () => {
     const tap = sqsTap({
       url: `sqs://127.0.0.1:${server.port}/nowhere?region=us-east-1`,
       connection: { credentials },

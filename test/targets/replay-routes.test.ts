@@ -12,8 +12,8 @@ import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
-import type { SentBack } from '../../src/taps/tap.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
+import type { ReturnedLetter } from '../../src/taps/tap.ts'
 import { refused } from '../a-queue.ts'
 import { mailboxKinds } from '../faults/mailbox-grounds.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
@@ -308,20 +308,22 @@ describe('the way back', () => {
   })
 
   it('of a letter of a tap is that tap, with its own limit', async () => {
-    const sent: [SentBack, number][] = []
-    const tap = { sendBack: async (...args: [SentBack, number]) => void sent.push(args) }
+    const sent: [ReturnedLetter, number][] = []
+    const tap = {
+      returnToSource: async (...args: [ReturnedLetter, number]) => void sent.push(args),
+    }
     const dlq = await open({ maxReplays: 5 })
     const keep = dlq.foreignLetters()
     await keep(aForeignLetter())
     await keep(aForeignLetter({ messageId: 'm-2', headers: { 'redrive-replays': '2' } }))
     const [again, first] = (await dlq.find({})).items
-    await expect(dlq.replay(first!.id)).rejects.toThrow('dlq.handle("orders", sendBack(tap))')
-    dlq.handle('orders', sendBack(tap, { maxReplays: 2 }))
+    await expect(dlq.replay(first!.id)).rejects.toThrow('dlq.handle("orders", returnToSource(tap))')
+    dlq.handle('orders', returnToSource(tap, { maxReplays: 2 }))
     expect(await dlq.replay(first!.id)).toMatchObject({ state: 'resolved', replays: 1 })
     expect(sent).toMatchObject([[{ messageId: 'm-1' }, 1]])
     expect(again).toMatchObject({ replays: 2 })
     expect(await dlq.replay(again!.id)).toMatchObject({ state: 'parked', reason: 'replay-limit' })
-    dlq.handle('orders', sendBack(tap))
+    dlq.handle('orders', returnToSource(tap))
     expect(await dlq.replay(again!.id)).toMatchObject({ state: 'resolved', replays: 3 })
     expect(sent.map(([, generation]) => generation)).toEqual([1, 3])
   })

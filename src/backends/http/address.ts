@@ -10,8 +10,9 @@ function listOf(ipv4: readonly Range[], ipv6: readonly Range[]): BlockList {
 }
 
 /**
- * Never called, whatever the configuration says: no address at all, link-local ones, where clouds keep the credentials of
- * a machine, multicast and reserved ones, and tunnels that hide the real address.
+ * Never allowed, whatever the configuration: the unspecified address, link-local ones, where clouds
+ * serve the credentials of a machine, multicast and reserved ones, and tunnels that hide the real
+ * address.
  */
 const forbidden = listOf(
   [
@@ -35,7 +36,7 @@ const forbidden = listOf(
   ],
 )
 
-/** Of this machine and of its networks: called only where the configuration says so. */
+/** Addresses of this machine and of its networks: allowed only by configuration. */
 const inside = listOf(
   [
     ['10.0.0.0', 8],
@@ -52,7 +53,7 @@ const inside = listOf(
   ],
 )
 
-/** IPv4 behind IPv6: mapped, once compatible, and translated by a network. */
+/** IPv4 inside IPv6: mapped, formerly compatible, and translated by a network. */
 const carriers = listOf(
   [],
   [
@@ -62,20 +63,22 @@ const carriers = listOf(
   ],
 )
 
-/** Why an address must not be called, or undefined when it may be. What is no address must not be called either. */
-export function refusalOf(address: string, mayBePrivate: boolean): string | undefined {
+/**
+ * Why an address is not allowed, or undefined if it is. An invalid address is not allowed either.
+ */
+export function checkAddress(address: string, mayBePrivate: boolean): string | undefined {
   const plain = address.split('%', 1)[0]!
   const version = isIP(plain)
-  if (version === 0) return 'is no address'
+  if (version === 0) return 'is not an address'
   const family = version === 4 ? 'ipv4' : 'ipv6'
-  if (forbidden.check(plain, family)) return 'is never called'
+  if (forbidden.check(plain, family)) return 'is never allowed'
   if (!mayBePrivate && inside.check(plain, family))
-    return 'is private: it may be called only with private: true'
+    return 'is private: it is allowed only with private: true'
   if (family === 'ipv4' || plain === '::1' || !carriers.check(plain, family)) return undefined
-  return refusalOf(carriedBy(plain), mayBePrivate)
+  return checkAddress(carriedBy(plain), mayBePrivate)
 }
 
-/** The last 32 bits of an IPv6 address, as the IPv4 address that they are. A URL spells it in one way only. */
+/** The last 32 bits of an IPv6 address as an IPv4 address. A URL normalises the spelling. */
 function carriedBy(address: string): string {
   const groups = new URL(`http://[${address}]/`).hostname.slice(1, -1).split(':')
   const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16))

@@ -8,13 +8,13 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { refusalOf } from './address.ts'
+import { checkAddress } from './address.ts'
 
-export interface Posted {
+export interface PostRequest {
   headers: Readonly<Record<string, string>>
   body: Uint8Array
   signal: AbortSignal
-  /** More of an answer than this is not read. */
+  /** Limit of the answer. The rest is not read. */
   maxBytes: number
 }
 
@@ -22,35 +22,39 @@ export interface Answer {
   status: number
   headers: IncomingMessage['headers']
   body: Buffer
-  /** False: there was more. */
+  /** False if there was more. */
   whole: boolean
 }
 
 const maxExcerpt = 300
 const maxIdleSockets = 16
 
-/** What is wrong with a URL that is to be posted to, if anything is. Never quotes it. */
+/** What is wrong with a URL for requests, or undefined. Never quotes the URL. */
 export function urlProblem(text: string, mayBePrivate: boolean): string | undefined {
-  if (!URL.canParse(text)) return 'is no URL: it must be one as in https://example.com/redrive'
+  if (!URL.canParse(text)) return 'must be a URL, as in https://example.com/redrive'
   const url = new URL(text)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must begin with http or https'
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must start with http or https'
   if (url.username !== '' || url.password !== '')
-    return 'must not hold a user or a password: use headers with { env: NAME }'
+    return 'must not contain a user or a password: use headers with { env: NAME }'
   const host = hostOf(url)
-  const refusal = isIP(host) === 0 ? undefined : refusalOf(host, mayBePrivate)
+  const refusal = isIP(host) === 0 ? undefined : checkAddress(host, mayBePrivate)
   return refusal === undefined ? undefined : `has an address that ${refusal}`
 }
 
-/** A host as a socket wants it. However an address was spelt, a URL has put it into its one form. */
+/** The host for a socket. A URL has already normalised its spelling. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
 /**
- * Posts to one URL, and gives whatever is answered. Redirects are not followed. The address is looked at when the connection is made, so
- * that a name cannot point elsewhere in between.
+ * Returns a function that posts to one URL and returns any answer. Redirects are not followed. The
+ * address is checked when the connection is made, so that a name cannot change its address in
+ * between.
  */
-export function poster(url: URL, mayBePrivate: boolean): (posted: Posted) => Promise<Answer> {
+export function createPoster(
+  url: URL,
+  mayBePrivate: boolean,
+): (posted: PostRequest) => Promise<Answer> {
   const secure = url.protocol === 'https:'
   const pool = { keepAlive: true, maxFreeSockets: maxIdleSockets }
   const options: RequestOptions = {
@@ -63,29 +67,29 @@ export function poster(url: URL, mayBePrivate: boolean): (posted: Posted) => Pro
     exchange(start(url, { ...options, headers, signal }), body, maxBytes)
 }
 
-/** Text that a header can carry: what is not plain ASCII is percent-encoded. */
+/** Percent-encodes what is not plain ASCII, so that a header can carry it. */
 export function plain(text: string): string {
   return text.toWellFormed().replaceAll(/[^ -~]|%/gu, (one) => encodeURIComponent(one))
 }
 
 /** A content type that a header can carry. */
-export function contentTypeOf(said: string): string {
-  return /^[ -~]{1,200}$/.test(said) ? said : 'application/octet-stream'
+export function contentTypeOf(given: string): string {
+  return /^[ -~]{1,200}$/.test(given) ? given : 'application/octet-stream'
 }
 
-/** The header by which a trace goes on, if this is what one looks like. */
-export function traceparentOf(said = ''): { traceparent?: string } {
-  const isOne = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(said)
-  return isOne ? { traceparent: said } : {}
+/** The header that continues a trace, if it is valid. */
+export function traceparentOf(given = ''): { traceparent?: string } {
+  const isOne = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(given)
+  return isOne ? { traceparent: given } : {}
 }
 
-/** Refuses to connect when any address of a name is one that must not be called. */
+/** Rejects a connection if any address of a name is not allowed. */
 function guardedLookup(mayBePrivate: boolean): LookupFunction {
   return (host, options, done) =>
     systemLookup(host, { ...options, all: true }, (error, addresses) => {
       if (error) return done(error, [])
       for (const { address } of addresses) {
-        const refusal = refusalOf(address, mayBePrivate)
+        const refusal = checkAddress(address, mayBePrivate)
         if (refusal === undefined) continue
         const text = `the address ${address} of ${host} ${refusal}`
         return done(Object.assign(new Error(text), { code: 'EACCES' }), [])
@@ -101,13 +105,15 @@ function guardedLookup(mayBePrivate: boolean): LookupFunction {
 /** Settles in every case: a connection can also close without an answer and without an error. */
 function exchange(request: ClientRequest, body: Uint8Array, maxBytes: number): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const hungUp = (): void =>
-      reject(Object.assign(new Error('the other side hung up'), { code: 'ECONNRESET' }))
+    const onClose = (): void =>
+      reject(
+        Object.assign(new Error('the other side closed the connection'), { code: 'ECONNRESET' }),
+      )
     request.on('error', reject)
-    request.on('close', hungUp)
+    request.on('close', onClose)
     request.on('response', (response) => {
-      request.off('close', hungUp)
-      response.on('close', hungUp)
+      request.off('close', onClose)
+      response.on('close', onClose)
       const parts: Buffer[] = []
       let length = 0
       const end = (whole: boolean): void => {
@@ -128,14 +134,14 @@ function exchange(request: ClientRequest, body: Uint8Array, maxBytes: number): P
   })
 }
 
-/** An answer that is no 2xx, as an error with its status and its retry-after. */
-export function refusedBy({ status, headers, body }: Answer, host: string): Error {
+/** Converts an answer other than 2xx to an error with its status and its retry-after. */
+export function toHttpError({ status, headers, body }: Answer, host: string): Error {
   const redirect = status >= 300 && status < 400
-  const said = redirect
-    ? 'redirects are not supported: configure the URL that is meant'
+  const given = redirect
+    ? 'redirects are not supported: configure the final URL'
     : brief(body.toString())
   const retryAfter = headers['retry-after']
-  const text = `${host} answered ${status}${said === '' ? '' : `: ${said}`}`
+  const text = `${host} answered ${status}${given === '' ? '' : `: ${given}`}`
   return Object.assign(new Error(text), {
     status,
     headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },

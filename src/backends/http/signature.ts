@@ -1,14 +1,17 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** How far the time in a signature may be from the receiver's, so that an old request cannot be sent again. */
-const usualToleranceMs = 5 * 60_000
+/**
+ * How much the time of a signature may differ from that of the receiver, so that an old request
+ * cannot be replayed.
+ */
+const defaultToleranceMs = 5 * 60_000
 
-/** More signatures than a rotation of secrets needs are not read. */
+/** Maximum number of signatures that are read: enough for a rotation of secrets. */
 const maxSignatures = 8
 
 /**
- * Signs a body for whoever shares the secret: `t=<unix seconds>,v1=<hex>`, where the hex is HMAC-SHA-256 of the
- * seconds, a dot and the body. The body is signed as the bytes that are sent.
+ * Signs a body for a receiver with the same secret: `t=<unix seconds>,v1=<hex>`, where the hex is
+ * HMAC-SHA-256 of the seconds, a dot and the body. The body is signed as the bytes that are sent.
  */
 export function sign(body: string | Uint8Array, secret: string, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1000)
@@ -16,22 +19,23 @@ export function sign(body: string | Uint8Array, secret: string, nowMs: number): 
 }
 
 /**
- * Whether a signature was made for this very body with this secret, within the tolerance of now (5 minutes unless
- * said). A header that is missing or malformed is false; nothing is thrown. It takes as long for a wrong one as for a right one.
+ * Whether a signature was made for this exact body with this secret, within the tolerance of now.
+ * Default tolerance: 5 minutes. Returns false for a missing or malformed header, and never throws.
+ * Takes the same time for a wrong signature as for a right one.
  */
 export function verifySignature(
   header: string | string[] | undefined,
   body: string | Uint8Array,
   secret: string,
   nowMs: number,
-  toleranceMs = usualToleranceMs,
+  toleranceMs = defaultToleranceMs,
 ): boolean {
   const parts = String(header ?? '')
     .split(',')
     .map((part) => part.trim())
   const seconds = parts.map((part) => /^t=(\d{1,12})$/.exec(part)?.[1]).find(Boolean)
   if (seconds === undefined || secret === '') return false
-  // Asked this way round, so that a time or a tolerance that is no number lets nothing through.
+  // Written this way round, so that NaN as a time or tolerance rejects everything.
   if (!(Math.abs(nowMs - Number(seconds) * 1000) <= toleranceMs)) return false
   const expected = digest(Number(seconds), body, secret)
   return parts

@@ -1,6 +1,6 @@
 import { Alarm } from '../../clock/alarm.ts'
 import { nextTurn, sleep } from '../../clock/clock.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../mailbox.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
 import type { Cluster } from './cluster.ts'
 import { GroupConsumer } from './group-consumer.ts'
@@ -59,7 +59,7 @@ export class Receiver {
     this.#idleCheck = new Alarm(clock, () => this.#leaveIfIdle())
   }
 
-  receive(ask: Ask): Promise<Delivery[]> {
+  receive(ask: ReceiveRequest): Promise<Delivery[]> {
     const nowMs = this.#options.cluster.clock.mono()
     this.#consumer ??= this.#join()
     this.#idleCheck.by(nowMs + idleMs)
@@ -230,7 +230,7 @@ export class Receiver {
     this.#serveSoon()
   }
 
-  #lease(entry: PendingRecord, { visibilityMs }: Ask): Delivery {
+  #lease(entry: PendingRecord, { visibilityMs }: ReceiveRequest): Delivery {
     const { partition, record, message } = entry
     const deliveries = message.deliveries + partition.progress.stateOf(record.offset)
     const nowMs = Math.floor(this.#options.cluster.clock.now())

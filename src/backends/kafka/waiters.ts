@@ -1,13 +1,13 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../mailbox.ts'
 
 /** In an outage a new waiter fails after this pause: the outage can end, loops must not spin. */
 const failAfterMs = 500
 
 /** A call that waits for messages. */
 export interface Waiter {
-  readonly ask: Ask
+  readonly ask: ReceiveRequest
   /** When the call ends without messages, on the monotonic clock. */
   readonly endMs: number
   readonly resolve: (found: Delivery[]) => void

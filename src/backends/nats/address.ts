@@ -2,7 +2,7 @@ import type { NodeConnectionOptions } from '@nats-io/transport-node'
 import { RedriveError } from '../../errors.ts'
 import { queryOf, unescaped, urlSettings } from '../url.ts'
 
-/** What may stand behind `?` in the URL. */
+/** Parameters of the URL after `?`. */
 export interface UrlSettings {
   prefix?: string
   replicas?: number
@@ -11,10 +11,13 @@ export interface UrlSettings {
   retentionSeconds?: number
 }
 
-/** `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas between them. */
+/**
+ * `nats://user:password@host:4222`, `nats://token@host` or `tls://…`; several hosts with commas
+ * between them.
+ */
 export function connectionTo(url: string): NodeConnectionOptions {
   const parts = /^(nats|tls):\/\/(?:([^@/?]*)@)?([^@/?]+)\/?(?:\?.*)?$/i.exec(url)
-  if (!parts) throw wrong('begins with nats:// or tls://, and names hosts as host:port')
+  if (!parts) throw wrong('must start with nats:// or tls:// and name hosts as host:port')
   const [, scheme = '', secrets, hosts = ''] = parts
   const options: NodeConnectionOptions = { servers: hosts.split(',') }
   if (scheme.toLowerCase() === 'tls') options.tls = {}
@@ -24,14 +27,14 @@ export function connectionTo(url: string): NodeConnectionOptions {
   return { ...options, user, pass: rest.join(':') }
 }
 
-/** The hosts alone, for people: no secret stands in them. */
+/** The hosts of the URL without secrets, for messages. */
 export function placeOf(url: string): string {
   return /^[a-z]+:\/\/(?:[^@/?]*@)?([^@/?]+)/i.exec(url)?.[1] ?? 'nats'
 }
 
 const numbers = ['replicas', 'maxMessages', 'dedupeSeconds', 'retentionSeconds'] as const
 
-/** `?prefix=…&replicas=3`. Unknown parameters are refused by name. */
+/** Parses `?prefix=…&replicas=3`. Unknown parameters are rejected by name. */
 export function settingsIn(url: string): UrlSettings {
   const { prefix, ...given } = urlSettings('NATS URL', queryOf(url), [
     'prefix',

@@ -14,71 +14,12 @@ import {
 } from '@nats-io/transport-node'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { Pull, type PullAsk, type PullSite } from './pull.ts'
 import { hasMethods, refuseClient } from '../injected-client.ts'
+import { Pull, type PullRequest, type PullContext } from './pull.ts'
 import { toRedriveError } from './errors.ts'
 
-/** How long anything that is asked may take. */
+/** Time limit of every request. */
 const timeoutMs = 5000
-
-/** One connection. It comes back by itself; while it is away, everything is refused at once rather than kept for later. */
-export interface Wire {
-  readonly connection: NatsConnection
-  readonly streams: JetStreamManager
-  publish: JetStreamClient['publish']
-  /** What the server answers. */
-  request(subject: string, body?: Payload): Promise<Msg>
-  /** Says several things, and resolves when the server has heard them all: cheaper than an answer to each. */
-  tell(words: readonly (readonly [subject: string, body: string])[]): Promise<void>
-  /** Waits for the first message, and brings what else is there at that moment. */
-  pull(ask: PullAsk): Promise<Msg[]>
-  /** Any call of the client, with its errors turned into ours. */
-  call<T>(act: () => Promise<T>): Promise<T>
-  close(): Promise<void>
-}
-
-export async function wireTo(
-  options: NodeConnectionOptions,
-  place: string,
-  clock: Clock,
-): Promise<Wire> {
-  try {
-    const connection = await connect({
-      // Else every request makes two errors with stacks, should it fail. What fails is told in our own words.
-      noAsyncTraces: true,
-      name: 'redrive',
-      timeout: timeoutMs,
-      maxReconnectAttempts: -1,
-      // Else it gives up for good at the second refusal, as when a server starts before its users are known to it.
-      ignoreAuthErrorAbort: true,
-      reconnectTimeWait: 250,
-      reconnectJitter: 250,
-      pingInterval: timeoutMs,
-      maxPingOut: 2,
-      ...options,
-    })
-    try {
-      const streams = await jetstreamManager(connection, { timeout: timeoutMs })
-      return new OneWire(connection, streams, place, clock)
-    } catch (error) {
-      await connection.close()
-      throw error
-    }
-  } catch (error) {
-    throw toRedriveError(error, place)
-  }
-}
-
-/** Uses the connection of the application, which closes it. */
-export async function useConnection(connection: NatsConnection, clock: Clock): Promise<Wire> {
-  const place = connection.getServer()
-  try {
-    const streams = await jetstreamManager(connection, { timeout: timeoutMs })
-    return new OneWire(connection, streams, place, clock, true)
-  } catch (error) {
-    throw toRedriveError(error, place)
-  }
-}
 
 /** Rejects a client that is not a connection of NATS. */
 export function checkConnection(client: unknown): void {
@@ -86,7 +27,11 @@ export function checkConnection(client: unknown): void {
     refuseClient('client', 'a connection of @nats-io/transport-node: await connect(…)', client)
 }
 
-class OneWire implements Wire {
+/**
+ * One connection to NATS with JetStream. It reconnects by itself; while it is disconnected, every
+ * call is rejected at once instead of being queued.
+ */
+export class JetStreamConnection {
   readonly connection: NatsConnection
   readonly streams: JetStreamManager
   readonly #client: JetStreamClient
@@ -95,12 +40,58 @@ class OneWire implements Wire {
   /** Whether the connection belongs to the application. */
   readonly #isInjected: boolean
   readonly #statuses: ReturnType<NatsConnection['status']>
-  readonly #site: PullSite
-  /** How those end who wait for the server when the connection breaks. */
+  readonly #site: PullContext
+  /** Called when the connection breaks, to end the calls that wait for the server. */
   readonly #waiting = new Set<() => void>()
-  /** Pulls that nobody waits for any more, until the server has heard so. */
+  /** Pulls without a waiter, until the server has acknowledged their end. */
   readonly #leaving = new Set<Promise<void>>()
-  #away = false
+  #isDisconnected = false
+
+  /** Opens a new connection. */
+  static async open(
+    options: NodeConnectionOptions,
+    place: string,
+    clock: Clock,
+  ): Promise<JetStreamConnection> {
+    try {
+      const connection = await connect({
+        // Otherwise every request creates two errors with stacks in case it fails. Errors are
+        // translated anyway.
+        noAsyncTraces: true,
+        name: 'redrive',
+        timeout: timeoutMs,
+        maxReconnectAttempts: -1,
+        // Otherwise the client gives up at the second refusal, as when a server starts before its
+        // users are loaded.
+        ignoreAuthErrorAbort: true,
+        reconnectTimeWait: 250,
+        reconnectJitter: 250,
+        pingInterval: timeoutMs,
+        maxPingOut: 2,
+        ...options,
+      })
+      try {
+        const streams = await jetstreamManager(connection, { timeout: timeoutMs })
+        return new JetStreamConnection(connection, streams, place, clock)
+      } catch (error) {
+        await connection.close()
+        throw error
+      }
+    } catch (error) {
+      throw toRedriveError(error, place)
+    }
+  }
+
+  /** Uses the connection of the application, which closes it. */
+  static async use(connection: NatsConnection, clock: Clock): Promise<JetStreamConnection> {
+    const place = connection.getServer()
+    try {
+      const streams = await jetstreamManager(connection, { timeout: timeoutMs })
+      return new JetStreamConnection(connection, streams, place, clock, true)
+    } catch (error) {
+      throw toRedriveError(error, place)
+    }
+  }
 
   constructor(
     connection: NatsConnection,
@@ -129,19 +120,25 @@ class OneWire implements Wire {
   publish: JetStreamClient['publish'] = (subject, payload, options) =>
     this.call(() => this.#client.publish(subject, payload, { timeout: timeoutMs, ...options }))
 
+  /** Returns the answer of the server. */
   request(subject: string, body?: Payload): Promise<Msg> {
     return this.call(() => this.connection.request(subject, body, { timeout: timeoutMs }))
   }
 
-  tell(words: readonly (readonly [subject: string, body: string])[]): Promise<void> {
+  /**
+   * Publishes several messages, and resolves when the server has received them all: cheaper than
+   * one answer per message.
+   */
+  publishAll(words: readonly (readonly [subject: string, body: string])[]): Promise<void> {
     return this.call(async () => {
       for (const [subject, body] of words) this.connection.publish(subject, body)
-      await this.#heard()
+      await this.#flush()
     })
   }
 
+  /** Runs a call of the client and translates its errors. */
   async call<T>(act: () => Promise<T>): Promise<T> {
-    if (this.#away) throw this.#gone()
+    if (this.#isDisconnected) throw this.#lostError()
     try {
       return await act()
     } catch (error) {
@@ -149,10 +146,11 @@ class OneWire implements Wire {
     }
   }
 
-  pull(ask: PullAsk): Promise<Msg[]> {
+  /** Waits for the first message, and returns it with all that is available at that time. */
+  pull(ask: PullRequest): Promise<Msg[]> {
     return this.call(async () => {
       const pull = new Pull(ask, this.#site)
-      const broken = (): void => pull.fail(this.#gone())
+      const broken = (): void => pull.fail(this.#lostError())
       this.#waiting.add(broken)
       try {
         return await pull.answer
@@ -162,11 +160,11 @@ class OneWire implements Wire {
     })
   }
 
-  /** What comes for nobody is given back first. All of this waits for the server, which may be away. */
+  /** Releases stray messages first. All of this waits for the server, which may be unreachable. */
   async close(): Promise<void> {
     if (this.connection.isClosed()) return
     if (this.#isInjected) return this.#leave()
-    if (this.#away) return this.connection.close()
+    if (this.#isDisconnected) return this.connection.close()
     const cancel = this.#clock.timer(timeoutMs, () => void this.connection.close())
     const closed = this.connection.closed()
     await Promise.race([Promise.all(this.#leaving), closed])
@@ -175,7 +173,10 @@ class OneWire implements Wire {
     cancel()
   }
 
-  /** Ends our use of the application's connection. A pull that the server does not confirm in time ends by itself. */
+  /**
+   * Ends our use of the application's connection. A pull that the server does not confirm in time
+   * ends by itself.
+   */
   async #leave(): Promise<void> {
     const stopped = new Promise<void>((resolve) => {
       const cancel = this.#clock.timer(timeoutMs, resolve)
@@ -193,8 +194,11 @@ class OneWire implements Wire {
     this.#leaving.add(leaving)
   }
 
-  /** The server answers a ping after all that was said before it. Nobody answers on a connection that is lost. */
-  #heard(): Promise<void> {
+  /**
+   * The server answers a ping after everything that was sent before it. A lost connection gives no
+   * answer.
+   */
+  #flush(): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (error?: unknown): void => {
         cancel()
@@ -202,7 +206,7 @@ class OneWire implements Wire {
         if (error) reject(toRedriveError(error, this.#place))
         else resolve()
       }
-      const broken = (): void => end(this.#gone())
+      const broken = (): void => end(this.#lostError())
       const cancel = this.#clock.timer(timeoutMs, () => end(new Error('a ping was not answered')))
       this.#waiting.add(broken)
       this.connection.flush().then(() => end(), end)
@@ -211,17 +215,17 @@ class OneWire implements Wire {
 
   async #watch(): Promise<void> {
     for await (const { type } of this.#statuses) {
-      if (type === 'reconnect') this.#away = false
+      if (type === 'reconnect') this.#isDisconnected = false
       if (type !== 'disconnect') continue
-      this.#away = true
+      this.#isDisconnected = true
       for (const broken of this.#waiting) broken()
     }
   }
 
-  #gone(): RedriveError {
+  #lostError(): RedriveError {
     return new RedriveError(
       'MAILBOX_UNAVAILABLE',
-      `nats ${this.#place}: the connection is lost and comes back by itself: try again`,
+      `nats ${this.#place}: the connection is lost and reconnects by itself: try again`,
     )
   }
 }

@@ -3,51 +3,54 @@ import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { ascii } from '../ascii.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
 
-/** The header that only our messages have: what NATS has no place for, as JSON. */
-const ours = 'Redrive'
+/** The header of our own messages: what NATS has no field for, as JSON. */
+const metaHeader = 'Redrive'
 
 interface Meta {
   id: string
   type: string
   replyTo?: string
   delayMs?: number
-  /** Headers that a wire of lines and tokens would change. */
+  /** Headers that the protocol would change. */
   odd?: Record<string, string>
 }
 
-/** Parts of the subject to which a delivery is answered. */
-export interface Told {
+/** Parts of the reply subject of a delivery. */
+export interface ReplySubject {
   deliveries: number
   seq: number
   storedMs: number
 }
 
-/** A message as it lies in the stream. */
+/** A message as stored in the stream. */
 export interface Stored {
   data: Uint8Array
   headers: MsgHdrs | undefined
 }
 
-/** Tokens that stay as they are, and are not the server's own or ours. */
+/**
+ * Names and values that the protocol leaves unchanged, except those reserved for the server and for
+ * us.
+ */
 const plainName = /^(?!nats-|redrive)[A-Za-z0-9_-]{1,100}$/i
 const plainValue = /^[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?$/
 
-export function headersOf(parcel: OutgoingMessage, delayMs: number): MsgHdrs {
+export function headersOf(outgoing: OutgoingMessage, delayMs: number): MsgHdrs {
   const written = newHeaders()
-  const meta: Meta = { id: parcel.id, type: parcel.contentType }
-  if (parcel.replyTo !== undefined) meta.replyTo = parcel.replyTo
+  const meta: Meta = { id: outgoing.id, type: outgoing.contentType }
+  if (outgoing.replyTo !== undefined) meta.replyTo = outgoing.replyTo
   if (delayMs > 0) meta.delayMs = delayMs
-  const odd = Object.entries(parcel.headers).filter(([name, value]) => {
+  const odd = Object.entries(outgoing.headers).filter(([name, value]) => {
     if (!plainName.test(name) || !plainValue.test(value)) return true
     written.append(name, value)
     return false
   })
   if (odd.length > 0) meta.odd = Object.fromEntries(odd)
-  written.set(ours, ascii(JSON.stringify(meta)))
+  written.set(metaHeader, ascii(JSON.stringify(meta)))
   return written
 }
 
-/** How large headers of ours are on the wire, where each character is a byte. */
+/** The size of our headers in the protocol, where each character is one byte. */
 export function bytesOf(headers: MsgHdrs): number {
   let bytes = 0
   for (const [name, values] of headers)
@@ -55,12 +58,12 @@ export function bytesOf(headers: MsgHdrs): number {
   return bytes
 }
 
-/** The id as the server compares it, which trims and knows bytes alone. */
+/** The id in the form that the server compares: it trims ids and compares bytes. */
 export function msgIdOf(id: string): string {
   return encodeURIComponent(id)
 }
 
-/** A message of anybody, with an id of the stream's making when it has none. */
+/** Reads a message of any sender. Without an id, it gets `fallbackId`. */
 export function toOutgoingMessage(
   { data, headers }: Stored,
   fallbackId: string,
@@ -77,47 +80,51 @@ export function toOutgoingMessage(
     }
   const { id, type, replyTo, odd, delayMs = 0 } = meta
   const all = odd ? Object.fromEntries([...Object.entries(plain), ...Object.entries(odd)]) : plain
-  const parcel = { id, bytes: data, contentType: type, headers: all, delayMs }
-  return replyTo === undefined ? parcel : { ...parcel, replyTo }
+  const outgoing = { id, bytes: data, contentType: type, headers: all, delayMs }
+  return replyTo === undefined ? outgoing : { ...outgoing, replyTo }
 }
 
 export interface Delay {
   delayMs: number
 }
 
-/** A delayed message is set aside at its first delivery, which then does not count. */
+/** The first delivery of a delayed message only starts its delay, and does not count. */
 export function deliveryOf(
-  parcel: OutgoingMessage & Delay,
-  told: Told,
+  outgoing: OutgoingMessage & Delay,
+  replySubject: ReplySubject,
   receipt: string,
   nowMs: number,
 ): Delivery {
-  const { delayMs, ...rest } = parcel
-  const deliveries = delayMs > 0 ? Math.max(0, told.deliveries - 1) : told.deliveries
+  const { delayMs, ...rest } = outgoing
+  const deliveries =
+    delayMs > 0 ? Math.max(0, replySubject.deliveries - 1) : replySubject.deliveries
   return {
     ...rest,
     receipt,
     deliveries,
     failures: Math.max(0, deliveries - 1),
-    enqueuedMs: told.storedMs,
+    enqueuedMs: replySubject.storedMs,
     firstReceivedMs: nowMs,
   }
 }
 
-/** `$JS.ACK.stream.consumer.deliveries.sequence.…time.pending`, with a domain and an account before the stream in newer servers. */
-export function toldIn(reply: string): Told {
+/**
+ * Parses `$JS.ACK.stream.consumer.deliveries.sequence.…time.pending`. Newer servers put a domain
+ * and an account before the stream.
+ */
+export function parseReplySubject(reply: string): ReplySubject {
   const parts = reply.split('.')
   const at = parts.length >= 11 ? 6 : 4
   const [deliveries = '', seq = '', , nanos = ''] = parts.slice(at)
   return { deliveries: Number(deliveries), seq: Number(seq), storedMs: Number(nanos.slice(0, -6)) }
 }
 
-/** False for what the server says about a request rather than delivers. */
+/** False for a status message of the server about a request. */
 export function isDelivery(message: Msg): boolean {
   return message.reply !== undefined && message.reply.startsWith('$JS.ACK.')
 }
 
-/** Headers of messages are read late by the client, and may be anything. */
+/** The client parses headers lazily, and they may be invalid. */
 export function headersIn(message: Pick<Msg, 'headers'>): MsgHdrs | undefined {
   try {
     return message.headers
@@ -128,7 +135,7 @@ export function headersIn(message: Pick<Msg, 'headers'>): MsgHdrs | undefined {
 
 function plainHeaders(headers: MsgHdrs | undefined): Record<string, string> {
   if (!headers) return {}
-  const names = headers.keys().filter((name) => name !== ours && !/^nats-/i.test(name))
+  const names = headers.keys().filter((name) => name !== metaHeader && !/^nats-/i.test(name))
   return Object.fromEntries(names.map((name) => [name, headers.values(name).join(', ')]))
 }
 
@@ -138,7 +145,7 @@ function foreignId(headers: MsgHdrs | undefined): string | undefined {
 }
 
 function metaIn(headers: MsgHdrs | undefined): Meta | undefined {
-  const text = headers?.get(ours) ?? ''
+  const text = headers?.get(metaHeader) ?? ''
   if (text === '') return undefined
   try {
     const meta: unknown = JSON.parse(text)
@@ -156,16 +163,16 @@ function isMeta(value: unknown): value is Meta {
     typeof type === 'string' &&
     (replyTo === undefined || typeof replyTo === 'string') &&
     (delayMs === undefined || isDelay(delayMs)) &&
-    (odd === undefined || isTexts(odd))
+    (odd === undefined || isStringRecord(odd))
   )
 }
 
-/** Anybody may write the header: what no mailbox of ours would take was not written by one. */
+/** Anybody may write the header: a value that our mailboxes would reject was not written by one. */
 function isDelay(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= maxVisibilitySeconds * 1000
 }
 
-function isTexts(value: unknown): value is Record<string, string> {
+function isStringRecord(value: unknown): value is Record<string, string> {
   return (
     typeof value === 'object' &&
     value !== null &&

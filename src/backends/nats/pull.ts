@@ -7,44 +7,48 @@ import {
 import type { Clock } from '../../clock/clock.ts'
 import { headersIn, isDelivery } from './packing.ts'
 
-/** What one pull asks of the consumer. */
-export interface PullAsk {
+/** The request of one pull. */
+export interface PullRequest {
   stream: string
   consumer: string
   max: number
-  /** 0: only what is there. */
+  /** 0: only messages that are available now. */
   waitMs: number
   signal: AbortSignal
-  /** Gets what comes when nobody waits for it any more. */
+  /** Gets messages that arrive after nobody waits any more. */
   stray: (message: Msg) => void
 }
 
-/** What a pull needs of its connection. */
-export interface PullSite {
+/** What a pull needs from its connection. */
+export interface PullContext {
   connection: NatsConnection
   clock: Clock
-  /** How long after its time an answer may still come. */
+  /** How late an answer may arrive. */
   graceMs: number
-  /** Lets the server deliver no more, and hears what is on its way. */
+  /** Stops deliveries, and receives those that are in flight. */
   drain: (subscription: Subscription) => void
-  /** Asks how the consumer is. */
+  /** Queries the state of the consumer. */
   check: (stream: string, consumer: string) => Promise<unknown>
 }
 
-/** How long to wait for the rest of what is there, once the first message has come. The server says when that was all. */
+/**
+ * How long to wait for further messages after the first one. The server reports when there are no
+ * more.
+ */
 const lingerMs = 250
 
-/** An answer that comes so little before its time is no early one. */
+/** An answer that arrives this shortly before its time limit is not early. */
 const earlyMs = 50
 
 /**
- * Waits for the first message, and brings what else is there at that moment. Its subscription lives as long as it does. When nobody waits any
- * more it is drained: the server puts back by itself what it was about to deliver, and what is on its way already is a stray.
+ * Waits for the first message, and returns it with all that is available at that time. The
+ * subscription ends with the pull. When nobody waits any more, it is drained: the server takes back
+ * messages that it was about to deliver, and those already in flight are strays.
  */
 export class Pull {
   readonly answer: Promise<Msg[]>
-  readonly #ask: PullAsk
-  readonly #site: PullSite
+  readonly #ask: PullRequest
+  readonly #site: PullContext
   readonly #inbox = createInbox()
   readonly #subscription: Subscription
   readonly #endMs: number
@@ -54,7 +58,7 @@ export class Pull {
   #patient: boolean
   #over = false
 
-  constructor(ask: PullAsk, site: PullSite) {
+  constructor(ask: PullRequest, site: PullContext) {
     this.#ask = ask
     this.#site = site
     this.#endMs = site.clock.mono() + ask.waitMs
@@ -63,24 +67,24 @@ export class Pull {
     this.answer = promise
     this.#settle = { resolve, reject }
     this.#subscription = site.connection.subscribe(this.#inbox, {
-      callback: (error, message) => (error ? this.fail(error) : this.#hear(message)),
+      callback: (error, message) => (error ? this.fail(error) : this.#onMessage(message)),
     })
     this.#cancel = site.clock.timer(ask.waitMs + site.graceMs, () => void this.#late())
     ask.signal.addEventListener('abort', this.#leave, { once: true })
-    // Both at once mean: wait for the first message, and do not wait for the second.
+    // Both options together mean: wait for the first message, and not for the second.
     const until = ask.waitMs > 0 ? { expires: ask.waitMs * 1e6 } : {}
     this.#request({ batch: ask.max, no_wait: true, ...until })
   }
 
-  /** What has come is brought nevertheless. */
+  /** Ends the pull. Messages that have arrived are returned all the same. */
   fail(error: unknown): void {
     this.#end(false, error)
   }
 
   #leave = (): void => this.#end(false)
 
-  #hear(message: Msg): void {
-    if (!isDelivery(message)) return this.#told(message)
+  #onMessage(message: Msg): void {
+    if (!isDelivery(message)) return this.#onStatus(message)
     if (this.#over) return this.#ask.stray(message)
     this.#got.push(message)
     if (this.#got.length === this.#ask.max) return this.#end(true)
@@ -89,21 +93,28 @@ export class Pull {
     this.#cancel = this.#site.clock.timer(lingerMs, this.#leave)
   }
 
-  /** 404 and 408 say that there is no more; 100 that the server lives; everything else is trouble. */
-  #told(message: Msg): void {
+  /**
+   * 404 and 408 mean that there are no more messages; 100 is a heartbeat of the server; everything
+   * else is an error.
+   */
+  #onStatus(message: Msg): void {
     const headers = headersIn(message)
     const code = headers?.code ?? 0
     if (this.#over || code === 100) return
     if (code !== 404 && code !== 408)
-      return this.#end(true, new Error(headers?.status ?? 'an answer of no known kind'))
+      return this.#end(true, new Error(headers?.status ?? 'an unknown status'))
     const leftMs = Math.ceil(this.#endMs - this.#site.clock.mono())
     if (this.#patient || this.#got.length > 0 || leftMs < earlyMs) return this.#end(true)
-    // It did not wait, as when more is asked for by others than there is. One message alone is always waited for.
+    // The server did not wait, as when other pulls request more than there is. A request for a
+    // single message always waits.
     this.#patient = true
     this.#request({ batch: 1, expires: leftMs * 1e6 })
   }
 
-  /** Servers have been seen to count wrongly after a purge by others, and then say nothing. Asking how the consumer is repairs it. */
+  /**
+   * Servers have been seen to miscount after a purge by others, and then to send nothing. Querying
+   * the consumer repairs it.
+   */
   async #late(): Promise<void> {
     try {
       await this.#site.check(this.#ask.stream, this.#ask.consumer)

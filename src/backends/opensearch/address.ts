@@ -1,22 +1,22 @@
 import { RedriveError } from '../../errors.ts'
 import { urlSettings } from '../url.ts'
 
-/** Where the server is and what our indices are called there. */
+/** The server, and the names of our indices. */
 export interface Address {
   /** With scheme and port, without a user. */
   node: string
   auth?: { username: string; password: string }
   prefix: string
-  /** Copies of every index. Without it, one where there is a second node to hold it. */
+  /** Copies of every index. Default: one if there is a second node to hold it. */
   replicas?: number
-  /** The alias for queries of people. Undefined: none. */
+  /** The alias for queries by people. Undefined: none. */
   alias?: string
 }
 
-/** The name of the index in the workflow design, so that its queries work as they are. */
+/** The name of the index in the workflow design, so that its queries work unchanged. */
 const defaultAlias = 'mahavishnu_dlq'
 
-/** What may be set by an option as well as in the URL. */
+/** What can be set by an option as well as in the URL. */
 export interface AddressOptions {
   prefix?: string | undefined
   replicas?: number | undefined
@@ -30,18 +30,23 @@ const schemes: Record<string, string> = {
   'https:': 'https:',
 }
 
-/** What an index may be called, and a little room for what we append. */
+/** Valid index names, with room for our suffixes. */
 const prefixes = /^[a-z0-9][a-z0-9_.-]{0,199}$/
 
-/** Reads `opensearch://user:password@host:9200/prefix?replicas=1&alias=name`; `opensearchs:` is the same over TLS. Options go first. */
+/**
+ * Parses `opensearch://user:password@host:9200/prefix?replicas=1&alias=name`; `opensearchs:` is the
+ * same over TLS. Options take precedence.
+ */
 export function addressOf(url: string, options: AddressOptions = {}): Address {
   const parsed = URL.parse(url)
   const scheme = parsed && schemes[parsed.protocol]
   if (!parsed || !scheme || parsed.hostname === '')
-    throw invalid('the address of an OpenSearch store looks like opensearch://host:9200/prefix')
+    throw invalid('the URL of an OpenSearch store must be like opensearch://host:9200/prefix')
   const name = options.prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
   if (!prefixes.test(name))
-    throw invalid(`the prefix must be lower-case letters, digits, - _ or ., not ${quoted(name)}`)
+    throw invalid(
+      `the prefix must consist of lower-case letters, digits, - _ or ., not ${quoted(name)}`,
+    )
   const auth = parsed.username && {
     username: decodeURIComponent(parsed.username),
     password: decodeURIComponent(parsed.password),
@@ -50,7 +55,9 @@ export function addressOf(url: string, options: AddressOptions = {}): Address {
   const replicas = options.replicas ?? settings.replicas
   const alias = options.alias ?? settings.alias ?? defaultAlias
   if (alias !== false && !prefixes.test(alias))
-    throw invalid(`alias must be lower-case letters, digits, - _ or ., not ${quoted(alias)}`)
+    throw invalid(
+      `alias must consist of lower-case letters, digits, - _ or ., not ${quoted(alias)}`,
+    )
   return {
     node: `${scheme}//${parsed.hostname}:${parsed.port || (scheme === 'https:' ? '443' : '9200')}`,
     prefix: name,
@@ -63,7 +70,7 @@ export function addressOf(url: string, options: AddressOptions = {}): Address {
 function settingsIn(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
   const { replicas, alias } = urlSettings('OpenSearch URL', query, ['replicas', 'alias'])
   if (replicas !== undefined && !/^\d{1,2}$/.test(replicas))
-    throw invalid(`replicas must be a whole number from 0 on, not ${quoted(replicas)}`)
+    throw invalid(`replicas must be a whole number of at least 0, not ${quoted(replicas)}`)
   return {
     ...(replicas === undefined ? {} : { replicas: Number(replicas) }),
     ...(alias === undefined ? {} : { alias: alias === 'off' ? false : alias }),

@@ -1,89 +1,85 @@
 import type { Client, ClientOptions } from '@opensearch-project/opensearch'
-import { sleep, type Clock } from '../../clock/clock.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
 import { isConnection, isLater, toRedriveError } from './errors.ts'
 
-export interface Ask {
+export interface OpensearchRequest {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
   path: string
   query?: Record<string, string | number | boolean>
   body?: object
   /** Lines of JSON, for bulk requests. */
   lines?: string
-  /** Statuses that are answers and not errors. */
+  /** Statuses that are valid answers, not errors. */
   expect?: readonly number[]
 }
 
-export interface Answer<T> {
+export interface OpensearchAnswer<T> {
   status: number
   body: T
-  /** It was sent more than once, so an earlier sending may have been carried out. */
+  /** True if the request was sent more than once, so an earlier one may have been executed. */
   repeated: boolean
 }
 
-/** How often a request is sent when the server is busy, and when it cannot be reached. */
-const busyTries = 6
-const deafTries = 2
-const firstPauseMs = 100
-const longestPauseMs = 2000
+/** Maximum attempts of a request while the server is busy, and while it is unreachable. */
+export const maxBusyAttempts = 6
+const maxUnreachableAttempts = 2
 
-/** Requests to one server, repeated with pauses while it is busy. Every failure is an error of ours. */
-export class Wire {
+export const busyDelay = { firstMs: 100, maxMs: 2000 }
+
+/** Requests to one server, retried while it is busy. Every error is translated. */
+export class OpensearchConnection {
   readonly #address: Address
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #options: ClientOptions
-  /** The alias that each index is written by, as it was found when the index was opened. */
-  readonly doors = new Map<string, string>()
+  /** The alias for writes to each index, found when the index was opened. */
+  readonly writeAliases = new Map<string, string>()
   #client: Promise<Client> | undefined
   #closing: Promise<void> | undefined
 
   constructor(address: Address, clock: Clock, options: ClientOptions = {}) {
     this.#address = address
-    this.#clock = clock
+    this.clock = clock
     this.#options = options
   }
 
-  async ask<T>(ask: Ask): Promise<Answer<T>> {
+  async request<T>(request: OpensearchRequest): Promise<OpensearchAnswer<T>> {
     if (this.#closing)
       throw new RedriveError(
         'CLOSED',
         `the connection to opensearch ${this.#address.node} is closed`,
       )
     const client = await (this.#client ??= load(this.#address, this.#options))
-    for (let tries = 1; ; tries++) {
-      try {
-        const { statusCode, body } = await send(client, ask)
-        return { status: statusCode ?? 0, body: body as T, repeated: tries > 1 }
-      } catch (error) {
-        const most = isLater(error) ? busyTries : isConnection(error) ? deafTries : 1
-        if (tries >= most) throw toRedriveError(error, this.#address)
-      }
-      await this.pause(tries)
+    const shouldRetry = (error: unknown, attempt: number): boolean =>
+      attempt <
+      (isLater(error) ? maxBusyAttempts : isConnection(error) ? maxUnreachableAttempts : 1)
+    try {
+      return await retry({ clock: this.clock, ...busyDelay, shouldRetry }, async (attempt) => {
+        const { statusCode, body } = await send(client, request)
+        return { status: statusCode ?? 0, body: body as T, repeated: attempt > 1 }
+      })
+    } catch (error) {
+      throw toRedriveError(error, this.#address)
     }
   }
 
   /**
-   * Lines of a bulk request to an index. They go by an alias and nothing else: to write to an index that was removed, the
-   * server would make one by itself, with fields that it guesses.
+   * Sends a bulk request to an index through its alias: if the index was deleted, the server would
+   * otherwise create one by itself, with guessed field types.
    */
-  write<T>(index: string, lines: string): Promise<Answer<T>> {
-    const door = this.doors.get(index) ?? index
-    return this.ask({
+  write<T>(index: string, lines: string): Promise<OpensearchAnswer<T>> {
+    const writeAlias = this.writeAliases.get(index) ?? index
+    return this.request({
       method: 'POST',
-      path: `/${door}/_bulk`,
+      path: `/${writeAlias}/_bulk`,
       query: { require_alias: true },
       lines,
     })
   }
 
-  /** Longer each time, and never the same for two: who was turned away together must not come back together. */
-  async pause(tries: number): Promise<void> {
-    const most = Math.min(longestPauseMs, firstPauseMs * 2 ** (tries - 1))
-    await sleep(this.#clock, most * (0.5 + this.#clock.random() / 2))
-  }
-
-  /** Ends all connections. The next request makes others. */
+  /** Closes all connections. The next request opens new ones. */
   async disconnect(): Promise<void> {
     const loading = this.#client
     this.#client = undefined
@@ -91,7 +87,7 @@ export class Wire {
     await client?.close()
   }
 
-  /** Safe twice. */
+  /** May be called twice. */
   close(): Promise<void> {
     return (this.#closing ??= this.disconnect())
   }
@@ -107,7 +103,7 @@ async function load({ node, auth }: Address, options: ClientOptions): Promise<Cl
     node,
     ...(auth ? { auth } : {}),
     requestTimeout: 5000,
-    // Repeating is our business, and so is what may be in a letter.
+    // Retries happen here, and letters may contain anything.
     maxRetries: 0,
     disablePrototypePoisoningProtection: true,
     ...options,
@@ -116,9 +112,9 @@ async function load({ node, auth }: Address, options: ClientOptions): Promise<Cl
 
 async function send(
   client: Client,
-  ask: Ask,
+  request: OpensearchRequest,
 ): Promise<{ statusCode: number | null; body: unknown }> {
-  const { method, path, query, body, lines, expect = [] } = ask
+  const { method, path, query, body, lines, expect = [] } = request
   const params = {
     method,
     path,

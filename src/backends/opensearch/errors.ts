@@ -1,16 +1,16 @@
 import { hasCode, RedriveError, type ErrorCode } from '../../errors.ts'
 import type { Address } from './address.ts'
 
-/** What the server says is wrong, as it stands in its answers. */
+/** An error in an answer of the server. */
 export interface Fault {
   type?: string
   reason?: string
   caused_by?: Fault
-  /** Of a search: what was wrong on the shards, of which the fault itself says no more than that. */
+  /** The errors of the shards of a search; the fault itself only says that there are some. */
   root_cause?: Fault[]
 }
 
-/** The parts of the client's errors that we look at. */
+/** The fields of client errors that are used. */
 interface ClientError {
   name?: string
   message?: string
@@ -18,7 +18,7 @@ interface ClientError {
   body?: { error?: Fault | string }
 }
 
-/** Too many requests, or nobody there to serve them just now. */
+/** Too many requests, or a temporarily unavailable server. */
 const later = new Set([429, 502, 503, 504])
 
 export const isLaterStatus = (status: number): boolean => later.has(status)
@@ -28,86 +28,95 @@ export function isLater(error: unknown): boolean {
   return statusCode !== undefined && later.has(statusCode)
 }
 
-/** The request may have been carried out or not. */
+/** Whether it is unknown if the request was executed. */
 export function isConnection(error: unknown): boolean {
   const { name } = error as ClientError
   return name === 'ConnectionError' || name === 'NoLivingConnectionsError'
 }
 
 const advice: Record<number, [code: ErrorCode, advice: string]> = {
-  400: ['INVALID_INPUT', 'the server refused the request as it stands'],
+  400: ['INVALID_INPUT', 'the server rejected the request'],
   401: ['STORE_UNAVAILABLE', 'the user or the password is wrong: correct the URL'],
-  403: ['STORE_UNAVAILABLE', 'this is not allowed: check the rights of the user'],
+  403: ['STORE_UNAVAILABLE', 'permission denied: check the permissions of the user'],
   404: [
     'STORE_UNAVAILABLE',
-    'an index is not there: it was removed while in use, open the store again',
+    'an index does not exist: it was deleted while in use, open the store again',
   ],
-  413: ['TOO_LARGE', 'the server takes no request of this size: raise http.max_content_length'],
-  429: ['STORE_UNAVAILABLE', 'the server was too busy, also after several tries: try again later'],
+  413: [
+    'TOO_LARGE',
+    'the request exceeds the size limit of the server: raise http.max_content_length',
+  ],
+  429: [
+    'STORE_UNAVAILABLE',
+    'the server was too busy, even after several attempts: try again later',
+  ],
 }
 
-/** An index that takes no writes, most often because a disk is nearly full. */
+/** An index that rejects writes, most often because a disk is nearly full. */
 const blocked =
   'the index is read-only: free some disk space, then clear index.blocks.read_only_allow_delete'
 
-/** It is what was to be kept, and not the server. */
+/** Whether the letter was rejected, rather than the server being unavailable. */
 export function isRefusal(error: unknown): error is RedriveError {
   return hasCode(error, 'TOO_LARGE', 'INVALID_INPUT')
 }
 
-/** Turns whatever the client threw into an error of ours. The one place that knows its errors. */
+/** Translates an error of the client. The only place that knows its errors. */
 export function toRedriveError(error: unknown, { node }: Address): RedriveError {
   if (error instanceof RedriveError) return error
   const { name, message, statusCode, body } = error as ClientError
   if (statusCode !== undefined) return faultOf(statusCode, body?.error, node)
-  // Its errors keep the words of the socket and not its code.
+  // Errors of the client contain the message of the socket, but not its code.
   const what =
     name === 'TimeoutError'
       ? 'the server did not answer in time'
       : 'the server cannot be reached: start it, or correct the URL'
-  const told = clean(message ?? String(error))
-  const cause: Refusal | undefined = tlsRefusal.test(told) ? { tls: true } : undefined
-  const text = `opensearch ${node}: ${what} (${told})`
+  const detail = clean(message ?? String(error))
+  const cause: Refusal | undefined = tlsRefusal.test(detail) ? { tls: true } : undefined
+  const text = `opensearch ${node}: ${what} (${detail})`
   return new RedriveError('STORE_UNAVAILABLE', text, cause && { cause })
 }
 
-/** What a status and the words that came with it mean. */
+/** Translates a status and its error. */
 export function faultOf(
   status: number,
   fault: Fault | string | undefined,
   node: string,
 ): RedriveError {
   const { type = '', reason = '' } = typeof fault === 'object' ? deepest(fault) : { reason: fault }
-  const told = clean(
+  const detail = clean(
     [type, reason]
       .filter((part) => part !== '')
       .join(': ')
       .slice(0, 300),
   )
   if (type === 'cluster_block_exception')
-    return unavailable(`opensearch ${node}: ${blocked} (${told})`)
+    return unavailable(`opensearch ${node}: ${blocked} (${detail})`)
   if (type === 'index_closed_exception')
-    return unavailable(`opensearch ${node}: an index is closed: open it again (${told})`)
+    return unavailable(`opensearch ${node}: an index is closed: open it again (${detail})`)
   const found = type === 'index_not_found_exception' ? 404 : status
   const [code, what] = advice[found] ?? ['STORE_UNAVAILABLE', 'the server failed']
-  return new RedriveError(code, `opensearch ${node}: ${what} (${told || `status ${status}`})`, {
+  return new RedriveError(code, `opensearch ${node}: ${what} (${detail || `status ${status}`})`, {
     cause: { status } satisfies Refusal,
   })
 }
 
-/** What led to an error of ours. The client's own error would show passwords. */
+/** The cause of a translated error. The error of the client itself could reveal passwords. */
 interface Refusal {
-  /** What the server answered with. */
+  /** The status of the answer. */
   status?: number
-  /** The certificate is not one for this URL, is not trusted here, or there is no TLS at all. */
+  /** The certificate is for another host or not trusted, or the server does not use TLS. */
   tls?: boolean
 }
 
-/** What a socket says when TLS is refused. The client loses its code. */
+/** Messages of sockets for TLS failures. The client drops the code. */
 const tlsRefusal =
   /self-signed certificate|unable to verify the first certificate|unable to get (local )?issuer|altnames|wrong version number/i
 
-/** The server lets this user do nothing, or is not the one that the URL means, and trying again does not help. */
+/**
+ * Whether the server rejects this user, or is not the one of the URL, so that a retry does not
+ * help.
+ */
 export function isUnwelcome(cause: unknown): boolean {
   const { status, tls } = (cause ?? {}) as Refusal
   return status === 401 || status === 403 || tls === true
@@ -118,7 +127,7 @@ function deepest(fault: Fault): Fault {
   return cause?.reason ? deepest(cause) : fault
 }
 
-/** No user and no password, wherever a text may have got them from. */
+/** Removes users and passwords, wherever they come from. */
 function clean(text: string): string {
   return text.replaceAll(/:\/\/[^@/\s]*@/g, '://…@')
 }

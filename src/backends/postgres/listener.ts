@@ -1,5 +1,6 @@
 import type { Client } from 'pg'
 import { sleep, type Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 
 export interface ListenerOptions {
   clock: Clock
@@ -16,8 +17,7 @@ export interface ListenerOptions {
   onNotification: (payload: string) => void
 }
 
-const firstPauseMs = 100
-const longestPauseMs = 10_000
+const reconnectDelay = { firstMs: 100, maxMs: 10_000 }
 /** How long the server may take to deliver the echo that the listener sends to itself. */
 const echoMs = 3000
 
@@ -50,15 +50,14 @@ export class Listener {
 
   async #listenUntilStopped(): Promise<void> {
     const { clock, onReady } = this.#options
-    let pauseMs = firstPauseMs
+    const backoff = new Backoff(clock, reconnectDelay)
     while (!this.#stopping.signal.aborted) {
       const end = await this.#listen(() => {
-        pauseMs = firstPauseMs
+        backoff.reset()
         onReady()
       })
       if (end === 'silent') return
-      await sleep(clock, pauseMs * (0.5 + clock.random()), this.#stopping.signal)
-      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+      await backoff.wait(this.#stopping.signal)
     }
   }
 

@@ -1,64 +1,43 @@
 import type { Socket } from 'node:net'
 import amqplib, { type ChannelModel, type RecoveringChannelModel } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import { toRedriveError } from './errors.ts'
 
-export interface LinkOptions<T> {
+export interface RabbitmqConnectionOptions<T> {
   url: string
-  /** For people who look at the server's connections. */
+  /** The name of the connection in the management tools of the server. */
   title: string
   clock: Clock
-  /** How long anything may take. */
+  /** Time limit of every operation. */
   timeoutMs: number
-  /** Builds on a new connection all that is needed of it. Called again after each loss. */
+  /** Creates the channels on a new connection. Called again after each reconnect. */
   setup: (model: ChannelModel) => Promise<T>
 }
 
-/** A connection that comes back, with what was built on it. */
-export interface Link<T> {
-  /** For messages: the server without secrets. */
-  readonly place: string
-  /** Why the server does not take messages for now. */
-  readonly blocked: string | undefined
-  /** What was built, while the connection stands. */
-  readonly current: T | undefined
-  /** Rejects when the server cannot be reached now. From then on the link looks after itself. */
-  open(): Promise<void>
-  /** What was built; waits a while for the connection to come back, then MAILBOX_UNAVAILABLE. */
-  get(): Promise<T>
-  /** Builds anew what is of no more use. */
-  renew(built: T): void
-  /** The same without asking a server that does not answer. */
-  cut(built: T): void
-  close(): Promise<void>
-}
-
-export function linkTo<T>(options: LinkOptions<T>): Link<T> {
-  return new RecoveringLink(options)
-}
-
-const firstDelayMs = 100
-const maxDelayMs = 5000
-/** A silent server is noticed after two of these. */
+const reconnectDelay = { firstMs: 100, maxMs: 5000 }
+/** A silent server is detected after two heartbeats. */
 const heartbeatSeconds = 10
 
-/** How long a proper end may take. */
-export const closingMs = 2000
+/** Time limit of a graceful close. */
+export const closeTimeoutMs = 2000
 
-/** The client throws what listeners throw, and what nobody listens to. */
+/** The client throws errors of listeners, and error events without a listener. */
 export const ignore = (): void => {}
 
-interface Waiting<T> {
+interface Waiter<T> {
   resolve: (built: T) => void
   reject: (error: unknown) => void
 }
 
-class RecoveringLink<T> implements Link<T> {
+/** A connection that reconnects by itself, and recreates its channels. */
+export class RabbitmqConnection<T> {
+  /** The server without secrets, for messages. */
   readonly place: string
-  readonly #options: LinkOptions<T>
+  readonly #options: RabbitmqConnectionOptions<T>
   readonly #url: URL
-  readonly #waiting = new Set<Waiting<T>>()
+  readonly #waiting = new Set<Waiter<T>>()
   #opening: Promise<void> | undefined
   #connection: RecoveringChannelModel | undefined
   #model: ChannelModel | undefined
@@ -66,20 +45,26 @@ class RecoveringLink<T> implements Link<T> {
   #blocked: string | undefined
   #lastError: unknown
 
-  constructor(options: LinkOptions<T>) {
+  constructor(options: RabbitmqConnectionOptions<T>) {
     this.#options = options
-    this.#url = addressOf(options.url)
+    this.#url = parseUrl(options.url)
     this.place = this.#url.host
   }
 
+  /** Why the server blocks publishing at present. */
   get blocked(): string | undefined {
     return this.#blocked
   }
 
+  /** The result of `setup`, while connected. */
   get current(): T | undefined {
     return this.#built
   }
 
+  /**
+   * Rejects if the server is unreachable now. After the first success, the connection reconnects by
+   * itself.
+   */
   async open(): Promise<void> {
     this.#opening ??= this.#connect().catch((error: unknown) => {
       this.#opening = undefined
@@ -88,20 +73,26 @@ class RecoveringLink<T> implements Link<T> {
     await this.#opening
   }
 
+  /**
+   * Returns the result of `setup`; waits for a reconnect, then rejects with MAILBOX_UNAVAILABLE.
+   */
   get(): Promise<T> {
     if (this.#built !== undefined) return Promise.resolve(this.#built)
     if (!this.#connection)
       return Promise.reject(
-        new RedriveError('CLOSED', `there is no connection to ${this.place}: await open() first`),
+        new RedriveError(
+          'CLOSED',
+          `there is no connection to ${this.place}: call and await open() first`,
+        ),
       )
     const { clock, timeoutMs } = this.#options
     return new Promise((resolve, reject) => {
-      const cancel = clock.timer(timeoutMs, () => waiting.reject(this.#away()))
+      const cancel = clock.timer(timeoutMs, () => waiting.reject(this.#unreachableError()))
       const leave = (): void => {
         cancel()
         this.#waiting.delete(waiting)
       }
-      const waiting: Waiting<T> = {
+      const waiting: Waiter<T> = {
         resolve: (built) => (leave(), resolve(built)),
         reject: (error) => (leave(), reject(error)),
       }
@@ -109,12 +100,14 @@ class RecoveringLink<T> implements Link<T> {
     })
   }
 
+  /** Reconnects to replace channels that are broken. */
   renew(built: T): void {
     const model = this.#forget(built)
     model?.close().catch(ignore)
   }
 
-  cut(built: T): void {
+  /** Like `renew`, without a closing handshake, for a server that does not answer. */
+  abandon(built: T): void {
     const model = this.#forget(built)
     if (model) destroy(model)
   }
@@ -125,13 +118,13 @@ class RecoveringLink<T> implements Link<T> {
     this.#opening = undefined
     this.#connection = undefined
     this.#built = undefined
-    for (const { reject } of this.#waiting) reject(this.#away())
+    for (const { reject } of this.#waiting) reject(this.#unreachableError())
     if (!connection) return
     const { clock, timeoutMs } = this.#options
     const closing = connection.close()
-    await within(
+    await limitTime(
       clock,
-      Math.min(timeoutMs, closingMs),
+      Math.min(timeoutMs, closeTimeoutMs),
       closing,
       'the connection did not close',
     ).catch(() => {
@@ -141,16 +134,19 @@ class RecoveringLink<T> implements Link<T> {
 
   async #connect(): Promise<void> {
     const { clock, timeoutMs, title } = this.#options
+    const backoff = new Backoff(clock, reconnectDelay)
     this.#connection = await amqplib.connect(this.#url.href, {
       noDelay: true,
       timeout: timeoutMs,
       clientProperties: { connection_name: title },
       recovery: {
-        // Whoever opens hears of it; from then on there is no end to trying.
+        // The first connection is not retried, so that `open` rejects; later ones are retried
+        // forever.
         initialMaxRetries: 0,
-        calculateDelay: (attempt) =>
-          Math.min(maxDelayMs, firstDelayMs * 2 ** Math.min(attempt - 1, 10)) *
-          (0.5 + clock.random() / 2),
+        calculateDelay: (attempt) => {
+          if (attempt === 1) backoff.reset()
+          return backoff.nextMs()
+        },
         setup: (model: ChannelModel) => this.#build(model),
       },
     })
@@ -159,12 +155,12 @@ class RecoveringLink<T> implements Link<T> {
     this.#connection.on('disconnect', (error) => (this.#lastError = error))
   }
 
-  /** Whatever goes wrong on the way is told to the client, which then tries again. */
+  /** Sets up a connection. After an error, the client reconnects. */
   async #build(model: ChannelModel): Promise<void> {
     const { clock, timeoutMs, setup } = this.#options
     let built: T | undefined
     let isLost = false
-    writeTogether(model)
+    corkFrames(model)
     model.on('error', ignore)
     model.on('blocked', (reason) => (this.#blocked = reason || 'no reason given'))
     model.on('unblocked', () => (this.#blocked = undefined))
@@ -175,13 +171,13 @@ class RecoveringLink<T> implements Link<T> {
       this.#blocked = undefined
     })
     try {
-      built = await within(clock, timeoutMs, setup(model), 'the server did not answer')
+      built = await limitTime(clock, timeoutMs, setup(model), 'the server did not answer')
     } catch (error) {
-      // The client would ask for a proper end, and could wait for it for ever.
-      if (!isLost) await destroyed(model)
+      // The client would wait for a closing handshake, possibly forever.
+      if (!isLost) await destroyAndWait(model)
       throw error
     }
-    if (isLost) throw new Error('the connection was lost while it was made')
+    if (isLost) throw new Error('the connection was lost during its setup')
     this.#model = model
     this.#built = built
     for (const { resolve } of this.#waiting) resolve(built)
@@ -193,18 +189,21 @@ class RecoveringLink<T> implements Link<T> {
     return this.#model
   }
 
-  #away(): RedriveError {
+  #unreachableError(): RedriveError {
     return toRedriveError(this.#lastError ?? new Error('there is no connection'), this.place)
   }
 }
 
-/** What the client has no way to do is done to its socket. */
+/** The socket, for operations that the client does not offer. */
 function socketOf(model: ChannelModel): Socket {
   return (model.connection as unknown as { stream: Socket }).stream
 }
 
-/** The client writes each frame by itself. All of one turn go out together: in one call of the system, and as few packets as there can be. */
-function writeTogether(model: ChannelModel): void {
+/**
+ * The client writes each frame separately. Corking sends all frames of one tick with one system
+ * call, in as few packets as possible.
+ */
+function corkFrames(model: ChannelModel): void {
   const socket = socketOf(model)
   const write = socket.write.bind(socket)
   socket.write = (frame: Uint8Array | string) => {
@@ -216,20 +215,20 @@ function writeTogether(model: ChannelModel): void {
   }
 }
 
-/** Ends a connection without asking. */
+/** Ends a connection without a closing handshake. */
 function destroy(model: ChannelModel): void {
-  socketOf(model).destroy(new Error('the connection was given up'))
+  socketOf(model).destroy(new Error('the connection was abandoned'))
 }
 
-function destroyed(model: ChannelModel): Promise<void> {
+function destroyAndWait(model: ChannelModel): Promise<void> {
   return new Promise((resolve) => {
     model.once('close', () => resolve())
     destroy(model)
   })
 }
 
-/** What the promise gives, or MAILBOX_UNAVAILABLE when it takes too long. */
-export function within<T>(
+/** Resolves with the promise, or rejects with MAILBOX_UNAVAILABLE after the time limit. */
+export function limitTime<T>(
   clock: Clock,
   ms: number,
   promise: Promise<T>,
@@ -243,12 +242,12 @@ export function within<T>(
   })
 }
 
-/** The URL, with a heartbeat in it. INVALID_INPUT when it is none. */
-function addressOf(url: string): URL {
+/** Parses the URL and adds a heartbeat. Rejects an invalid URL with INVALID_INPUT. */
+function parseUrl(url: string): URL {
   if (!/^amqps?:\/\//i.test(url) || !URL.canParse(url))
     throw new RedriveError(
       'INVALID_INPUT',
-      'a RabbitMQ URL begins with amqp:// or amqps://, as in amqp://user:password@localhost:5672/vhost',
+      'a RabbitMQ URL must start with amqp:// or amqps://, as in amqp://user:password@localhost:5672/vhost',
     )
   const address = new URL(url)
   if (!address.searchParams.has('heartbeat'))

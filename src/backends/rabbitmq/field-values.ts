@@ -1,11 +1,15 @@
 /**
- * Header values of AMQP: strings, numbers, booleans, null, bytes, timestamps, decimals, arrays and tables. The client reads them as
- * JavaScript values, and marks timestamps and decimals as `{ '!': type, value }`. It does not tell apart: integers of different width, a
- * double or float without a fraction from an integer, a float from a double.
+ * Header values of AMQP: strings, numbers, booleans, null, bytes, timestamps, decimals, arrays and
+ * tables. The client reads them as JavaScript values, and marks timestamps and decimals as `{ '!':
+ * type, value }`. It does not tell apart: integers of different width, a double or float without a
+ * fraction from an integer, a float from a double.
  */
 import type { Json } from '../../letter/letter.ts'
 
-/** A value as JSON that `fromJson` turns back. Bytes become `{ "!": "bytes", "value": base64 }`. */
+/**
+ * Encodes a value as JSON that `fromJson` decodes. Bytes become `{ "!": "bytes", "value": base64
+ * }`.
+ */
 export function toJson(value: unknown): Json {
   if (Buffer.isBuffer(value)) return { '!': 'bytes', value: value.toString('base64') }
   if (typeof value === 'number' && !Number.isFinite(value))
@@ -16,7 +20,10 @@ export function toJson(value: unknown): Json {
   return value as Json
 }
 
-/** The value as the client sends it. Integers get the width that most clients use: 32 bits, or 64 where they need it. */
+/**
+ * Decodes a value for the client. Integers get the width that most clients use: 32 bits, or 64 if
+ * needed.
+ */
 export function fromJson(json: unknown): unknown {
   if (typeof json === 'number' && Number.isInteger(json))
     return { '!': json === (json | 0) ? 'int' : 'long', value: json }
@@ -29,14 +36,15 @@ export function fromJson(json: unknown): unknown {
   return Object.fromEntries(Object.entries(json).map(([key, inner]) => [key, fromJson(inner)]))
 }
 
-/** A value as text for people: a string itself, anything else as JSON. */
+/** Formats a value as a string: a string itself, anything else as JSON. */
 export function formatValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(toJson(value))
 }
 
 /**
- * Why a value that was read is not exactly the one that was sent, or undefined when it is. The client reads integers of 64 bits as
- * numbers, strings that are not UTF-8 with replacement characters, and cannot send a table with the key `!`.
+ * Why the value that was read differs from the one that was sent, or undefined if it does not. The
+ * client reads 64-bit integers as numbers, replaces invalid UTF-8 in strings, and cannot send a
+ * table with the key `!`.
  */
 export function lossOf(value: unknown): string | undefined {
   if (typeof value === 'number')

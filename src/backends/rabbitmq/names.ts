@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
-/** RabbitMQ takes 255 bytes; what we put before a name needs room too. */
+/** The limit of RabbitMQ is 255 bytes; our prefixes need room too. */
 const maxNameBytes = 200
-/** The server keeps the first of these for itself, and we the second. */
+/** Prefixes reserved by the server and by us. */
 const reserved = ['amq.', 'redrive.']
 
-/** The queue of a mailbox: of the same name where that can be, else named by a hash. Two mailboxes never share one. */
+/** The queue of a mailbox: its name if valid, otherwise a hash. No two mailboxes share a queue. */
 export function queueOf(name: string): string {
   const fits = Buffer.byteLength(name) <= maxNameBytes
   if (fits && !reserved.some((start) => name.startsWith(start))) return name
@@ -14,21 +14,22 @@ export function queueOf(name: string): string {
 
 export const delayPrefix = 'redrive.delay.'
 
-/** Where messages wait until their time has come. It holds delays that are alike. */
+/** A queue in which messages wait for their delay. It holds similar delays. */
 export interface DelayQueue {
   name: string
-  /** The longest delay in it. */
+  /** The longest delay of the queue. */
   topMs: number
 }
 
-/** Four to each doubling, from one second to twelve hours. */
+/** Four per doubling, from one second to twelve hours. */
 const tops = [1000]
 for (let octave = 1000; tops.at(-1)! < 43_200_000; octave *= 2)
   tops.push(octave * 1.25, octave * 1.5, octave * 1.75, octave * 2)
 
 /**
- * The queue for a delay. Messages leave such a queue at its head alone, so a longer delay holds up a shorter one behind it: by a
- * quarter at the most, or a second, since no two delays in a queue are further apart.
+ * The queue for a delay. Messages leave such a queue in order only, so a longer delay blocks a
+ * shorter one behind it: by at most a quarter, or a second, since delays in one queue are that
+ * similar.
  */
 export function delayQueueOf(queue: string, delayMs: number): DelayQueue {
   const topMs = tops.find((top) => delayMs <= top) ?? tops.at(-1)!

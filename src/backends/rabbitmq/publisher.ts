@@ -2,7 +2,7 @@ import type { ConfirmChannel, Options } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { Alarm } from '../../clock/alarm.ts'
-import { ignore, linkTo, type Link } from './connection.ts'
+import { ignore, RabbitmqConnection } from './connection.ts'
 import { toRedriveError } from './errors.ts'
 
 export interface PublisherOptions {
@@ -12,128 +12,122 @@ export interface PublisherOptions {
   timeoutMs: number
 }
 
-/** Sends messages, and knows what became of each. It has a connection of its own: the server stops reading from those that send too much. */
-export interface Publisher {
-  readonly blocked: string | undefined
-  open(): Promise<void>
-  close(): Promise<void>
-  /**
-   * Resolves once the server has it on its disks. False: no queue would have got it, and nothing was sent. MAILBOX_UNAVAILABLE: nobody knows.
-   */
-  publish(
-    exchange: string,
-    routingKey: string,
-    body: Uint8Array,
-    options: Options.Publish,
-  ): Promise<boolean>
-}
-
-export function publisherTo(options: PublisherOptions): Publisher {
-  return new ConfirmedPublisher(options)
-}
-
-interface Desk {
+interface PublisherChannel {
   channel: ConfirmChannel
-  /** How often messages came back, by where they went and who they are. The server says it just before it confirms them. */
+  /**
+   * Number of returned messages by destination and id. The server sends a return right before the
+   * confirmation.
+   */
   returned: Map<string, number>
 }
 
 /** A message that is not confirmed yet. */
-interface Sent {
+interface PendingMessage {
   /** On the monotonic clock. */
-  lapsesMs: number
+  expiresMs: number
   reject: (error: unknown) => void
 }
 
-class ConfirmedPublisher implements Publisher {
+/**
+ * Publishes messages with confirmations. It has its own connection: the server throttles
+ * connections that publish too much.
+ */
+export class Publisher {
   readonly #options: PublisherOptions
-  readonly #link: Link<Desk>
+  readonly #connection: RabbitmqConnection<PublisherChannel>
   readonly #alarm: Alarm
-  /** The first one lapses first. */
-  readonly #sent = new Set<Sent>()
+  /** In order of their time limits. */
+  readonly #sent = new Set<PendingMessage>()
 
   constructor(options: PublisherOptions) {
     this.#options = options
-    this.#alarm = new Alarm(options.clock, (nowMs) => this.#lapse(nowMs))
-    this.#link = linkTo<Desk>({
+    this.#alarm = new Alarm(options.clock, (nowMs) => this.#expire(nowMs))
+    this.#connection = new RabbitmqConnection<PublisherChannel>({
       ...options,
       setup: async (model) => {
         const channel = await model.createConfirmChannel()
         const returned = new Map<string, number>()
         channel.on('error', ignore)
-        channel.on('close', () => this.#link.renew(desk))
+        channel.on('close', () => this.#connection.renew(opened))
         channel.on('return', ({ fields, properties }) => {
           const key = keyOf(fields.exchange, fields.routingKey, properties.messageId)
           returned.set(key, (returned.get(key) ?? 0) + 1)
         })
-        const desk = { channel, returned }
-        return desk
+        const opened = { channel, returned }
+        return opened
       },
     })
   }
 
   get blocked(): string | undefined {
-    return this.#link.blocked
+    return this.#connection.blocked
   }
 
   open(): Promise<void> {
-    return this.#link.open()
+    return this.#connection.open()
   }
 
   async close(): Promise<void> {
-    await this.#link.close()
-    this.#lapse(Infinity)
+    await this.#connection.close()
+    this.#expire(Infinity)
     this.#alarm.off()
   }
 
+  /**
+   * Resolves once the server has stored the message on disk. False: no queue is bound, and nothing
+   * was sent. MAILBOX_UNAVAILABLE: the outcome is unknown.
+   */
   async publish(
     exchange: string,
     routingKey: string,
     body: Uint8Array,
     options: Options.Publish,
   ): Promise<boolean> {
-    const { channel, returned } = this.#link.current ?? (await this.#link.get())
-    const { blocked } = this.#link
-    if (blocked !== undefined) throw this.#refused(`the server takes no messages now: ${blocked}`)
+    const { channel, returned } = this.#connection.current ?? (await this.#connection.get())
+    const { blocked } = this.#connection
+    if (blocked !== undefined)
+      throw this.#unavailable(`the server does not accept messages at present: ${blocked}`)
     const content = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
     const { clock, timeoutMs } = this.#options
     return new Promise((resolve, reject) => {
-      const sent = { lapsesMs: clock.mono() + timeoutMs, reject }
+      const sent = { expiresMs: clock.mono() + timeoutMs, reject }
       const confirmed = (error: unknown): void => {
         this.#sent.delete(sent)
         const cameBack =
-          returned.size > 0 && takeOne(returned, keyOf(exchange, routingKey, options.messageId))
-        if (error) reject(toRedriveError(error, this.#link.place))
+          returned.size > 0 && takeReturn(returned, keyOf(exchange, routingKey, options.messageId))
+        if (error) reject(toRedriveError(error, this.#connection.place))
         else resolve(!cameBack)
       }
       try {
         const sure = { ...options, mandatory: true }
         channel.publish(exchange, routingKey, content, sure, confirmed)
         this.#sent.add(sent)
-        this.#alarm.by(sent.lapsesMs)
+        this.#alarm.by(sent.expiresMs)
       } catch (error) {
-        reject(toRedriveError(error, this.#link.place))
+        reject(toRedriveError(error, this.#connection.place))
       }
     })
   }
 
-  #lapse(nowMs: number): number {
+  #expire(nowMs: number): number {
     for (const sent of this.#sent) {
-      if (sent.lapsesMs > nowMs) return sent.lapsesMs
+      if (sent.expiresMs > nowMs) return sent.expiresMs
       this.#sent.delete(sent)
       sent.reject(
-        this.#refused(`the server did not confirm a message within ${this.#options.timeoutMs} ms`),
+        this.#unavailable(
+          `the server did not confirm a message within ${this.#options.timeoutMs} ms`,
+        ),
       )
     }
     return Infinity
   }
 
-  #refused(why: string): RedriveError {
-    return new RedriveError('MAILBOX_UNAVAILABLE', `rabbitmq ${this.#link.place}: ${why}`)
+  #unavailable(why: string): RedriveError {
+    return new RedriveError('MAILBOX_UNAVAILABLE', `rabbitmq ${this.#connection.place}: ${why}`)
   }
 }
 
-function takeOne(counts: Map<string, number>, key: string): boolean {
+function takeReturn(counts: Map<string, number>, key: string): boolean {
   const count = counts.get(key) ?? 0
   if (count > 1) counts.set(key, count - 1)
   else counts.delete(key)

@@ -1,7 +1,7 @@
 import type { Channel, ChannelModel, Message } from 'amqplib'
 import type { Consumer, Supply } from './supply.ts'
 
-/** All that lives and dies with one channel. Receipts begin with its key. */
+/** State that lives as long as one channel. Receipts start with its key. */
 export interface Session {
   readonly key: string
   readonly model: ChannelModel
@@ -10,27 +10,27 @@ export interface Session {
   isLost: boolean
 }
 
-/** A message that has come and is not settled. */
-export interface Arrived {
+/** A received message that is not settled. */
+export interface ReceivedMessage {
   message: Message
   session: Session
-  /** What it came by, unless it was asked for. */
+  /** The consumer that received the message. Absent for a message fetched by `get`. */
   consumer?: Consumer
 }
 
-/** Gives a message back to the head of the queue. The server counts that as a delivery. */
-export function requeue({ session, message, consumer }: Arrived): void {
+/** Returns a message to the head of the queue. The server counts that as a delivery. */
+export function requeue({ session, message, consumer }: ReceivedMessage): void {
   if (consumer) consumer.used -= 1
   attempt(() => session.channel.nack(message, false, true))
 }
 
-/** Deletes a message. False: the channel is gone, and with it the right to. */
-export function acknowledge({ session, message, consumer }: Arrived): boolean {
+/** Deletes a message. False: the channel is closed, so the delivery is no longer ours. */
+export function acknowledge({ session, message, consumer }: ReceivedMessage): boolean {
   if (consumer) consumer.used -= 1
   return attempt(() => session.channel.ack(message))
 }
 
-/** The client throws when the channel is closed. */
+/** The client throws if the channel is closed. */
 function attempt(act: () => void): boolean {
   try {
     act()

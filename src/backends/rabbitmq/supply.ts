@@ -1,13 +1,13 @@
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { nextTurn, sleep, type Clock } from '../../clock/clock.ts'
 import { Alarm } from '../../clock/alarm.ts'
-import { within } from './connection.ts'
+import { limitTime } from './connection.ts'
 
-/** What makes the server send messages by itself, as long as there is credit. */
+/** A subscription by which the server pushes messages, as long as there is credit. */
 export interface Consumer {
   tag: string
   prefetch: number
-  /** Messages that came by it and are not settled. */
+  /** Messages of this consumer that are not settled. */
   used: number
 }
 
@@ -16,38 +16,42 @@ export interface SupplyOptions {
   queue: string
   clock: Clock
   timeoutMs: number
-  /** How many messages those who wait would take. 0: nobody waits. */
+  /** How many messages the waiters would take. 0: nobody waits. */
   wanted: () => number
-  /** How many those would take who get nothing of what has arrived. */
+  /** How many messages the waiters would take beyond those that have arrived. */
   left: () => number
-  /** How many have arrived and were not handed out. */
+  /** How many messages have arrived and are not handed out. */
   ready: () => number
   arrive: (message: ConsumeMessage, consumer: Consumer) => void
-  /** Nobody came for what has arrived. */
-  giveBack: () => void
-  /** The queue is gone, or the server does not answer. */
+  /** Called when messages have arrived that nobody takes. */
+  release: () => void
+  /** Called when the queue was deleted, or the server does not answer. */
   fail: (why: 'gone' | 'silent') => void
 }
 
-/** Who asks again so soon after a message, and so often in a row, will come again. A consumer then stays for as long when nobody waits. */
+/**
+ * A waiter that returns this soon after a message, this often in a row, is expected to return
+ * again. The consumer then stays for this long when nobody waits.
+ */
 const soonMs = 200
 const hotStreak = 3
-/** When nothing has come for so long, that was all. */
+/** If nothing has arrived for this long, there are no more messages. */
 const quietMs = 3
-/** Credit for one consumer at the most. */
+/** Maximum credit of one consumer. */
 const maxPrefetch = 1000
 
 /**
- * Has the server send as much as is wanted. There is a consumer while somebody waits, with credit for what they would take. It ends when messages
- * have come for all who wait, as many as are wanted or all there are, and is over before they are handed out: nothing arrives for nobody, which would have to be given back,
- * and the server would count that. For those who go round and round that is too slow. While they do, the consumer stays, and they find the
- * next message here already.
+ * Requests as many messages as are wanted. There is a consumer while somebody waits, with credit
+ * for what the waiters would take. It ends when messages have arrived for all waiters, or all there
+ * are, and before they are handed out: no message arrives without a waiter, which would have to be
+ * requeued, and the server counts that as a delivery. For callers in a tight loop that is too slow.
+ * For them the consumer stays, and the next message is already here.
  */
 export class Supply {
   readonly #options: SupplyOptions
   readonly #consumers = new Set<Consumer>()
-  #isTending = false
-  #tending: Promise<void> = Promise.resolve()
+  #isAdapting = false
+  #adapting: Promise<void> = Promise.resolve()
   #isCollecting = false
   #isOver = false
   readonly #lingering: Alarm
@@ -62,16 +66,19 @@ export class Supply {
     this.#lingering = new Alarm(options.clock, (nowMs) => this.#linger(nowMs))
   }
 
-  /** Somebody has come. */
-  ask(): void {
+  /** Called for each new waiter. */
+  addWaiter(): void {
     const isSoon = this.#options.clock.mono() - this.#handedOutMs <= soonMs
     this.#streak = isSoon ? this.#streak + 1 : 0
     this.#restingMs = Infinity
     this.#isOver = false
-    this.#tend()
+    this.#adapt()
   }
 
-  /** Resolves when what has come can be handed out: all there was, unless there is no time for that. */
+  /**
+   * Resolves when the arrived messages can be handed out: all there were, or without waiting in a
+   * tight loop.
+   */
   async collect(): Promise<void> {
     if (this.isHot) return nextTurn()
     for (let before = -1; before !== this.#arrivals && this.#credit > 0;) {
@@ -80,29 +87,29 @@ export class Supply {
     }
     if (this.#options.left() > 0 || this.#out > 0) return
     this.#isCollecting = true
-    this.#tend()
-    await this.#tending
+    this.#adapt()
+    await this.#adapting
   }
 
-  handedOut(): void {
+  onHandedOut(): void {
     this.#handedOutMs = this.#options.clock.mono()
     this.#isCollecting = false
-    this.#tend()
+    this.#adapt()
   }
 
-  /** Nobody waits any more. */
+  /** Called when nobody waits any more. */
   rest(): void {
     if (!this.isHot && this.#out === 0) return void this.end()
     this.#restingMs = this.#options.clock.mono()
     this.#lingering.by(this.#restingMs + soonMs)
   }
 
-  /** Ends the consumer now, and has what is left over given back. */
+  /** Ends the consumer now, and releases unclaimed messages. */
   end(): Promise<void> {
     this.#lingering.off()
     this.#isOver = true
-    this.#tend()
-    return this.#tending
+    this.#adapt()
+    return this.#adapting
   }
 
   #linger(nowMs: number): number {
@@ -112,34 +119,37 @@ export class Supply {
     return Infinity
   }
 
-  /** Fits the consumer to what is wanted, one step after the other. */
-  #tend(): void {
-    if (this.#isTending) return
-    this.#isTending = true
-    this.#tending = this.#steps()
+  /** Adapts the consumers to what is wanted, one step after the other. */
+  #adapt(): void {
+    if (this.#isAdapting) return
+    this.#isAdapting = true
+    this.#adapting = this.#adaptSteps()
   }
 
-  async #steps(): Promise<void> {
+  async #adaptSteps(): Promise<void> {
     try {
       for (;;)
-        if (this.#isUnfit()) await this.#cancel()
-        else if (this.#isShort()) await this.#consume()
+        if (this.#hasTooMuchCredit()) await this.#cancel()
+        else if (this.#hasTooLittleCredit()) await this.#consume()
         else break
-      if (this.#isOver) this.#options.giveBack()
+      if (this.#isOver) this.#options.release()
     } catch {
       this.#options.fail('silent')
     } finally {
-      // At once, so that nobody who comes now is overlooked.
-      this.#isTending = false
+      // Reset at once, so that no new waiter is missed.
+      this.#isAdapting = false
     }
   }
 
-  /** Those who wait go round and round. */
+  /** True while the waiters are in a tight loop. */
   get isHot(): boolean {
     return this.#streak >= hotStreak
   }
 
-  /** Messages of these consumers that somebody has. To settle one gives new credit, so that more may be on its way than is known here. */
+  /**
+   * Messages of these consumers that are handed out. Settling one gives new credit, so more
+   * messages may be in flight than is known here.
+   */
   get #out(): number {
     let used = 0
     for (const consumer of this.#consumers) used += consumer.used
@@ -153,23 +163,24 @@ export class Supply {
     return credit
   }
 
-  /** Nothing more is to come, or far more would come than is wanted. */
-  #isUnfit(): boolean {
+  /** True if no more messages are wanted, or far more could arrive than are wanted. */
+  #hasTooMuchCredit(): boolean {
     if (this.#consumers.size === 0) return false
     const wanted = this.#options.wanted()
     if (this.#isCollecting || wanted === 0) return this.#isCollecting || this.#isOver
     return this.#credit > 2 * wanted && !this.isHot && this.#out === 0
   }
 
-  /** Half of what is wanted is enough to go on with. */
-  #isShort(): boolean {
+  /** True if the credit is less than half of what is wanted. */
+  #hasTooLittleCredit(): boolean {
     const wanted = this.#options.wanted()
     return !this.#isCollecting && wanted > 0 && this.#credit < Math.min(wanted, maxPrefetch) / 2
   }
 
   /**
-   * The credit of a consumer never changes, so one more is added to those that are there. To end those would not do: what the server has on its way to one
-   * that ends it takes back, and counts that as a delivery.
+   * Adds a consumer, since the credit of a consumer never changes. Ending the existing ones instead
+   * would not do: the server takes back messages that are in flight to a consumer that ends, and
+   * counts that as a delivery.
    */
   async #consume(): Promise<void> {
     const { channel, clock, queue, wanted, arrive, fail } = this.#options
@@ -179,7 +190,7 @@ export class Supply {
       prefetch: Math.min(lacking, maxPrefetch),
       used: 0,
     }
-    // Both in one go: the credit is that of the next consumer.
+    // Both in one tick: the credit applies to the next consumer.
     const credit = channel.prefetch(consumer.prefetch)
     const consuming = channel.consume(
       queue,
@@ -192,17 +203,17 @@ export class Supply {
       { consumerTag: consumer.tag },
     )
     this.#consumers.add(consumer)
-    await this.#answered(Promise.all([credit, consuming]))
+    await this.#awaitAnswer(Promise.all([credit, consuming]))
   }
 
   async #cancel(): Promise<void> {
     const ending = [...this.#consumers].map(({ tag }) => this.#options.channel.cancel(tag))
     this.#consumers.clear()
-    await this.#answered(Promise.all(ending))
+    await this.#awaitAnswer(Promise.all(ending))
   }
 
-  #answered<T>(asked: Promise<T>): Promise<T> {
+  #awaitAnswer<T>(asked: Promise<T>): Promise<T> {
     const { clock, timeoutMs } = this.#options
-    return within(clock, timeoutMs, asked, 'the server did not answer')
+    return limitTime(clock, timeoutMs, asked, 'the server did not answer')
   }
 }

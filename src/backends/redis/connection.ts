@@ -1,5 +1,6 @@
 import { createClient, RESP_TYPES, type RedisClientType } from 'redis'
-import { sleep, systemClock } from '../../clock/clock.ts'
+import { systemClock } from '../../clock/clock.ts'
+import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import { hasMethods, refuseClient } from '../injected-client.ts'
 import { formatNode, type Address, type Node } from './address.ts'
@@ -41,9 +42,8 @@ export interface RedisConnectionOptions {
 
 type Client = RedisClientType<{}, {}, {}, 2>
 
-/** How long a call retries to connect, and the initial pause between tries. */
-const connectRetryMs = 1000
-const firstPauseMs = 25
+/** How long to retry connecting, or a call that the server refused because it is loading its data. */
+const retries = { clock: systemClock, firstMs: 25, maxMs: 1000, limitMs: 1000 }
 
 /** How often one call follows a slot from node to node. */
 const maxMoves = 3
@@ -53,11 +53,6 @@ const maxWaitMs = 1000
 
 /** Replies as RESP 2 has them, which an injected client with RESP 3 would convert. */
 const typeMapping = { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.MAP]: Array }
-
-/** A pause with jitter, for processes that lost the same server. */
-function pause(ms: number): Promise<void> {
-  return sleep(systemClock, ms * (0.5 + systemClock.random()))
-}
 
 /**
  * The connection to a server. Without a client of the application, it is opened on demand and again
@@ -144,19 +139,22 @@ export class RedisConnection {
    * owns the slot, or because the server has just started and is loading its data.
    */
   async #call(call: (client: Client) => Promise<Reply>): Promise<Reply> {
-    const endMs = systemClock.mono() + connectRetryMs
     let moves = 0
-    for (let pauseMs = firstPauseMs; ; pauseMs *= 2)
-      try {
-        const client = this.#client?.isReady ? this.#client : await this.#connect()
-        return await this.#limit(client, call(client))
-      } catch (error) {
-        if (isMoved(error) && !this.#injected && moves++ < maxMoves)
+    const callOwner = async (): Promise<Reply> => {
+      for (;;)
+        try {
+          const client = this.#client?.isReady ? this.#client : await this.#connect()
+          return await this.#limit(client, call(client))
+        } catch (error) {
+          if (!isMoved(error) || this.#injected || moves++ >= maxMoves) throw error
           this.#followSlot((error as Error).message)
-        else if (!isLoading(error) || systemClock.mono() + pauseMs > endMs)
-          throw toRedriveError(error, this.place, this.tenant)
-        else await pause(pauseMs)
-      }
+        }
+    }
+    try {
+      return await retry({ ...retries, shouldRetry: isLoading }, callOwner)
+    } catch (error) {
+      throw toRedriveError(error, this.place, this.tenant)
+    }
   }
 
   /** Limits the time of a call. After a timeout the connection is dropped, since it may be dead. */
@@ -202,7 +200,11 @@ export class RedisConnection {
     this.#mustBeOpen()
     if (this.#injected) return this.#useInjected(this.#injected)
     if (this.#client?.isReady) return this.#client
-    this.#connecting ??= this.#tryNodes().finally(() => (this.#connecting = undefined))
+    // Retried, so that a restart of the server or a broken connection is not a failed call.
+    const shouldRetry = (error: unknown): boolean => !this.#isClosed && !isRefusal(error)
+    this.#connecting ??= retry({ ...retries, shouldRetry }, () => this.#connectAny()).finally(
+      () => (this.#connecting = undefined),
+    )
     return this.#connecting
   }
 
@@ -212,27 +214,19 @@ export class RedisConnection {
     throw new RedriveError(this.tenant.unavailable, message)
   }
 
-  /**
-   * Tries every node, repeatedly for a second, so that a restart or a broken connection does not
-   * fail the call.
-   */
-  async #tryNodes(): Promise<Client> {
-    const endMs = systemClock.mono() + connectRetryMs
-    for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
-      let failure: unknown
-      for (const node of this.#nodes)
-        try {
-          const client = await this.#openClient(this.#createClient(node))
-          this.#prefer(node)
-          if (this.#isClosed) this.#drop(client)
-          return (this.#client = client)
-        } catch (error) {
-          failure = error
-        }
-      const isLate = systemClock.mono() + pauseMs > endMs
-      if (this.#isClosed || isLate || isRefusal(failure)) throw failure
-      await pause(pauseMs)
-    }
+  /** Connects to the first node that answers. */
+  async #connectAny(): Promise<Client> {
+    let failure: unknown
+    for (const node of this.#nodes)
+      try {
+        const client = await this.#openClient(this.#createClient(node))
+        this.#prefer(node)
+        if (this.#isClosed) this.#drop(client)
+        return (this.#client = client)
+      } catch (error) {
+        failure = error
+      }
+    throw failure
   }
 
   /**

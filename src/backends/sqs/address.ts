@@ -3,25 +3,27 @@ import { RedriveError } from '../../errors.ts'
 import { unescaped, urlSettings } from '../url.ts'
 import { retentionIn } from '../retention.ts'
 
-/** Where a queue is. What is not said, the SDK finds in its own settings. */
+/** The address of a queue. The SDK gets missing values from its own configuration. */
 export interface Address {
   endpoint?: string
   region?: string
-  /** The queue's name; else it is made from that of the mailbox. */
+  /** The name of the queue. Default: derived from the name of the mailbox. */
   queue?: string
-  /** Known already: nothing needs to be looked up or created. */
+  /** If known, the queue need not be looked up or created. */
   queueUrl?: string
   retentionSeconds?: number
 }
 
 /**
- * `sqs://host:port/queue?region=eu-west-1` for a server of one's own, `sqs:///queue?region=eu-west-1` for AWS, or a queue's own URL as
- * AWS shows it. The queue may be left out: then it is called like the mailbox.
+ * Parses `sqs://host:port/queue?region=eu-west-1` for a private server,
+ * `sqs:///queue?region=eu-west-1` for AWS, or the URL of a queue as AWS shows it. Without a queue,
+ * its name is that of the mailbox.
  */
 export function addressOf(url: string): Address {
   if (!URL.canParse(url)) throw wrong()
   const { protocol, host, hostname, pathname, searchParams, username } = new URL(url)
-  if (username !== '') throw wrong('has no secrets in it: the SDK finds them')
+  if (username !== '')
+    throw wrong('must not contain secrets: the SDK reads them from its own configuration')
   const path = unescaped(pathname.replace(/^\//, ''))
   if (path.includes('%')) throw wrong()
   const known = ['retentionSeconds', ...(protocol === 'sqs:' ? (['region'] as const) : [])] as const
@@ -37,7 +39,7 @@ export function addressOf(url: string): Address {
   return address
 }
 
-/** The URL of a mailbox of this name with the same server and account. */
+/** The URL of another mailbox of the same server and account. */
 export function urlBeside(url: string, name: string): string {
   if (!URL.canParse(url)) throw wrong()
   const beside = new URL(url)
@@ -46,7 +48,7 @@ export function urlBeside(url: string, name: string): string {
   return beside.href
 }
 
-/** SQS knows its queues by URLs without parameters. */
+/** SQS identifies queues by URLs without parameters. */
 function queueUrlOf(url: string, hostname: string, path: string): Address {
   const [queueUrl = ''] = url.split('?')
   const queue = path.split('/').at(-1) ?? ''
@@ -56,11 +58,16 @@ function queueUrlOf(url: string, hostname: string, path: string): Address {
   return found === undefined ? { queueUrl, queue } : { queueUrl, queue, region: found }
 }
 
-/** Queues are called by letters, digits, - and _; this is how those end whose mailboxes are not. */
+/**
+ * Queue names have letters, digits, - and _ only. Names of other mailboxes end in a hash, as here.
+ */
 const hashed = /-x[0-9a-f]{24}(\.fifo)?$/
 const fit = /^[A-Za-z0-9_-]{1,75}(\.fifo)?$/
 
-/** The queue of a mailbox. A name that is fit stays as it is; any other ends in its hash, so that no two meet. */
+/**
+ * The queue name of a mailbox. A valid name is unchanged; any other name ends in its hash, so that
+ * no two are equal.
+ */
 export function queueNameOf(name: string): string {
   if (fit.test(name) && !hashed.test(name)) return name
   const [ending = ''] = /\.fifo$/.exec(name) ?? []
@@ -69,6 +76,6 @@ export function queueNameOf(name: string): string {
   return `${readable.slice(0, 48)}-x${hash}${ending}`
 }
 
-function wrong(what = 'is sqs://host:port/queue?region=… or the https:// URL of a queue') {
+function wrong(what = 'must be sqs://host:port/queue?region=… or the https:// URL of a queue') {
   return new RedriveError('INVALID_INPUT', `an SQS URL ${what}`)
 }

@@ -19,77 +19,56 @@ import {
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
-import type { PollAsk } from './line.ts'
 import { hasMethods, refuseClient } from '../injected-client.ts'
+import type { PollRequest } from './poll-group.ts'
 import { toRedriveError } from './errors.ts'
 
-/** How long anything may take that is not meant to wait, retries of the SDK included. */
+/** Time limit of every call that does not wait for messages, retries of the SDK included. */
 const timeoutMs = 5000
 
-/** Long polls each keep a connection. */
+/** Each long poll occupies a connection. */
 const maxSockets = 200
 
-/** Entries of a batch that failed, by their ids. */
+/** Failed entries of a batch by their ids. */
 type Failed = Map<string, BatchResultErrorEntry>
 
-/** The verbs of SQS that a mailbox needs, in bounded time and with errors of ours. */
-export interface Wire {
-  queueUrl(name: string): Promise<string>
-  createQueue(
-    name: string,
-    attributes: Partial<Record<QueueAttributeName, string>>,
-  ): Promise<string>
-  attributes(
-    queueUrl: string,
-    names: QueueAttributeName[],
-  ): Promise<Partial<Record<QueueAttributeName, string>>>
-  send(queueUrl: string, entries: SendMessageBatchRequestEntry[]): Promise<Failed>
-  receive(queueUrl: string, ask: PollAsk): Promise<Message[]>
-  delete(queueUrl: string, entries: DeleteMessageBatchRequestEntry[]): Promise<Failed>
-  change(queueUrl: string, entries: ChangeMessageVisibilityBatchRequestEntry[]): Promise<Failed>
-  purge(queueUrl: string): Promise<void>
-  /** The error that one entry of a batch failed with. */
-  refused(failure: BatchResultErrorEntry): RedriveError
-  /** Ends all polls. */
-  cut(): void
-  close(): void
-}
-
-export function wireTo(
-  { endpoint, region }: Address,
-  config: SQSClientConfig,
-  queue: string,
-  clock: Clock,
-): Wire {
-  const client = new SQSClient({
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    maxAttempts: 3,
-    requestHandler: {
-      connectionTimeout: timeoutMs,
-      httpAgent: { maxSockets },
-      httpsAgent: { maxSockets },
-    },
-    ...config,
-  })
-  return new OneWire(client, queue, clock)
-}
-
-/** Uses the client of the application, which destroys it. Rejects a client of another service. */
-export function useClient(client: SQSClient, queue: string, clock: Clock): Wire {
-  const service = (client as { config?: { serviceId?: unknown } } | null)?.config?.serviceId
-  if (!hasMethods(client, 'send') || service !== 'SQS')
-    refuseClient('client', 'an SQSClient of @aws-sdk/client-sqs', client)
-  return new OneWire(client, queue, clock, true)
-}
-
-class OneWire implements Wire {
+/** The calls of SQS that a mailbox needs, with time limits and translated errors. */
+export class SqsConnection {
   readonly #client: SQSClient
   readonly #queue: string
   readonly #clock: Clock
   /** Whether the client belongs to the application. */
   readonly #isInjected: boolean
   readonly #polls = new Set<AbortController>()
+
+  /** Creates a client for the address. */
+  static open(
+    { endpoint, region }: Address,
+    config: SQSClientConfig,
+    queue: string,
+    clock: Clock,
+  ): SqsConnection {
+    const client = new SQSClient({
+      ...(endpoint === undefined ? {} : { endpoint }),
+      ...(region === undefined ? {} : { region }),
+      maxAttempts: 3,
+      requestHandler: {
+        connectionTimeout: timeoutMs,
+        httpAgent: { maxSockets },
+        httpsAgent: { maxSockets },
+      },
+      ...config,
+    })
+    return new SqsConnection(client, queue, clock)
+  }
+
+  /** Uses the client of the application, which destroys it. Rejects a client of another service. */
+  static use(client: SQSClient, queue: string, clock: Clock): SqsConnection {
+    const service = (client as { config?: { serviceId?: unknown } } | null)?.config?.serviceId
+    if (!hasMethods(client, 'send') || service !== 'SQS')
+      refuseClient('client', 'an SQSClient of @aws-sdk/client-sqs', client)
+    return new SqsConnection(client, queue, clock, true)
+  }
 
   constructor(client: SQSClient, queue: string, clock: Clock, isInjected = false) {
     this.#isInjected = isInjected
@@ -129,7 +108,7 @@ class OneWire implements Wire {
 
   async receive(
     QueueUrl: string,
-    { max, visibilitySeconds, waitSeconds }: PollAsk,
+    { max, visibilitySeconds, waitSeconds }: PollRequest,
   ): Promise<Message[]> {
     const command = new ReceiveMessageCommand({
       QueueUrl,
@@ -166,11 +145,13 @@ class OneWire implements Wire {
     await this.#ask((how) => this.#client.send(command, how))
   }
 
-  refused({ Code = '', Message: message = '' }: BatchResultErrorEntry): RedriveError {
+  /** The error of one failed entry of a batch. */
+  toError({ Code = '', Message: message = '' }: BatchResultErrorEntry): RedriveError {
     return toRedriveError(Object.assign(new Error(message), { name: Code }), this.#queue)
   }
 
-  cut(): void {
+  /** Aborts all polls. */
+  abortPolls(): void {
     for (const poll of this.#polls) poll.abort()
   }
 

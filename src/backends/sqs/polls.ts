@@ -1,40 +1,43 @@
 import type { Message } from '@aws-sdk/client-sqs'
-import type { Ask } from '../../mailbox.ts'
-import { Line, type LineOptions, type PollAsk } from './line.ts'
+import type { ReceiveRequest } from '../../mailbox.ts'
+import { PollGroup, type PollGroupOptions, type PollRequest } from './poll-group.ts'
 
-export type PollsOptions = Pick<LineOptions, 'clock' | 'shared' | 'start' | 'giveBack'>
+export type PollsOptions = Pick<PollGroupOptions, 'clock' | 'shared' | 'start' | 'release'>
 
-/** Those who wait for messages, in one line for each kind of asking: what a poll brings can then go to anybody in it. */
+/**
+ * Groups waiters by their request, so that the messages of a poll can go to any waiter of its
+ * group.
+ */
 export class Polls {
   readonly #options: PollsOptions
-  readonly #lines = new Map<string, Line>()
+  readonly #groups = new Map<string, PollGroup>()
   readonly #running = new Set<Promise<void>>()
 
   constructor(options: PollsOptions) {
     this.#options = options
   }
 
-  take(ask: PollAsk, signal: Ask['signal']): Promise<Message[]> {
-    // Whoever does not wait wants to know what is there now, and a poll that runs may have looked before.
-    const line = ask.waitSeconds === 0 ? this.#newLine(ask, () => {}) : this.#lineOf(ask)
-    return line.wait(ask.waitSeconds * 1000, signal)
+  take(ask: PollRequest, signal: ReceiveRequest['signal']): Promise<Message[]> {
+    // A caller that does not wait wants the current state, which a poll in flight may have missed.
+    const group = ask.waitSeconds === 0 ? this.#createGroup(ask, () => {}) : this.#groupFor(ask)
+    return group.wait(ask.waitSeconds * 1000, signal)
   }
 
-  /** Resolves once all that run have ended, and what they brought for nobody is on its way back. */
+  /** Resolves once all polls in flight have ended, and their stray messages are being released. */
   async idle(): Promise<void> {
     await Promise.all(this.#running)
   }
 
-  #lineOf(ask: PollAsk): Line {
+  #groupFor(ask: PollRequest): PollGroup {
     const key = `${ask.max} for ${ask.visibilitySeconds}`
-    const line = this.#lines.get(key) ?? this.#newLine(ask, () => this.#lines.delete(key))
-    this.#lines.set(key, line)
-    return line
+    const group = this.#groups.get(key) ?? this.#createGroup(ask, () => this.#groups.delete(key))
+    this.#groups.set(key, group)
+    return group
   }
 
-  #newLine({ max, visibilitySeconds }: PollAsk, onIdle: () => void): Line {
+  #createGroup({ max, visibilitySeconds }: PollRequest, onIdle: () => void): PollGroup {
     const onPoll = (poll: Promise<void>): void => this.#watch(poll)
-    return new Line({ ...this.#options, max, visibilitySeconds, onPoll, onIdle })
+    return new PollGroup({ ...this.#options, max, visibilitySeconds, onPoll, onIdle })
   }
 
   #watch(poll: Promise<void>): void {

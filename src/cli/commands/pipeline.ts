@@ -9,7 +9,7 @@ import { nearest } from '../../check/nearest.ts'
 import type { Graphs } from '../../pipeline/graph/graph.ts'
 import type { ReplayReport } from '../../pipeline/replay/replay.ts'
 import type { NodeSettings } from '../../pipeline/graph/settings.ts'
-import type { DeadPlace, NodeStanding } from '../../pipeline/metrics/standing.ts'
+import type { DeadPlace, NodeDepth } from '../../pipeline/metrics/depth.ts'
 import type { GlobalOptions } from '../open.ts'
 import { counted, cut, json, line, lineWidth, span, table } from '../print.ts'
 import { progressLine } from '../progress-line.ts'
@@ -167,16 +167,16 @@ export function summary(
 }
 
 async function status(options: PipelineOptions): Promise<void> {
-  const { Standing } = await onKafka(() => import('../../pipeline/metrics/standing.ts'))
+  const { DeadRecordDepth } = await onKafka(() => import('../../pipeline/metrics/depth.ts'))
   const { graphs, cluster } = await opened(options)
   const there = new Set(await topicsIn(cluster))
   const ask = async (
     placeOf: (node: NodeSettings) => Omit<DeadPlace, 'graph' | 'node'>,
-  ): Promise<Map<string, NodeStanding>> => {
+  ): Promise<Map<string, NodeDepth>> => {
     const nodes = graphs.nodes
       .map((settings) => ({ graph: settings.graph, node: settings.node, ...placeOf(settings) }))
       .filter(({ topic }) => there.has(topic))
-    const standing = new Standing({ cluster, nodes, longestMs: patienceMs })
+    const standing = new DeadRecordDepth({ cluster, nodes, longestMs: patienceMs })
     try {
       return new Map((await standing.ask()).map((one) => [one.node, one]))
     } finally {
@@ -218,8 +218,8 @@ async function topicsIn(cluster: Cluster): Promise<string[]> {
 
 export function rowOf(
   { graph, node, name }: Pick<NodeSettings, 'graph' | 'node' | 'name'>,
-  dead: NodeStanding | undefined,
-  quarantined: NodeStanding | undefined,
+  dead: NodeDepth | undefined,
+  quarantined: NodeDepth | undefined,
 ): StatusRow {
   const { depth, problem } = depthIn(quarantined)
   const why = problem === undefined ? {} : { problem }
@@ -227,9 +227,7 @@ export function rowOf(
 }
 
 /** Without a topic there was never one. */
-function depthIn(
-  found: NodeStanding | undefined,
-): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
+function depthIn(found: NodeDepth | undefined): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
   if (!found) return { depth: 0, oldestAt: null }
   if ('error' in found) return { depth: null, oldestAt: null, problem: found.error.message }
   const { depth, oldestMs } = found

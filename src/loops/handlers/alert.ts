@@ -4,19 +4,20 @@ import { checkOptions, hasMethod, optionalFunction, wrongOption } from '../check
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from './handler.ts'
 
-/** At least one of the two. */
+/** At least one of the two is required. */
 export interface AlertOptions {
   /** Any logger that takes fields and a message. */
   log?: { error: (fields: object, message: string) => void }
-  /** Tells people. When it throws, the message comes again. */
+  /** Notifies people. If it throws, the message is delivered again. */
   notify?: (dead: DeadMessage) => unknown
 }
 
 const alertKeys = keysOf<AlertOptions>({ log: true, notify: true })
 
 /**
- * Reports that a message is dead, and takes it off the queue. The body and the headers are not logged. The consumer reports it as
- * `alerted`, which `metricsOf` counts as `dlq.messages` by source and error type.
+ * Reports a dead message and removes it from the queue. The body and the headers are not logged.
+ * The consumer reports the action `alerted`, which `metricsOf` counts as `dlq.messages` by source
+ * and error type.
  */
 export function alertHandler(options: AlertOptions): DeadLetterHandler {
   checkOptions('alertHandler', options, alertKeys)
@@ -27,7 +28,7 @@ export function alertHandler(options: AlertOptions): DeadLetterHandler {
   if (!log && !notify)
     throw new RedriveError(
       'INVALID_CONFIG',
-      'alertHandler needs the option log or notify: without them it would take dead messages off unseen',
+      'alertHandler needs the option log or notify: without them, dead messages would be removed unseen',
     )
   return async (dead) => {
     const { messageId, requestId, lastErrorType, lastError, deliveryCount, sourceMailbox } = dead

@@ -3,21 +3,23 @@ import type { Heartbeat } from '../heartbeat.ts'
 
 export const doneActions = ['processed', 'alerted', 'replayed', 'discarded'] as const
 
-/** What became of a dead message. `park`: it is to be kept aside, with the reason why. */
+/** What a handler did with a dead message. `park` stores it separately, with the reason. */
 export type Handled = { action: (typeof doneActions)[number] } | { action: 'park'; why: string }
 
 export interface HandlerContext {
-  /** 1 for the first time that a handler sees it. */
+  /** 1 for the first time that a handler gets the message. */
   attempt: number
-  /** Aborts when the lease is lost, and when the consumer stops and this takes too long to end. */
+  /**
+   * Aborts when the lease is lost, or when the consumer stops and the handler does not end in time.
+   */
   signal: AbortSignal
-  /** Beat while there is progress: it extends the lease. */
+  /** Beat while there is progress: a beat extends the lease. */
   heartbeat: Heartbeat
 }
 
 /**
- * Deals with one dead message. It may see one twice. Returning nothing means processed; throwing, and returning anything that is not
- * a `Handled`, means that it comes again.
+ * Handles one dead message, possibly more than once. Returning nothing means processed; after an
+ * error, or a return value that is not a `Handled`, the message is delivered again.
  */
 export type DeadLetterHandler = (
   dead: DeadMessage,

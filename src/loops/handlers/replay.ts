@@ -9,30 +9,35 @@ import {
   describeValue,
   hasMethod,
   isMailbox,
-  listeningKeys,
+  listenerKeys,
   optionalFunction,
   wrongOption,
 } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from './handler.ts'
-import { teller, type Listening } from '../events.ts'
+import { createEmit, type Listeners } from '../events.ts'
 
-export interface ReplayOptions extends Listening {
-  /** Where the messages came from: one mailbox for all, or who finds it by its name. */
+export interface ReplayOptions extends Listeners {
+  /** Where the messages came from: one mailbox for all, or a resolver that finds it by name. */
   source: Mailbox | MailboxResolver
-  /** Knows the mailboxes that replies go to. Unless given, the name is passed on, whoever may know it. */
+  /** Resolves the mailboxes of replies. Default: the name is passed on unchecked. */
   replies?: MailboxResolver
-  /** When `replies` does not know where the reply should go: fail, or send it without, which is told. It fails unless said. */
+  /**
+   * What happens if `replies` does not know the mailbox: fail, or send without reply and report it.
+   * Default: `refuse`.
+   */
   unknownReplyTo?: 'refuse' | 'replay-without-reply'
-  /** How often one message may be sent back, over all its lives. 3 unless said; then it is parked. */
+  /**
+   * How often one message may be replayed, over all its lives. After that it is parked. Default: 3.
+   */
   maxReplays?: number
-  /** Gives the body to send in place of the one that failed. */
+  /** Returns the body to send instead of the one that failed. */
   transform?: (value: unknown, dead: DeadMessage) => unknown
 }
 
 const replayKeys = [
-  ...listeningKeys,
-  ...keysOf<Omit<ReplayOptions, keyof Listening>>({
+  ...listenerKeys,
+  ...keysOf<Omit<ReplayOptions, keyof Listeners>>({
     source: true,
     replies: true,
     unknownReplyTo: true,
@@ -47,7 +52,7 @@ const renamedOptions = {
   mailbox: 'source',
 }
 
-/** Rejects wrong options of whatever replays. `own` are the options that only `thing` has. */
+/** Rejects invalid options of replays. `own` are the options that only `thing` has. */
 export function checkReplayOptions(
   thing: string,
   options: ReplayOptions,
@@ -67,33 +72,36 @@ export function checkReplayOptions(
   optionalFunction(thing, 'transform', transform)
 }
 
-/** `id` is that of the new message. */
+/** `id` is the id of the new message. */
 export type Replayed = { kind: 'replayed'; id: string } | { kind: 'refused'; why: string }
 
 /**
- * Sends a dead message to its source again, with its reply address, its headers, and an account of its past. Done twice it is one message, where
- * the broker deduplicates. Rejects when it could not be sent.
+ * Sends a dead message to its source, with its reply address, its headers and its lineage. Sending
+ * twice results in one message where the broker deduplicates. Rejects if it could not be sent.
  */
 export async function replay(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
   checkReplayOptions('replay', options)
   return replayDead(dead, options)
 }
 
-/** The same for options that were checked. */
+/** Like `replay`, for options that are already checked. */
 export async function replayDead(dead: DeadMessage, options: ReplayOptions): Promise<Replayed> {
   const { maxReplays = 3, transform } = options
   if (dead.replays >= maxReplays)
-    return { kind: 'refused', why: `replayed ${dead.replays} times already` }
-  const source = await sourceOf(dead, options.source)
-  const replyTo = await replyToOf(dead, options)
+    return { kind: 'refused', why: `already replayed ${dead.replays} times` }
+  const source = await resolveSource(dead, options.source)
+  const replyTo = await resolveReplyTo(dead, options)
   const { replyTo: _, ...rest } = dead
   const message = replyTo === undefined ? rest : { ...rest, replyTo }
-  const changed = transform && (() => transformed(dead, transform))
+  const changed = transform && (() => applyTransform(dead, transform))
   return { kind: 'replayed', id: await sendReplay(source, message, changed) }
 }
 
-/** The body to send. A transform that changes its argument and forgets to return it must not send an empty body. */
-async function transformed(
+/**
+ * Returns the body to send. A transform that mutates its argument and forgets to return it must not
+ * send an empty body.
+ */
+async function applyTransform(
   dead: DeadMessage,
   transform: NonNullable<ReplayOptions['transform']>,
 ): Promise<unknown> {
@@ -106,16 +114,17 @@ async function transformed(
 }
 
 /**
- * Replays every dead message. Those that cannot be read, or that may end their worker, are parked, unless `transform` changes them; and
- * so are those that came back too often.
+ * Returns a handler that replays every dead message. Messages that cannot be decoded, or that may
+ * kill their worker, are parked, unless there is a `transform`; messages that died too often are
+ * parked too.
  */
 export function replayHandler(options: ReplayOptions): DeadLetterHandler {
   checkReplayOptions('replayHandler', options)
-  return handlerOf(options)
+  return toHandler(options)
 }
 
-/** The same for options that were checked. */
-export function handlerOf(options: ReplayOptions): DeadLetterHandler {
+/** Like `replayHandler`, for options that are already checked. */
+export function toHandler(options: ReplayOptions): DeadLetterHandler {
   return async (dead) => {
     if (dead.hopeless && !options.transform) return { action: 'park', why: 'not fit to run again' }
     const replayed = await replayDead(dead, options)
@@ -124,7 +133,7 @@ export function handlerOf(options: ReplayOptions): DeadLetterHandler {
   }
 }
 
-async function sourceOf(
+async function resolveSource(
   { sourceMailbox }: DeadMessage,
   source: Mailbox | MailboxResolver,
 ): Promise<Mailbox> {
@@ -133,19 +142,22 @@ async function sourceOf(
   if (found) return found
   throw new RedriveError(
     'INVALID_INPUT',
-    `nothing is known here of the mailbox ${sourceMailbox.slice(0, 100)} that the message came from: give a resolver that knows it`,
+    `the mailbox ${sourceMailbox.slice(0, 100)} that the message came from is unknown: pass a resolver that knows it`,
   )
 }
 
-async function replyToOf(dead: DeadMessage, options: ReplayOptions): Promise<string | undefined> {
+async function resolveReplyTo(
+  dead: DeadMessage,
+  options: ReplayOptions,
+): Promise<string | undefined> {
   const { replies, unknownReplyTo = 'refuse' } = options
   const { replyTo } = dead
   if (replyTo === undefined || !replies || (await replies.resolve(replyTo))) return replyTo
   const error = new RedriveError(
     'REPLY_UNAVAILABLE',
-    `nothing is known here of the mailbox ${replyTo.slice(0, 100)} that wants the reply`,
+    `the mailbox ${replyTo.slice(0, 100)} that expects the reply is unknown: pass a resolver that knows it`,
   )
   if (unknownReplyTo === 'refuse') throw error
-  teller(options)({ type: 'error', during: `replay to ${dead.sourceMailbox}`, error })
+  createEmit(options)({ type: 'error', during: `replay to ${dead.sourceMailbox}`, error })
   return undefined
 }

@@ -11,17 +11,17 @@ import {
   requireMailbox,
 } from '../check-options.ts'
 import { factsOf, readDeadMessage, type DeadMessage } from '../dead-message.ts'
-import { teller, type Tell } from '../events.ts'
-import { settle, stillOurs } from '../settling.ts'
+import { createEmit, type Emit } from '../events.ts'
+import { settle, isStillOurs } from '../settling.ts'
 import { checkReplayOptions, replayDead, type ReplayOptions } from './replay.ts'
 
 export interface SelectiveReplayOptions extends ReplayOptions {
   predicate: (dead: DeadMessage) => boolean
-  /** True: say what matches, and send nothing. */
+  /** True: report the matches and send nothing. Default: false. */
   dryRun?: boolean
-  /** How long messages may be held while the queue is gone through. 300 unless said. */
+  /** How long messages may be held during the scan. Default: 300. */
   visibilitySeconds?: number
-  /** How many messages to look at. 10,000 unless said. */
+  /** Maximum number of messages to scan. Default: 10,000. */
   maxScanned?: number
   clock?: Clock
 }
@@ -43,19 +43,20 @@ export interface ReplayResult {
 }
 
 export interface SelectiveReplay {
-  /** Messages that were looked at. */
+  /** The number of scanned messages. */
   scanned: number
   replayed: number
-  /** One for each message that matches, and for each on which the predicate threw. */
+  /** One result per matching message, and per message on which the predicate threw. */
   results: ReplayResult[]
-  /** False: there may be more that match. */
+  /** False if there may be more matches. */
   complete: boolean
 }
 
 /**
- * Replays the messages of a dead letter queue that match, over the whole queue. Where the broker lets us browse, a queue without a match is not
- * touched. What does not match is received once at the most, held, and given back uncounted in the order it came; what could not
- * be replayed likewise. `busy`: it matches, and somebody else has it at the moment.
+ * Replays the matching messages of a whole dead letter queue. Where the broker can browse, a queue
+ * without a match is not touched. Messages that do not match are received at most once, held, and
+ * released uncounted in their order; so are messages that could not be replayed. `busy`: the
+ * message matches, but another consumer has it at present.
  */
 export async function selectiveReplay(
   dlq: Mailbox,
@@ -68,39 +69,41 @@ export async function selectiveReplay(
   const { visibilitySeconds = 300, maxScanned = 10_000 } = options
   bounded('visibilitySeconds', visibilitySeconds, maxVisibilitySeconds)
   bounded('maxScanned', maxScanned, Infinity)
-  return new Selection(dlq, options).run()
+  return new SelectiveReplayRun(dlq, options).run()
 }
 
-class Selection {
+class SelectiveReplayRun {
   readonly #dlq: Mailbox
   readonly #options: SelectiveReplayOptions
   readonly #clock: Clock
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #maxScanned: number
   readonly #report: SelectiveReplay = { scanned: 0, replayed: 0, results: [], complete: true }
-  /** Ids of matches that were browsed and not met yet, with those of the messages that died. */
-  readonly #wanted = new Map<string, string>()
+  /**
+   * Matches that were browsed and not yet received: message id to the id of the message that died.
+   */
+  readonly #matched = new Map<string, string>()
   readonly #held: Message[] = []
 
   constructor(dlq: Mailbox, options: SelectiveReplayOptions) {
     this.#dlq = dlq
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    this.#tell = teller(options)
+    this.#emit = createEmit(options)
     this.#maxScanned = options.maxScanned ?? 10_000
   }
 
   async run(): Promise<SelectiveReplay> {
     const report = this.#report
     if (this.#dlq.browse) await this.#browse()
-    if (!this.#dlq.browse || (this.#wanted.size > 0 && !this.#options.dryRun))
+    if (!this.#dlq.browse || (this.#matched.size > 0 && !this.#options.dryRun))
       try {
         await this.#receive()
       } finally {
-        await this.#giveBack()
+        await this.#releaseHeld()
       }
     const outcome = this.#options.dryRun ? 'matched' : 'busy'
-    for (const messageId of this.#wanted.values()) report.results.push({ messageId, outcome })
+    for (const messageId of this.#matched.values()) report.results.push({ messageId, outcome })
     report.replayed = report.results.filter((one) => one.outcome === 'replayed').length
     return report
   }
@@ -113,26 +116,30 @@ class Selection {
         if (this.#isFull()) return
         const dead = readDeadMessage(message, this.#dlq.name)
         this.#report.scanned++
-        if (this.#matches(dead)) this.#wanted.set(message.id, dead.messageId)
+        if (this.#matches(dead)) this.#matched.set(message.id, dead.messageId)
       }
       after = page.after
     } while (after !== undefined)
   }
 
-  /** Until all matches were met, or nothing more comes, or what was held comes a second time because this took too long. */
+  /**
+   * Receives until all matches are found, nothing more arrives, or a held message arrives again
+   * because the scan took too long.
+   */
   async #receive(): Promise<void> {
     const { visibilitySeconds = 300 } = this.#options
     const browsed = this.#dlq.browse !== undefined
-    // SQS asks only some of its servers for those who do not wait, and nothing found would not be the end.
+    // Without waiting, SQS asks only some of its servers, and an empty answer would not mean the
+    // end.
     const waitSeconds = browsed ? 0 : 1
-    const met = new Set<string>()
+    const seen = new Set<string>()
     for (;;) {
-      if (browsed && this.#wanted.size === 0) return
+      if (browsed && this.#matched.size === 0) return
       const messages = await this.#dlq.receive({ max: 10, visibilitySeconds, waitSeconds })
       if (messages.length === 0) return
       for (const message of messages) {
-        const again = met.has(message.id)
-        met.add(message.id)
+        const again = seen.has(message.id)
+        seen.add(message.id)
         if (again) this.#report.complete = false
         if (again || !(await this.#replayed(message, browsed))) this.#held.push(message)
       }
@@ -140,11 +147,11 @@ class Selection {
     }
   }
 
-  /** False: it stays in the queue. */
+  /** False if the message stays in the queue. */
   async #replayed(message: Message, browsed: boolean): Promise<boolean> {
     const dead = readDeadMessage(message, this.#dlq.name)
     if (browsed) {
-      if (!this.#wanted.delete(message.id)) return false
+      if (!this.#matched.delete(message.id)) return false
     } else {
       if (this.#isFull()) return false
       this.#report.scanned++
@@ -155,9 +162,9 @@ class Selection {
   }
 
   async #replay(message: Message, dead: DeadMessage): Promise<boolean> {
-    const delivery = { mailbox: this.#dlq, message, tell: this.#tell }
+    const delivery = { mailbox: this.#dlq, message, emit: this.#emit }
     const startedMs = this.#clock.mono()
-    if (!(await stillOurs(delivery, 'replaying', this.#clock.now())))
+    if (!(await isStillOurs(delivery, 'replaying', this.#clock.now())))
       return this.#result(dead, { outcome: 'busy' })
     try {
       const sent = await replayDead(dead, this.#options)
@@ -165,7 +172,7 @@ class Selection {
     } catch (error) {
       return this.#result(dead, { outcome: 'failed', error })
     }
-    this.#tell({
+    this.#emit({
       type: 'dead-letter-handled',
       ...factsOf(dead, this.#dlq.name, message.deliveries, this.#clock.now()),
       action: 'replayed',
@@ -181,10 +188,10 @@ class Selection {
     try {
       const matches: unknown = this.#options.predicate(dead)
       if (typeof matches === 'boolean') return matches
-      // A promise, of an async predicate, would match every message.
+      // The promise of an async predicate would match every message.
       throw new RedriveError(
         'INVALID_INPUT',
-        `predicate returned ${describeValue(matches)}: it must return true or false`,
+        `predicate must return true or false, but returned ${describeValue(matches)}`,
       )
     } catch (error) {
       return this.#result(dead, { outcome: 'failed', error })
@@ -202,10 +209,10 @@ class Selection {
     return false
   }
 
-  async #giveBack(): Promise<void> {
+  async #releaseHeld(): Promise<void> {
     for (const message of this.#held) {
-      const delivery = { mailbox: this.#dlq, message, tell: this.#tell }
-      await settle(delivery, 'giving back', () => message.nack({ failed: false }))
+      const delivery = { mailbox: this.#dlq, message, emit: this.#emit }
+      await settle(delivery, 'releasing', () => message.nack({ failed: false }))
     }
   }
 }

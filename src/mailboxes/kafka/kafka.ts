@@ -2,7 +2,7 @@ import type { Admin } from '@platformatic/kafka'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -139,7 +139,7 @@ class KafkaMailbox implements MailboxDriver {
     await this.#sender.send({ topic: this.#topic, record })
   }
 
-  receive(ask: Ask): Promise<Delivery[]> {
+  receive(ask: ReceiveRequest): Promise<Delivery[]> {
     return this.#receiver.receive(ask)
   }
 

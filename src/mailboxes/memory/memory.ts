@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -105,7 +105,7 @@ export class MemoryMailbox implements MailboxDriver {
     this.#queue().send(message, delayMs, this.#rules)
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     return this.#queue().receive(ask, this.#rules)
   }
 

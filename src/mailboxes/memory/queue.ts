@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Ask, Delivery, OutgoingMessage } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { Hidden, type Hiding } from './hidden.ts'
 
 /** Limits of the handle that sends or receives. */
@@ -94,7 +94,10 @@ export class MemoryQueue {
     this.#enter(queued, delayMs)
   }
 
-  receive({ max, visibilityMs, waitMs, signal }: Ask, rules: Rules): Promise<Delivery[]> {
+  receive(
+    { max, visibilityMs, waitMs, signal }: ReceiveRequest,
+    rules: Rules,
+  ): Promise<Delivery[]> {
     this.#expire(rules)
     this.#surface()
     const taking = { max, visibilityMs, rules }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** What one mailbox is called in JetStream. Its consumer has the same name in all of them. */
+/** The JetStream names of one mailbox. The name of the consumer is the same for all. */
 export interface Naming {
   stream: string
   subject: string
@@ -8,22 +8,22 @@ export interface Naming {
 
 export const consumer = 'redrive'
 
-/** Names of streams may have 255 characters, and stand as folders on disks that know no more. */
+/** Stream names have at most 255 characters, and are used as folder names. */
 const maxLength = 180
-const kept = 100
+const readableLength = 100
 
 /**
- * Streams cannot have dots, stars, slashes or spaces in their names, so these and all that is not ASCII are written as =2E. A name that
- * grows too long ends in its hash; no other name has `=-` in it.
+ * Stream names cannot contain dots, stars, slashes or spaces, so these and all non-ASCII characters
+ * are written as =2E. A name that becomes too long ends in its hash; no other name contains `=-`.
  */
-export function namingOf(prefix: string, name: string): Naming {
+export function toNaming(prefix: string, name: string): Naming {
   const escaped = name.replaceAll(/[^A-Za-z0-9_-]/gu, (character) =>
     [...Buffer.from(character)].map((byte) => `=${hex(byte)}`).join(''),
   )
   const short =
     escaped.length <= maxLength
       ? escaped
-      : `${escaped.slice(0, kept)}=-${createHash('sha256').update(name).digest('hex')}`
+      : `${escaped.slice(0, readableLength)}=-${createHash('sha256').update(name).digest('hex')}`
   return { stream: `${prefix}-${short}`, subject: `${prefix}.${short}` }
 }
 

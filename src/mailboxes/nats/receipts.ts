@@ -1,42 +1,43 @@
 import type { Clock } from '../../clock/clock.ts'
 
-/** How many may be held before those that have lapsed are looked for. */
+/** The number of receipts after which expired ones are removed. */
 const sweepEvery = 1000
 
 /**
- * The receipts of one process. JetStream takes the acknowledgement of any delivery of a message, also of one that has lapsed, so it is
- * the holder who knows until when its own is good. It counts from before the server heard of it, and so ends first.
+ * The receipts of one process. JetStream accepts the acknowledgement of any delivery of a message,
+ * even of an expired one, so the holder itself must know until when its receipt is valid. The time
+ * starts before the server gets to know it, and so ends first.
  */
 export class Receipts {
   readonly #clock: Clock
-  readonly #lapses = new Map<string, number>()
+  readonly #expiries = new Map<string, number>()
   #sweepAt = sweepEvery
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Good until then, on the monotonic clock. Never shorter than it is already. */
+  /** Makes a receipt valid until then, on the monotonic clock. Never shortens. */
   hold(receipt: string, untilMs: number): void {
-    this.#lapses.set(receipt, Math.max(untilMs, this.#lapses.get(receipt) ?? 0))
-    if (this.#lapses.size < this.#sweepAt) return
-    for (const held of this.#lapses.keys()) this.holds(held)
-    this.#sweepAt = this.#lapses.size + sweepEvery
+    this.#expiries.set(receipt, Math.max(untilMs, this.#expiries.get(receipt) ?? 0))
+    if (this.#expiries.size < this.#sweepAt) return
+    for (const held of this.#expiries.keys()) this.isValid(held)
+    this.#sweepAt = this.#expiries.size + sweepEvery
   }
 
-  holds(receipt: string): boolean {
-    const untilMs = this.#lapses.get(receipt)
+  isValid(receipt: string): boolean {
+    const untilMs = this.#expiries.get(receipt)
     if (untilMs === undefined) return false
     if (untilMs > this.#clock.mono()) return true
-    this.#lapses.delete(receipt)
+    this.#expiries.delete(receipt)
     return false
   }
 
   drop(receipt: string): void {
-    this.#lapses.delete(receipt)
+    this.#expiries.delete(receipt)
   }
 
   clear(): void {
-    this.#lapses.clear()
+    this.#expiries.clear()
   }
 }

@@ -8,9 +8,12 @@ import {
 } from '@nats-io/jetstream'
 import { consumer, type Naming } from './naming.ts'
 import { isMissing, isTaken } from '../../backends/nats/errors.ts'
-import type { Wire } from '../../backends/nats/connection.ts'
+import type { JetStreamConnection } from '../../backends/nats/connection.ts'
 
-/** What a stream is created with. One that is there already stays as it is: people may have given it other limits. */
+/**
+ * The settings of a new stream. An existing stream is not changed: people may have set other
+ * limits.
+ */
 export interface StreamSettings {
   replicas?: number
   maxMessages?: number
@@ -18,25 +21,26 @@ export interface StreamSettings {
 }
 
 /**
- * How long the server itself hides what it delivers. Any other visibility is asked for by a nak with a delay, at once: the server then
- * delivers the message again after that time, unless it is acknowledged before. It is a little longer than the usual visibility, so
- * that this needs no nak, and a receipt still ends before the server's time does.
+ * How long the server itself hides a delivery. Any other visibility is requested at once by a nak
+ * with a delay: the server then redelivers the message after that time, unless it is acknowledged
+ * before. It is a little longer than the default visibility, which therefore needs no nak, and a
+ * receipt still ends before the time of the server.
  */
-export const usualVisibilityMs = 30_000
-const ackWaitMs = usualVisibilityMs + 1000
+export const defaultVisibilityMs = 30_000
+const ackWaitMs = defaultVisibilityMs + 1000
 
-/** Times in JetStream are in nanoseconds. */
+/** JetStream measures time in nanoseconds. */
 export const nanos = (ms: number): number => Math.round(ms * 1e6)
 
-/** The stream of a mailbox, made if it is not there. */
+/** Returns the stream of a mailbox, and creates it if it does not exist. */
 export async function ensureStream(
-  { streams: { streams } }: Wire,
+  { streams: { streams } }: JetStreamConnection,
   { stream: name, subject }: Naming,
   { replicas = 1, maxMessages = -1, dedupeSeconds = 120 }: StreamSettings,
 ): Promise<StreamConfig> {
-  const asItIs = async (): Promise<StreamConfig> => (await streams.info(name)).config
+  const readConfig = async (): Promise<StreamConfig> => (await streams.info(name)).config
   try {
-    return await asItIs()
+    return await readConfig()
   } catch (error) {
     if (!isMissing(error)) throw error
   }
@@ -54,13 +58,13 @@ export async function ensureStream(
     })
     return config
   } catch (error) {
-    if (isTaken(error)) return asItIs()
+    if (isTaken(error)) return readConfig()
     throw error
   }
 }
 
 export async function ensureConsumer(
-  { streams: { consumers } }: Wire,
+  { streams: { consumers } }: JetStreamConnection,
   { stream }: Naming,
 ): Promise<void> {
   try {
@@ -74,23 +78,23 @@ export async function ensureConsumer(
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(ackWaitMs),
     max_deliver: -1,
-    // Delayed and hidden messages count as pending: a limit would stop everything behind them.
+    // Delayed and hidden messages count as pending: a limit would block everything behind them.
     max_ack_pending: -1,
   })
 }
 
-/** What would lose messages, in settings that somebody else has made. */
+/** Settings made by somebody else that would lose messages. */
 export function problemsOf(stream: StreamConfig, reader: ConsumerConfig): string[] {
   const { name, storage, discard, max_age: maxAge, max_msgs: most, max_bytes: mostBytes } = stream
   const problems: string[] = []
   if (storage !== StorageType.File)
-    problems.push(`the stream ${name} is kept in memory: a restart of the server loses it`)
+    problems.push(`the stream ${name} is stored in memory: a restart of the server loses it`)
   if (maxAge > 0) problems.push(`the stream ${name} deletes messages by their age (max_age)`)
   if (discard === DiscardPolicy.Old && (most > 0 || mostBytes > 0))
     problems.push(`the stream ${name} deletes old messages when it is full (discard: old)`)
   if ((reader.max_deliver ?? -1) > 0)
     problems.push(
-      `the consumer of ${name} gives up after ${reader.max_deliver} deliveries (max_deliver): messages stay behind unseen`,
+      `the consumer of ${name} gives up after ${reader.max_deliver} deliveries (max_deliver): such messages stay in the stream unseen`,
     )
   return problems
 }

@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -18,7 +18,7 @@ import { inspect } from '../../backends/postgres/inspect.ts'
 import { Notifications } from '../../backends/postgres/notifications.ts'
 import type { Tenant } from '../../backends/postgres/tenant.ts'
 import { mailbox } from '../mailbox.ts'
-import { receiving, type Receiving } from '../receiving.ts'
+import { SharedReceiver } from '../shared-receiver.ts'
 import { retentionIn, retentionMsOf } from '../../backends/retention.ts'
 import { prepare } from './opening.ts'
 import { Sender } from './sender.ts'
@@ -123,7 +123,7 @@ interface Opened {
   /** The number of the mailbox. */
   number: number
   sender: Sender
-  receiving: Receiving
+  receiver: SharedReceiver
   acknowledger: Settler<null>
   nacker: Settler<{ delayMs: number; failed: boolean; tail: boolean }>
   extender: Settler<number>
@@ -187,7 +187,7 @@ class PostgresMailbox implements MailboxDriver {
       clock,
       channel: `redrive_mail_${connection.schema}`,
       topic: `${number} `,
-      onNotification: () => receiver.news(),
+      onNotification: () => receiver.notify(),
     })
     const nacker: Opened['nacker'] = new Settler(connection, number, statements.nack, [
       ({ delayMs }) => Math.ceil(delayMs),
@@ -196,10 +196,10 @@ class PostgresMailbox implements MailboxDriver {
     ])
     const taker = new Taker(connection, number, clock, retentionMs)
     const untouched = { delayMs: 0, failed: false, tail: false }
-    const receiver = receiving({
+    const receiver = new SharedReceiver({
       clock,
       take: (slots) => taker.take(slots),
-      giveBack: (receipts) =>
+      release: (receipts) =>
         Promise.all(receipts.map((receipt) => nacker.settle(receipt, untouched))).then(() =>
           notifications.notify(),
         ),
@@ -215,7 +215,7 @@ class PostgresMailbox implements MailboxDriver {
       connection,
       number,
       sender: new Sender({ connection, mailbox: number, retentionMs, report }),
-      receiving: receiver,
+      receiver,
       acknowledger: new Settler(connection, number, statements.acknowledge, []),
       nacker,
       extender: new Settler(connection, number, statements.extend, [(ms) => Math.ceil(ms)]),
@@ -229,7 +229,7 @@ class PostgresMailbox implements MailboxDriver {
     if (!opened) return
     this.#opened = undefined
     const { connection, sender, sweeper, acknowledger, extender } = opened
-    await opened.receiving.idle()
+    await opened.receiver.idle()
     await Promise.all([sender, sweeper, acknowledger, extender].map((one) => one.idle()))
     await opened.nacker.idle()
     await opened.notifications.stop()
@@ -242,11 +242,11 @@ class PostgresMailbox implements MailboxDriver {
     this.#wakeReceivers(opened)
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     const opened = this.#use()
     if (ask.waitMs > 0) opened.notifications.listen()
     opened.sweeper.nudge()
-    return opened.receiving.receive(ask)
+    return opened.receiver.receive(ask)
   }
 
   async acknowledge(receipt: string): Promise<boolean> {
@@ -320,8 +320,8 @@ class PostgresMailbox implements MailboxDriver {
   }
 
   /** Wakes waiting receivers, in this process and in others. */
-  #wakeReceivers({ receiving: receiver, notifications }: Opened): void {
-    receiver.news()
+  #wakeReceivers({ receiver, notifications }: Opened): void {
+    receiver.notify()
     notifications.notify()
   }
 

@@ -3,7 +3,7 @@ import type { Delivery } from '../../mailbox.ts'
 import { toOutgoingMessage } from '../stored-message.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Cells } from '../../backends/postgres/query.ts'
-import type { Taken } from '../receiving.ts'
+import type { TakenMessages } from '../shared-receiver.ts'
 import { writeReceipt } from './settler.ts'
 import { putBack, take } from './statements.ts'
 
@@ -27,7 +27,7 @@ export class Taker {
     this.#retentionMs = retentionMs
   }
 
-  async take(slots: number[]): Promise<Taken> {
+  async take(slots: number[]): Promise<TakenMessages> {
     if (this.#clock.mono() - this.#lastMs >= putBackEveryMs) await this.#putBack()
     const deliveries = await this.#receive(slots)
     if (deliveries.length > 0) return { deliveries }

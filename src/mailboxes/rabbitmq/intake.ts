@@ -2,15 +2,15 @@ import type { Channel, ChannelModel, GetMessage } from 'amqplib'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { Batcher, type Outcome } from '../../backends/batcher.ts'
-import type { Ask, Delivery } from '../../mailbox.ts'
+import type { ReceiveRequest, Delivery } from '../../mailbox.ts'
 import { Alarm } from '../../clock/alarm.ts'
 import { deliveryOf } from '../../backends/rabbitmq/form.ts'
-import { Holding, type Held } from './holding.ts'
-import { ignore, linkTo, within, type Link } from '../../backends/rabbitmq/connection.ts'
+import { HeldMessages, type Held } from './held-messages.ts'
+import { ignore, limitTime, RabbitmqConnection } from '../../backends/rabbitmq/connection.ts'
 import {
   acknowledge,
   requeue,
-  type Arrived,
+  type ReceivedMessage,
   type Session,
 } from '../../backends/rabbitmq/session.ts'
 import { Supply } from '../../backends/rabbitmq/supply.ts'
@@ -22,43 +22,51 @@ export interface IntakeOptions {
   queue: string
   clock: Clock
   timeoutMs: number
-  /** Makes the queue if it is not there, or rejects. */
+  /** Creates the queue if it does not exist, or rejects. */
   declare: (channel: Channel) => Promise<void>
-  /** Hears of what was held for too long. Its receipt is stale by then. */
-  onLapse: (held: Held) => void
+  /** Called when a hold has expired. Its receipt is stale by then. */
+  onExpiry: (held: Held) => void
 }
 
 interface Waiter {
-  ask: Ask
+  ask: ReceiveRequest
   /** On the monotonic clock. */
   endMs: number
   resolve: (found: Delivery[]) => void
   reject: (error: unknown) => void
 }
 
-/** Receives from one queue. What has come for nobody goes back, so nothing is hidden without somebody having it, but for a moment. */
+/**
+ * Receives from one queue. Messages that nobody takes are released, so that no message stays hidden
+ * for long without a consumer.
+ */
 export class Intake {
-  readonly holding: Holding
+  readonly holding: HeldMessages
   readonly #options: IntakeOptions
-  readonly #link: Link<Session>
-  readonly #heard: Batcher<Session, boolean>
-  readonly #ready: Arrived[] = []
+  readonly #connection: RabbitmqConnection<Session>
+  readonly #confirmations: Batcher<Session, boolean>
+  readonly #ready: ReceivedMessage[] = []
   readonly #waiting = new Set<Waiter>()
   readonly #alarm: Alarm
-  /** What those who wait would take. */
-  #asked = 0
+  /** How many messages the waiters would take. */
+  #requested = 0
   #isHandingOut = false
 
   constructor(options: IntakeOptions) {
     this.#options = options
-    this.holding = new Holding(options.clock, options.onLapse)
-    this.#alarm = new Alarm(options.clock, (nowMs) => this.#giveUp(nowMs))
-    this.#heard = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, (all) => this.#hear(all))
-    this.#link = linkTo<Session>({ ...options, setup: (model) => this.#begin(model) })
+    this.holding = new HeldMessages(options.clock, options.onExpiry)
+    this.#alarm = new Alarm(options.clock, (nowMs) => this.#endWaits(nowMs))
+    this.#confirmations = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, (all) =>
+      this.#confirm(all),
+    )
+    this.#connection = new RabbitmqConnection<Session>({
+      ...options,
+      setup: (model) => this.#begin(model),
+    })
   }
 
   get place(): string {
-    return this.#link.place
+    return this.#connection.place
   }
 
   /** Messages that this process has, handed out or not. */
@@ -67,49 +75,50 @@ export class Intake {
   }
 
   open(): Promise<void> {
-    return this.#link.open()
+    return this.#connection.open()
   }
 
   session(): Promise<Session> {
-    return this.#link.get()
+    return this.#connection.get()
   }
 
-  /** Gives back what nobody has, and waits for what is being settled. */
+  /** Releases messages that nobody has, and waits for those being settled. */
   async end(): Promise<void> {
     for (const waiter of this.#waiting) waiter.resolve([])
-    await Promise.all([this.#link.current?.supply.end(), this.#heard.idle()])
+    await Promise.all([this.#connection.current?.supply.end(), this.#confirmations.idle()])
   }
 
-  /** What is held goes back by itself when the channel ends. */
+  /** Messages that are handed out are requeued by the server when the channel ends. */
   async close(): Promise<void> {
     this.#alarm.off()
     this.holding.takeAll()
-    await this.#link.close()
+    await this.#connection.close()
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
-    const session = this.#link.current ?? (await unlessAborted(ask.signal, this.#link.get()))
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
+    const session =
+      this.#connection.current ?? (await unlessAborted(ask.signal, this.#connection.get()))
     if (!session || ask.signal.aborted) return []
-    if (session.isLost) throw this.#lost()
-    // What is being handed out is for those who came before.
+    if (session.isLost) throw this.#lostError()
+    // Messages that are being handed out are for earlier waiters.
     if (this.#ready.length > 0 && !this.#isHandingOut) return this.#takeReady(session, ask)
     if (ask.waitMs > 0) return this.#wait(session, ask)
     return (await unlessAborted(ask.signal, this.#fetch(session, ask))) ?? []
   }
 
   /**
-   * Deletes a message, and resolves when the server has heard so. AMQP has no answer to that: the server does one thing after the other, and
-   * answers something asked after it.
+   * Deletes a message, and resolves when the server has received that. AMQP has no answer to it:
+   * the server works in order, and answers a later request.
    */
-  async settle(held: Arrived): Promise<boolean> {
-    return acknowledge(held) && this.#heard.call(held.session)
+  async settle(held: ReceivedMessage): Promise<boolean> {
+    return acknowledge(held) && this.#confirmations.call(held.session)
   }
 
-  /** Deletes everything that has come and is not settled, and says how many. */
+  /** Deletes all received messages that are not settled, and returns their number. */
   async settleAll(): Promise<number> {
     const all = [...this.#ready.splice(0), ...this.holding.takeAll()]
     const settled = all.filter(acknowledge)
-    await Promise.all(settled.map(({ session }) => this.#heard.call(session)))
+    await Promise.all(settled.map(({ session }) => this.#confirmations.call(session)))
     return settled.length
   }
 
@@ -126,8 +135,9 @@ export class Intake {
       left: () => this.#left(),
       ready: () => this.#ready.length,
       arrive: (message, consumer) => this.#arrive({ message, session, consumer }),
-      giveBack: () => this.#giveBack(session),
-      fail: (why) => (why === 'gone' ? this.#link.renew(session) : this.#link.cut(session)),
+      release: () => this.#releaseReady(session),
+      fail: (why) =>
+        why === 'gone' ? this.#connection.renew(session) : this.#connection.abandon(session),
     })
     const session: Session = { key: clock.id(), model, channel, supply, isLost: false }
     channel.on('close', () => this.#lose(session))
@@ -135,29 +145,34 @@ export class Intake {
     return session
   }
 
-  /** The server gives all of it to somebody else, and nobody here can do anything about it any more. */
+  /**
+   * The server gives all messages of the session to other consumers, and nothing can be done about
+   * them here.
+   */
   #lose(session: Session): void {
     session.isLost = true
-    this.#link.renew(session)
+    this.#connection.renew(session)
     this.#takeOf(session)
     this.holding.lose(session)
-    for (const waiter of this.#waiting) waiter.reject(this.#lost())
+    for (const waiter of this.#waiting) waiter.reject(this.#lostError())
   }
 
-  #lost(): RedriveError {
+  #lostError(): RedriveError {
     return new RedriveError(
       'MAILBOX_UNAVAILABLE',
       `rabbitmq ${this.place}: the connection was lost`,
     )
   }
 
-  /** Asks something harmless of each session. When that is answered, all before it is done. */
-  async #hear(sessions: Session[]): Promise<Outcome<boolean>[]> {
+  /**
+   * Sends a harmless request to each session. Its answer means that everything before it is done.
+   */
+  async #confirm(sessions: Session[]): Promise<Outcome<boolean>[]> {
     const { clock, timeoutMs } = this.#options
     const answers = new Map<Session, Outcome<boolean>>()
     for (const session of new Set(sessions))
       try {
-        await within(clock, timeoutMs, session.channel.prefetch(1), 'the server did not answer')
+        await limitTime(clock, timeoutMs, session.channel.prefetch(1), 'the server did not answer')
         answers.set(session, { value: true })
       } catch (error) {
         answers.set(session, { error: toRedriveError(error, this.place) })
@@ -165,16 +180,19 @@ export class Intake {
     return sessions.map((session) => answers.get(session)!)
   }
 
-  /** Asks for what is there at this moment. */
-  async #fetch(session: Session, { max, visibilityMs, signal }: Ask): Promise<Delivery[]> {
-    const found: Arrived[] = []
+  /** Fetches the messages that are available now. */
+  async #fetch(
+    session: Session,
+    { max, visibilityMs, signal }: ReceiveRequest,
+  ): Promise<Delivery[]> {
+    const found: ReceivedMessage[] = []
     while (found.length < max && !signal.aborted) {
       const message = await this.#get(session)
       if (message === false) break
       found.push({ message, session })
       if (message.fields.messageCount === 0) break
     }
-    if (session.isLost) throw this.#lost()
+    if (session.isLost) throw this.#lostError()
     if (signal.aborted) {
       for (const arrived of found) requeue(arrived)
       return []
@@ -186,19 +204,19 @@ export class Intake {
   async #get(session: Session): Promise<GetMessage | false> {
     const { clock, timeoutMs, queue } = this.#options
     try {
-      const asked = session.channel.get(queue)
-      return await within(clock, timeoutMs, asked, 'the server did not answer')
+      const request = session.channel.get(queue)
+      return await limitTime(clock, timeoutMs, request, 'the server did not answer')
     } catch (error) {
-      // Whatever it had on its way to us, it has back.
-      this.#link.cut(session)
+      // The server takes back messages that are in flight to us.
+      this.#connection.abandon(session)
       throw toRedriveError(error, this.place)
     }
   }
 
-  #wait(session: Session, ask: Ask): Promise<Delivery[]> {
+  #wait(session: Session, ask: ReceiveRequest): Promise<Delivery[]> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        this.#asked -= ask.max
+        this.#requested -= ask.max
         ask.signal.removeEventListener('abort', abort)
         this.#waiting.delete(waiter)
         if (this.#waiting.size === 0) session.supply.rest()
@@ -215,13 +233,13 @@ export class Intake {
       }
       ask.signal.addEventListener('abort', abort, { once: true })
       this.#waiting.add(waiter)
-      this.#asked += ask.max
+      this.#requested += ask.max
       this.#alarm.by(waiter.endMs)
-      session.supply.ask()
+      session.supply.addWaiter()
     })
   }
 
-  #giveUp(nowMs: number): number {
+  #endWaits(nowMs: number): number {
     let nextMs = Infinity
     for (const waiter of this.#waiting)
       if (waiter.endMs > nowMs) nextMs = Math.min(nextMs, waiter.endMs)
@@ -229,19 +247,19 @@ export class Intake {
     return nextMs
   }
 
-  #takeReady(session: Session, ask: Ask): Delivery[] {
-    session.supply.ask()
+  #takeReady(session: Session, ask: ReceiveRequest): Delivery[] {
+    session.supply.addWaiter()
     const taken = this.#take(ask)
-    session.supply.handedOut()
+    session.supply.onHandedOut()
     if (this.#waiting.size === 0) session.supply.rest()
     return taken
   }
 
-  #take({ max, visibilityMs }: Ask): Delivery[] {
+  #take({ max, visibilityMs }: ReceiveRequest): Delivery[] {
     return this.#ready.splice(0, max).map((arrived) => this.#hold(arrived, visibilityMs))
   }
 
-  #hold(arrived: Arrived, visibilityMs: number): Delivery {
+  #hold(arrived: ReceivedMessage, visibilityMs: number): Delivery {
     const { clock } = this.#options
     const { session, message } = arrived
     const delivery = deliveryOf(message, {
@@ -253,14 +271,14 @@ export class Intake {
     return delivery
   }
 
-  #arrive(arrived: Arrived): void {
+  #arrive(arrived: ReceivedMessage): void {
     this.#ready.push(arrived)
     if (this.#isHandingOut || this.#waiting.size === 0) return
     const { supply } = arrived.session
     const [first] = this.#waiting
     if (supply.isHot && first && first.ask.max <= this.#ready.length) return this.#handOut(supply)
     this.#isHandingOut = true
-    // What else has come by then goes along.
+    // Further messages that arrive by then are handed out too.
     void supply.collect().then(() => this.#handOut(supply))
   }
 
@@ -270,20 +288,20 @@ export class Intake {
       if (this.#ready.length === 0) break
       waiter.resolve(this.#take(waiter.ask))
     }
-    supply.handedOut()
+    supply.onHandedOut()
   }
 
-  #giveBack(session: Session): void {
+  #releaseReady(session: Session): void {
     for (const arrived of this.#takeOf(session)) requeue(arrived)
   }
 
-  #takeOf(session: Session): Arrived[] {
+  #takeOf(session: Session): ReceivedMessage[] {
     const all = this.#ready.splice(0)
     this.#ready.push(...all.filter((arrived) => arrived.session !== session))
     return all.filter((arrived) => arrived.session === session)
   }
 
-  /** What those would take for whom nothing is there. */
+  /** How many messages the waiters would take beyond those that have arrived. */
   #left(): number {
     let ready = this.#ready.length
     let left = 0
@@ -293,13 +311,13 @@ export class Intake {
     return left
   }
 
-  /** What those who wait would take, less what is there for them already. */
+  /** How many messages the waiters would take, minus those that have arrived. */
   #wanted(): number {
-    return Math.max(this.#asked - this.#ready.length, 0)
+    return Math.max(this.#requested - this.#ready.length, 0)
   }
 }
 
-/** What the promise gives, or undefined as soon as the signal aborts. */
+/** Resolves with the promise, or with undefined as soon as the signal aborts. */
 function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const leave = (): void => resolve(undefined)

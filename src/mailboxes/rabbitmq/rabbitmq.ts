@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -15,34 +15,37 @@ import type {
 import { queryOf, urlSettings } from '../../backends/url.ts'
 import { mailbox } from '../mailbox.ts'
 import { retentionIn } from '../../backends/retention.ts'
-import { copyOf, publishingOf, type Ending } from '../../backends/rabbitmq/form.ts'
-import type { Held } from './holding.ts'
+import { toCopy, toPublishOptions, type Ending } from '../../backends/rabbitmq/form.ts'
+import type { Held } from './held-messages.ts'
 import { Intake } from './intake.ts'
-import { closingMs, ignore, within } from '../../backends/rabbitmq/connection.ts'
+import { closeTimeoutMs, ignore, limitTime } from '../../backends/rabbitmq/connection.ts'
 import {
   delayQueueOf,
   delayQueuesOf,
   queueOf,
   type DelayQueue,
 } from '../../backends/rabbitmq/names.ts'
-import { publisherTo, type Publisher } from '../../backends/rabbitmq/publisher.ts'
+import { Publisher } from '../../backends/rabbitmq/publisher.ts'
 import { requeue } from '../../backends/rabbitmq/session.ts'
 import { toRedriveError } from '../../backends/rabbitmq/errors.ts'
 
 export interface RabbitMQMailboxOptions {
-  /** Also that of its queue, if RabbitMQ can take it. */
+  /** Also the name of the queue, if it is valid in RabbitMQ. */
   name: string
   /** `amqp://user:password@host:5672/vhost`, or `amqps://` over TLS. */
   url: string
   clock?: Clock
   resolver?: MailboxResolver
-  /** False: the queue must be there, and is used as it is, of whatever type. True unless said: a quorum queue is made. */
+  /**
+   * False: the queue must exist, and is used as it is, of any type. Default: true, a quorum queue
+   * is created.
+   */
   declare?: boolean
-  /** How long a call may take. 5 seconds unless said. */
+  /** Time limit of a call. Default: 5 seconds. */
   timeoutMs?: number
   /**
-   * Messages older than this are removed when they are received. Default: 0, they are kept for ever. The queue is created without a
-   * time to live of its own.
+   * Messages older than this are removed when they are received. The queue is created without a
+   * time to live. Default: 0, they are stored forever.
    */
   retentionSeconds?: number
 }
@@ -57,7 +60,7 @@ const optionKeys = keysOf<RabbitMQMailboxOptions>({
   retentionSeconds: true,
 })
 
-/** Settings in the URL: ours, and those that the client reads. */
+/** URL parameters: ours, and those of the client. */
 const urlKeys = [
   'retentionSeconds',
   'heartbeat',
@@ -77,14 +80,16 @@ export function rabbitmqMailbox(options: RabbitMQMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** Newer servers drop a message after twenty deliveries unless told otherwise. It is not for them to decide. */
+/** Newer servers drop a message after twenty deliveries by default. That decision is not theirs. */
 const noLimit = 1_000_000_000
 
 const quorum = { 'x-queue-type': 'quorum', 'x-delivery-limit': noLimit }
 
-/** A queue for delays that nobody used for so long goes; what is in it then has long found its way. */
+/**
+ * A delay queue that is unused for this long is deleted; its messages have been moved long before.
+ */
 const unusedMs = 24 * 3600 * 1000
-/** Making it again starts that time anew. */
+/** Declaring the queue again restarts that time. */
 const renewMs = 3600 * 1000
 
 class RabbitMQMailbox implements MailboxDriver {
@@ -111,9 +116,9 @@ class RabbitMQMailbox implements MailboxDriver {
   readonly #queue: string
   readonly #publisher: Publisher
   readonly #intake: Intake
-  /** When queues for delays were made or made again, on the monotonic clock. */
+  /** When delay queues were last declared, on the monotonic clock. */
   readonly #delayQueues = new Map<string, number>()
-  readonly #lapsing = new Set<Promise<void>>()
+  readonly #expiring = new Set<Promise<void>>()
 
   constructor(options: RabbitMQMailboxOptions, clock: Clock) {
     const { name, url, declare = true, timeoutMs = 5000 } = options
@@ -128,13 +133,13 @@ class RabbitMQMailbox implements MailboxDriver {
     this.#declares = declare
     const queue = (this.#queue = queueOf(name))
     const common = { url, clock, timeoutMs }
-    this.#publisher = publisherTo({ ...common, title: `redrive ${name}, sending` })
+    this.#publisher = new Publisher({ ...common, title: `redrive ${name}, sending` })
     this.#intake = new Intake({
       ...common,
       title: `redrive ${name}, receiving`,
       queue,
       declare: (channel) => this.#declare(channel),
-      onLapse: (held) => this.#lapse(held),
+      onExpiry: (held) => this.#expire(held),
     })
   }
 
@@ -148,20 +153,23 @@ class RabbitMQMailbox implements MailboxDriver {
     }
   }
 
-  /** What the server does not do in time it does when the connections are gone: all that is not settled goes back. */
+  /**
+   * What the server does not do in time happens when the connections close: unsettled messages are
+   * requeued.
+   */
   async close(): Promise<void> {
-    const ended = Promise.all([this.#intake.end(), ...this.#lapsing])
-    const patienceMs = Math.min(this.#timeoutMs, closingMs)
-    await within(this.#clock, patienceMs, ended, 'the server did not answer').catch(ignore)
+    const ended = Promise.all([this.#intake.end(), ...this.#expiring])
+    const limitMs = Math.min(this.#timeoutMs, closeTimeoutMs)
+    await limitTime(this.#clock, limitMs, ended, 'the server did not answer').catch(ignore)
     await Promise.all([this.#intake.close(), this.#publisher.close()])
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
-    const memory = { enqueuedMs: Math.floor(this.#clock.now()), deliveries: 0, failures: 0 }
-    await this.#put(parcel.bytes, publishingOf(parcel, memory), delayMs)
+  async send(outgoing: OutgoingMessage, delayMs: number): Promise<void> {
+    const state = { enqueuedMs: Math.floor(this.#clock.now()), deliveries: 0, failures: 0 }
+    await this.#put(outgoing.bytes, toPublishOptions(outgoing, state), delayMs)
   }
 
-  receive(ask: Ask): Promise<Delivery[]> {
+  receive(ask: ReceiveRequest): Promise<Delivery[]> {
     return this.#intake.receive(ask)
   }
 
@@ -174,7 +182,7 @@ class RabbitMQMailbox implements MailboxDriver {
     const held = this.#intake.holding.take(receipt)
     if (!held) return false
     try {
-      await this.#putBack(held, how.failed ? 'failed' : 'untried', how.delayMs)
+      await this.#release(held, how.failed ? 'failed' : 'untried', how.delayMs)
     } catch (error) {
       this.#intake.holding.restore(held)
       throw error
@@ -186,7 +194,7 @@ class RabbitMQMailbox implements MailboxDriver {
     return this.#intake.holding.extend(receipt, ms)
   }
 
-  /** What other processes hold is not within reach. */
+  /** Messages held by other processes cannot be deleted. */
   async purge(): Promise<number> {
     const waiting = await this.#ask((channel) => channel.purgeQueue(this.#queue))
     let count = waiting.messageCount + (await this.#intake.settleAll())
@@ -198,7 +206,7 @@ class RabbitMQMailbox implements MailboxDriver {
     return count
   }
 
-  /** What waits, what this process holds, and what it has delayed. */
+  /** Waiting messages, those held by this process, and those that it has delayed. */
   async count(): Promise<number> {
     const { messageCount } = await this.#ask((channel) => channel.checkQueue(this.#queue))
     let count = messageCount + this.#intake.count
@@ -214,7 +222,8 @@ class RabbitMQMailbox implements MailboxDriver {
     const { product, version } = model.connection.serverProperties
     const messages = String(await this.count())
     const { blocked } = this.#publisher
-    const problems = blocked === undefined ? [] : [`the server takes no messages now: ${blocked}`]
+    const problems =
+      blocked === undefined ? [] : [`the server does not accept messages at present: ${blocked}`]
     const checks = { server: `${product} ${version}`, queue: this.#queue, messages }
     return { ok: problems.length === 0, checks, problems }
   }
@@ -224,28 +233,31 @@ class RabbitMQMailbox implements MailboxDriver {
     if (isTooOld(version))
       throw new RedriveError(
         'INVALID_CONFIG',
-        `rabbitmq ${this.#intake.place}: version ${version} would keep delayed messages for ever, and then lose them; 3.10 or newer is needed`,
+        `rabbitmq ${this.#intake.place}: version ${version} would store delayed messages forever, and then lose them; use 3.10 or newer`,
       )
     if (this.#declares) await channel.assertQueue(this.#queue, { durable: true, arguments: quorum })
     else await channel.checkQueue(this.#queue)
   }
 
-  /** Sends a copy that remembers, and then deletes the message. Whatever ends us in between leaves both, and never none. */
-  async #putBack(held: Held, ending: Ending, delayMs: number): Promise<void> {
+  /**
+   * Publishes a copy with the updated state, then deletes the message. A crash in between leaves
+   * both, never none.
+   */
+  async #release(held: Held, ending: Ending, delayMs: number): Promise<void> {
     const { message, delivery } = held
-    await this.#put(message.content, copyOf(message, delivery, ending), delayMs)
-    // The copy is there, whatever becomes of this.
+    await this.#put(message.content, toCopy(message, delivery, ending), delayMs)
+    // The copy is stored, whatever happens here.
     await this.#intake.settle(held).catch(ignore)
   }
 
-  #lapse(held: Held): void {
-    const lapse = this.#putBack(held, 'lapsed', 0)
+  #expire(held: Held): void {
+    const expire = this.#release(held, 'lapsed', 0)
       .catch(() => requeue(held))
-      .finally(() => this.#lapsing.delete(lapse))
-    this.#lapsing.add(lapse)
+      .finally(() => this.#expiring.delete(expire))
+    this.#expiring.add(expire)
   }
 
-  /** Sends to the queue, or to one from which it comes there after the delay. */
+  /** Publishes to the queue, or to a delay queue that forwards to it after the delay. */
   async #put(body: Uint8Array, options: Options.Publish, delayMs: number): Promise<void> {
     if (delayMs <= 0)
       return this.#publish(this.#queue, body, options, (channel) => this.#declare(channel))
@@ -257,7 +269,7 @@ class RabbitMQMailbox implements MailboxDriver {
     await this.#publish(delay.name, body, { ...options, expiration }, declare)
   }
 
-  /** A queue that is gone is made again, once. */
+  /** Publishes. A deleted queue is recreated once. */
   async #publish(
     queue: string,
     body: Uint8Array,
@@ -269,11 +281,14 @@ class RabbitMQMailbox implements MailboxDriver {
     if (await this.#publisher.publish('', queue, body, options)) return
     throw new RedriveError(
       'MAILBOX_UNAVAILABLE',
-      `rabbitmq ${this.#intake.place}: the queue ${queue} is not there, somebody removes it; nothing was sent`,
+      `rabbitmq ${this.#intake.place}: the queue ${queue} does not exist, somebody keeps deleting it; nothing was sent`,
     )
   }
 
-  /** When their time is over, messages go to the mailbox; they stay here as long as it does not take them. */
+  /**
+   * After their delay, messages are forwarded to the mailbox; they stay here as long as the mailbox
+   * does not accept them.
+   */
   async #declareDelay(channel: Channel, { name, topMs }: DelayQueue): Promise<void> {
     await channel.assertQueue(name, {
       durable: true,
@@ -289,10 +304,10 @@ class RabbitMQMailbox implements MailboxDriver {
     this.#delayQueues.set(name, this.#clock.mono())
   }
 
-  /** On a channel of its own, since the server ends the channel of whoever asks for what is not there. */
+  /** Uses its own channel, since the server closes the channel of a request that fails. */
   async #ask<R>(work: (channel: Channel) => Promise<R>): Promise<R> {
     const { model } = await this.#intake.session()
-    const asked = async (): Promise<R> => {
+    const request = async (): Promise<R> => {
       const channel = await model.createChannel()
       channel.on('error', ignore)
       try {
@@ -302,14 +317,14 @@ class RabbitMQMailbox implements MailboxDriver {
       }
     }
     try {
-      return await within(this.#clock, this.#timeoutMs, asked(), 'the server did not answer')
+      return await limitTime(this.#clock, this.#timeoutMs, request(), 'the server did not answer')
     } catch (error) {
       throw toRedriveError(error, this.#intake.place)
     }
   }
 }
 
-/** Quorum queues let messages expire since 3.10. */
+/** Quorum queues support expiry since 3.10. */
 function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   return major < 3 || (major === 3 && minor < 10)

@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -120,7 +120,7 @@ class RedisMailbox implements MailboxDriver {
   readonly #connection: RedisConnection
   readonly #notifications: Notifications
   readonly #sends: TimedBatcher<Argument[], number>
-  readonly #receives: TimedBatcher<Ask, Taken>
+  readonly #receives: TimedBatcher<ReceiveRequest, Taken>
   readonly #settles: TimedBatcher<Argument[], boolean>
   #opened = false
   #durable: boolean | undefined
@@ -207,7 +207,7 @@ class RedisMailbox implements MailboxDriver {
     )
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     this.#mustBeOpen()
     const endMs = this.#clock.mono() + ask.waitMs
     for (;;) {
@@ -289,7 +289,7 @@ class RedisMailbox implements MailboxDriver {
   }
 
   /** Messages that arrive after the abort are returned to their place. */
-  #take(ask: Ask): Promise<Taken> {
+  #take(ask: ReceiveRequest): Promise<Taken> {
     const { signal } = ask
     return new Promise((resolve, reject) => {
       const abort = (): void => resolve(nothing)
@@ -320,7 +320,7 @@ class RedisMailbox implements MailboxDriver {
     return answers
   }
 
-  async #receiveAll(asks: Ask[]): Promise<Taken[]> {
+  async #receiveAll(asks: ReceiveRequest[]): Promise<Taken[]> {
     const live = asks.filter(({ signal }) => !signal.aborted)
     if (live.length === 0) return asks.map(() => nothing)
     const args: string[] = [String(this.#retentionMs)]

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 import { workerBeside } from '../../backends/sqlite/channel.ts'
 import { SqliteThread } from '../../backends/sqlite/thread.ts'
 import type { ExpiredEvent, Methods } from './protocol.ts'
@@ -58,7 +58,7 @@ class ThreadFile implements MailFile {
   }
 
   waiting(mailbox: number): Watchers {
-    const found = this.#watchers.get(mailbox) ?? watchers()
+    const found = this.#watchers.get(mailbox) ?? new Watchers()
     this.#watchers.set(mailbox, found)
     return found
   }

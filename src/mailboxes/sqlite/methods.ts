@@ -1,10 +1,10 @@
 import type { MailboxHealth } from '../../mailbox.ts'
 import type { Database } from '../../backends/sqlite/database.ts'
 import type { Method } from '../../backends/sqlite/dispatcher.ts'
-import { maxSlots } from '../receiving.ts'
+import { maxSlots } from '../shared-receiver.ts'
 import { nextNumber, type MailContext } from './context.ts'
 import { expiredBefore, hasOverdue, sweep } from './expiring.ts'
-import type { StoredMessage, Methods, Retention, Taken } from './protocol.ts'
+import type { StoredMessage, Methods, Retention, TakenMessages } from './protocol.ts'
 import { send } from './sending.ts'
 
 type MethodOf<M extends keyof Methods> = Method<
@@ -128,7 +128,7 @@ export const methods: { [M in keyof Methods]: MethodOf<M> } = {
 function take(
   context: MailContext,
   [mailbox, slots, retention]: Methods['take']['request'],
-): Taken {
+): TakenMessages {
   sweep(context, mailbox, retention)
   returnLapsed(context, mailbox)
   const found = findFirst(context, mailbox, slots.length, retention)
@@ -249,7 +249,7 @@ function returnLapsed(context: MailContext, mailbox: number): void {
     )
 }
 
-function nextOf({ db, nowMs }: MailContext, mailbox: number): Pick<Taken, 'nextMs'> {
+function nextOf({ db, nowMs }: MailContext, mailbox: number): Pick<TakenMessages, 'nextMs'> {
   const row = db.get(
     'SELECT hidden_until FROM messages WHERE mailbox = ? AND hidden_until IS NOT NULL ORDER BY hidden_until LIMIT 1',
     mailbox,

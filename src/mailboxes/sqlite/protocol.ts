@@ -25,7 +25,7 @@ export type StoredMessage = [
  */
 export type Retention = [retentionMs: number, reporter: number]
 
-export interface Taken {
+export interface TakenMessages {
   found: StoredMessage[]
   /** Time until the next hidden message becomes visible. */
   nextMs?: number
@@ -54,7 +54,10 @@ export interface Methods {
    * At most one message per slot. A slot is the visibility time of its message. Removes expired
    * messages.
    */
-  take: { request: [mailbox: number, slots: number[], retention: Retention]; response: Taken }
+  take: {
+    request: [mailbox: number, slots: number[], retention: Retention]
+    response: TakenMessages
+  }
   acknowledge: { request: Held; response: boolean }
   /**
    * Without `failed`, the delivery is not counted. With `tail`, the message moves behind all

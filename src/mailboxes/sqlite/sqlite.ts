@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -17,7 +17,7 @@ import { useFile, type MailFile } from './file.ts'
 import { aboutOf, toOutgoingMessage } from '../stored-message.ts'
 import type { Held, StoredMessage } from './protocol.ts'
 import type { Retention } from './protocol.ts'
-import { receiving, type Receiving } from '../receiving.ts'
+import { SharedReceiver } from '../shared-receiver.ts'
 
 export interface SqliteMailboxOptions {
   /**
@@ -61,7 +61,7 @@ interface Opened {
   file: MailFile
   /** Number of the mailbox in the file. */
   number: number
-  receiving: Receiving
+  receiving: SharedReceiver
   retention: Retention
   leave: () => void
 }
@@ -115,14 +115,14 @@ class SqliteMailbox implements MailboxDriver {
   #listen(file: MailFile, number: number): Opened {
     const { reporter, leave: leaveReporter } = file.reporter((count) => this.#report(count))
     const retention: Retention = [this.#retentionMs, reporter]
-    const line = receiving({
+    const line = new SharedReceiver({
       clock: this.#clock,
       take: async (slots) => {
         const whole = slots.map(Math.ceil)
         const { found, ...rest } = await file.call('take', [number, whole, retention], whole.length)
         return { deliveries: found.map((message) => this.#delivery(message)), ...rest }
       },
-      giveBack: (receipts) =>
+      release: (receipts) =>
         Promise.all(
           receipts.map((receipt) =>
             this.#nack(file, number, receipt, { delayMs: 0, failed: false, tail: false }),
@@ -130,7 +130,7 @@ class SqliteMailbox implements MailboxDriver {
         ),
       pollMs: () => pollMs * (0.75 + this.#clock.random() / 2),
     })
-    const leaveWaiting = file.waiting(number).add(() => line.news())
+    const leaveWaiting = file.waiting(number).add(() => line.notify())
     const leave = (): void => (leaveWaiting(), leaveReporter())
     return { file, number, receiving: line, retention, leave }
   }
@@ -153,10 +153,10 @@ class SqliteMailbox implements MailboxDriver {
       [number, message.id, aboutOf(message), bytes, Math.ceil(delayMs), retention],
       cost,
     )
-    file.waiting(number).tell()
+    file.waiting(number).notify()
   }
 
-  async receive(ask: Ask): Promise<Delivery[]> {
+  async receive(ask: ReceiveRequest): Promise<Delivery[]> {
     return this.#use().receiving.receive(ask)
   }
 
@@ -181,7 +181,7 @@ class SqliteMailbox implements MailboxDriver {
     if (!held) return false
     const { delayMs, failed, tail } = how
     const given = await file.call('nack', [...held, Math.ceil(delayMs), failed, tail])
-    if (given) file.waiting(number).tell()
+    if (given) file.waiting(number).notify()
     return given
   }
 

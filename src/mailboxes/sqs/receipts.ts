@@ -1,16 +1,16 @@
 import type { Clock } from '../../clock/clock.ts'
 
-/** How many may be held before those that have lapsed are looked for. */
+/** The number of receipts after which expired ones are removed. */
 const sweepEvery = 1000
 
 interface Held {
   receivedMs: number
-  lapsesMs: number
+  expiresMs: number
 }
 
 /**
- * The receipts of one process. SQS may still delete a message by a receipt that has lapsed, although somebody else has it by then, so it
- * is the holder who knows until when its own is good.
+ * The receipts of one process. SQS may still delete a message by an expired receipt, although
+ * another consumer has it by then, so the holder itself must know until when its receipt is valid.
  */
 export class Receipts {
   readonly #clock: Clock
@@ -23,25 +23,25 @@ export class Receipts {
 
   add(receipt: string, visibilityMs: number): void {
     const receivedMs = this.#clock.mono()
-    this.#held.set(receipt, { receivedMs, lapsesMs: receivedMs + visibilityMs })
+    this.#held.set(receipt, { receivedMs, expiresMs: receivedMs + visibilityMs })
     if (this.#held.size < this.#sweepAt) return
     for (const one of this.#held.keys()) this.ageMs(one)
     this.#sweepAt = this.#held.size + sweepEvery
   }
 
-  /** For how long it has been held. Undefined: it does not hold any more. */
+  /** How long the receipt has been held. Undefined if it has expired. */
   ageMs(receipt: string): number | undefined {
     const held = this.#held.get(receipt)
     const nowMs = this.#clock.mono()
-    if (held && held.lapsesMs > nowMs) return nowMs - held.receivedMs
+    if (held && held.expiresMs > nowMs) return nowMs - held.receivedMs
     this.#held.delete(receipt)
     return undefined
   }
 
-  /** Good until then, on the monotonic clock. Never shorter than it is already. */
-  prolong(receipt: string, lapsesMs: number): void {
+  /** Makes a receipt valid until then, on the monotonic clock. Never shortens. */
+  extend(receipt: string, expiresMs: number): void {
     const held = this.#held.get(receipt)
-    if (held) held.lapsesMs = Math.max(held.lapsesMs, lapsesMs)
+    if (held) held.expiresMs = Math.max(held.expiresMs, expiresMs)
   }
 
   drop(receipt: string): void {

@@ -5,7 +5,7 @@ import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { Batcher, type Outcome } from '../../backends/batcher.ts'
 import type {
-  Ask,
+  ReceiveRequest,
   Delivery,
   Mailbox,
   MailboxDriver,
@@ -20,28 +20,32 @@ import { pack, unpack, type Packed } from './packing.ts'
 import { Polls } from '../../backends/sqs/polls.ts'
 import { Receipts } from './receipts.ts'
 import { isMissingQueue, isStale, isTakenQueue } from '../../backends/sqs/errors.ts'
-import { useClient, wireTo, type Wire } from '../../backends/sqs/connection.ts'
 import { checkUrlOrClient } from '../../backends/injected-client.ts'
+import { SqsConnection } from '../../backends/sqs/connection.ts'
 
 export interface SqsMailboxOptions {
   name: string
   /**
-   * `sqs://host:port/queue?region=eu-west-1` for a server of one's own, `sqs:///queue?region=eu-west-1` for AWS, or the `https://` URL of
-   * a queue. Without a queue it is called like the mailbox. Names that end in `.fifo` are FIFO queues.
+   * `sqs://host:port/queue?region=eu-west-1` for a private server, `sqs:///queue?region=eu-west-1`
+   * for AWS, or the `https://` URL of a queue. Without a queue, its name is that of the mailbox.
+   * Names that end in `.fifo` are FIFO queues.
    */
   url?: string
   /**
-   * A client of the application, which is not destroyed when the mailbox closes. The queue is named like the mailbox. Either `url`
-   * or `client` is required.
+   * A client of the application, which is not destroyed when the mailbox closes. The queue has the
+   * name of the mailbox. Either `url` or `client` is required.
    */
   client?: SQSClient
   clock?: Clock
   resolver?: MailboxResolver
-  /** More for the client. Credentials come from where the SDK looks for them unless they stand here. */
+  /**
+   * Further options of the client. Without credentials here, the SDK uses its own configuration.
+   */
   connection?: SQSClientConfig
   /**
-   * Messages older than this are removed when they are received. At most 1,209,600 (14 days): SQS itself deletes older ones, and
-   * reports nothing. Default: 0, they are kept as long as the queue does. A queue that we create keeps them for 14 days.
+   * Messages older than this are removed when they are received. At most 1,209,600 (14 days): SQS
+   * itself deletes older ones without a report. A queue that we create stores them for 14 days.
+   * Default: 0, they are stored as long as the queue stores them.
    */
   retentionSeconds?: number
 }
@@ -56,7 +60,7 @@ const optionKeys = keysOf<SqsMailboxOptions>({
   retentionSeconds: true,
 })
 
-/** A mailbox in Amazon SQS, or in a server that speaks like it. */
+/** A mailbox in Amazon SQS, or in a compatible server. */
 export function sqsMailbox(options: SqsMailboxOptions): Mailbox {
   checkKeys('sqs mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   checkUrlOrClient(options.url, options.client, 'client')
@@ -67,18 +71,18 @@ export function sqsMailbox(options: SqsMailboxOptions): Mailbox {
   return mailbox(driver, { clock, retentionSeconds, ...(resolver ? { resolver } : {}) })
 }
 
-/** SQS keeps no message for more than 14 days. Its default is 4. */
+/** The maximum of SQS is 14 days. Its default is 4. */
 const maxRetentionSeconds = 14 * 24 * 3600
 
-/** A receipt lasts no longer than this, however often it is extended. */
-const longestSeconds = 43_200
-const longestDelayMs = 900_000
+/** The maximum lifetime of a receipt, however often it is extended. */
+const maxReceiptSeconds = 43_200
+const maxDelayMs = 900_000
 
-/** One call carries so many entries, and so many calls of a kind are on their way at once. */
-const together = { maxInFlight: 8, maxBatchCost: 10 }
+/** Limits of a batch call, and of calls of one kind in flight. */
+const batchLimits = { maxInFlight: 8, maxBatchCost: 10 }
 
-/** Attributes count as SQS measures a message; so much is kept free for them. */
-const roomForHeaders = 16 * 1024
+/** SQS counts attributes as part of a message; this much is reserved for them. */
+const reservedHeaderBytes = 16 * 1024
 
 const counts = [
   'ApproximateNumberOfMessages',
@@ -86,7 +90,7 @@ const counts = [
   'ApproximateNumberOfMessagesDelayed',
 ] as const satisfies QueueAttributeName[]
 
-interface Sending extends Packed {
+interface PendingSend extends Packed {
   id: string
   group: string
   delayMs: number
@@ -102,12 +106,12 @@ class SqsMailbox implements MailboxDriver {
   readonly #address: Address
   readonly #queue: string
   readonly #isFifo: boolean
-  readonly #wantedSeconds: number
-  readonly #wire: Wire
+  readonly #requiredSeconds: number
+  readonly #connection: SqsConnection
   readonly #clock: Clock
   readonly #receipts: Receipts
   readonly #polls: Polls
-  readonly #sends: Batcher<Sending, void>
+  readonly #sends: Batcher<PendingSend, void>
   readonly #deletes: Batcher<string, boolean>
   readonly #changes: Batcher<Change, boolean>
   #queueUrl: string | undefined
@@ -116,25 +120,26 @@ class SqsMailbox implements MailboxDriver {
   constructor(options: SqsMailboxOptions, address: Address, clock: Clock) {
     const { name, client, connection = {}, retentionSeconds = 0 } = options
     this.name = name
-    this.#wantedSeconds = retentionSeconds > 0 ? retentionSeconds : maxRetentionSeconds
+    this.#requiredSeconds = retentionSeconds > 0 ? retentionSeconds : maxRetentionSeconds
     this.#clock = clock
     this.#address = address
     this.#queue = this.#address.queue ?? queueNameOf(name)
     this.#isFifo = this.#queue.endsWith('.fifo')
-    this.#wire = client
-      ? useClient(client, this.#queue, clock)
-      : wireTo(this.#address, connection, this.#queue, clock)
+    this.#connection = client
+      ? SqsConnection.use(client, this.#queue, clock)
+      : SqsConnection.open(this.#address, connection, this.#queue, clock)
     this.#receipts = new Receipts(clock)
     this.#polls = new Polls({
       clock,
-      // What comes together from a FIFO queue may be of one group, and its order is lost when several work on it.
+      // Messages of one answer of a FIFO queue may belong to one group, whose order would be lost
+      // with several consumers.
       shared: !this.#isFifo,
-      start: (ask) => this.#wire.receive(this.#url(), ask),
-      giveBack: (messages) => this.#giveBack(messages),
+      start: (ask) => this.#connection.receive(this.#url(), ask),
+      release: (messages) => this.#release(messages),
     })
-    this.#sends = new Batcher(together, (sendings) => this.#sendAll(sendings))
-    this.#deletes = new Batcher(together, (receipts) => this.#deleteAll(receipts))
-    this.#changes = new Batcher(together, (changes) => this.#changeAll(changes))
+    this.#sends = new Batcher(batchLimits, (sendings) => this.#sendAll(sendings))
+    this.#deletes = new Batcher(batchLimits, (receipts) => this.#deleteAll(receipts))
+    this.#changes = new Batcher(batchLimits, (changes) => this.#changeAll(changes))
   }
 
   get powers(): MailboxPowers {
@@ -145,8 +150,8 @@ class SqsMailbox implements MailboxDriver {
       visibility: true,
       extend: true,
       delay: !this.#isFifo,
-      maxDelaySeconds: longestDelayMs / 1000,
-      // The first delivery is, but failures are not told from deliveries.
+      maxDelaySeconds: maxDelayMs / 1000,
+      // The first delivery is recorded, but failures are not distinguished from deliveries.
       remembers: false,
       exactDeliveries: false,
       ordered: false,
@@ -155,42 +160,47 @@ class SqsMailbox implements MailboxDriver {
       browse: false,
       deduplicates: this.#isFifo,
       maxRetentionSeconds,
-      maxBodyBytes: Math.floor((this.#maxBytes - roomForHeaders) / 4) * 3 - 6,
+      maxBodyBytes: Math.floor((this.#maxBytes - reservedHeaderBytes) / 4) * 3 - 6,
     }
   }
 
   async open(): Promise<void> {
     const queueUrl = this.#address.queueUrl ?? (await this.#ensureQueue())
-    const { MaximumMessageSize } = await this.#wire.attributes(queueUrl, ['MaximumMessageSize'])
+    const { MaximumMessageSize } = await this.#connection.attributes(queueUrl, [
+      'MaximumMessageSize',
+    ])
     this.#maxBytes = Number(MaximumMessageSize ?? this.#maxBytes)
     this.#queueUrl = queueUrl
   }
 
-  /** Polls are cut: what SQS puts into their answers at this moment comes back when its visibility lapses. */
+  /**
+   * Aborts polls: messages that SQS puts into their answers become visible when their visibility
+   * timeout ends.
+   */
   async close(): Promise<void> {
-    this.#wire.cut()
+    this.#connection.abortPolls()
     await this.#polls.idle()
     await Promise.all([this.#sends.idle(), this.#deletes.idle(), this.#changes.idle()])
-    this.#wire.close()
+    this.#connection.close()
   }
 
-  async send(parcel: OutgoingMessage, delayMs: number): Promise<void> {
-    if (delayMs > longestDelayMs)
+  async send(outgoing: OutgoingMessage, delayMs: number): Promise<void> {
+    if (delayMs > maxDelayMs)
       throw new RedriveError(
         'INVALID_INPUT',
-        `sqs delays a message by 900 seconds at the most, got ${delayMs / 1000}`,
+        `the maximum delay of sqs is 900 seconds, got ${delayMs / 1000}`,
       )
-    const packed = pack(parcel)
+    const packed = pack(outgoing)
     if (packed.bytes > this.#maxBytes)
       throw new RedriveError(
         'TOO_LARGE',
-        `the message has ${packed.bytes} bytes as it is written, this queue takes ${this.#maxBytes}: send a reference to it instead`,
+        `the encoded message has ${packed.bytes} bytes, the limit of this queue is ${this.#maxBytes}: send a reference to it instead`,
       )
-    const group = parcel.headers['redrive-group'] ?? parcel.id
-    await this.#sends.call({ ...packed, id: parcel.id, group, delayMs })
+    const group = outgoing.headers['redrive-group'] ?? outgoing.id
+    await this.#sends.call({ ...packed, id: outgoing.id, group, delayMs })
   }
 
-  async receive({ max, visibilityMs, waitMs, signal }: Ask): Promise<Delivery[]> {
+  async receive({ max, visibilityMs, waitMs, signal }: ReceiveRequest): Promise<Delivery[]> {
     this.#url()
     const ask = {
       max,
@@ -216,27 +226,27 @@ class SqsMailbox implements MailboxDriver {
   }
 
   async extend(receipt: string, ms: number): Promise<boolean> {
-    const lapsesMs = this.#clock.mono() + ms
+    const expiresMs = this.#clock.mono() + ms
     if (!(await this.#hide(receipt, ms))) return false
-    this.#receipts.prolong(receipt, lapsesMs)
+    this.#receipts.extend(receipt, expiresMs)
     return true
   }
 
-  /** SQS says only about how many there were. */
+  /** The number is approximate, as SQS reports it. */
   async purge(): Promise<number> {
     const count = await this.count()
-    await this.#wire.purge(this.#url())
+    await this.#connection.purge(this.#url())
     this.#receipts.clear()
     return count
   }
 
   async count(): Promise<number> {
-    const found = await this.#wire.attributes(this.#url(), [...counts])
+    const found = await this.#connection.attributes(this.#url(), [...counts])
     return counts.reduce((sum, name) => sum + Number(found[name] ?? 0), 0)
   }
 
   async health(): Promise<MailboxHealth> {
-    const found = await this.#wire.attributes(this.#url(), ['All'])
+    const found = await this.#connection.attributes(this.#url(), ['All'])
     const [waiting, hidden, delayed] = counts.map((name) => found[name] ?? '0')
     const checks = {
       queue: this.#queue,
@@ -248,7 +258,7 @@ class SqsMailbox implements MailboxDriver {
     }
     const keptSeconds = Number(found.MessageRetentionPeriod ?? Infinity)
     const problems =
-      keptSeconds < this.#wantedSeconds
+      keptSeconds < this.#requiredSeconds
         ? [
             `the queue ${this.#queue} deletes messages after ${keptSeconds} seconds: set its MessageRetentionPeriod to ${maxRetentionSeconds}`,
           ]
@@ -259,77 +269,82 @@ class SqsMailbox implements MailboxDriver {
   async #ensureQueue(): Promise<string> {
     const name = this.#queue
     try {
-      return await this.#wire.queueUrl(name)
+      return await this.#connection.queueUrl(name)
     } catch (error) {
       if (!isMissingQueue((error as Error).cause)) throw error
     }
     try {
-      return await this.#wire.createQueue(name, {
+      return await this.#connection.createQueue(name, {
         MessageRetentionPeriod: String(maxRetentionSeconds),
         ...(this.#isFifo ? { FifoQueue: 'true' } : {}),
       })
     } catch (error) {
-      if (isTakenQueue((error as Error).cause)) return this.#wire.queueUrl(name)
+      if (isTakenQueue((error as Error).cause)) return this.#connection.queueUrl(name)
       throw error
     }
   }
 
-  /** When this fails, they come back when their visibility lapses. */
-  #giveBack(messages: readonly Message[]): void {
+  /** If this fails, the messages become visible when their visibility timeout ends. */
+  #release(messages: readonly Message[]): void {
     for (const { ReceiptHandle: receipt = '' } of messages)
       this.#changes.call({ receipt, seconds: 0 }).catch(() => {})
   }
 
-  /** SQS refuses what would go beyond twelve hours since it was received; it gets what is left of them. */
+  /**
+   * SQS rejects times beyond twelve hours after the receipt, so the time is limited to the rest.
+   */
   async #hide(receipt: string, ms: number): Promise<boolean> {
     const ageMs = this.#receipts.ageMs(receipt)
     if (ageMs === undefined) return false
-    const leftSeconds = Math.floor(longestSeconds - ageMs / 1000)
+    const leftSeconds = Math.floor(maxReceiptSeconds - ageMs / 1000)
     const seconds = Math.max(0, Math.min(wholeSeconds(ms), leftSeconds))
     return this.#changes.call({ receipt, seconds })
   }
 
-  /** A batch may weigh as much as one message may, so large ones go in several. */
-  async #sendAll(sendings: Sending[]): Promise<Outcome<void>[]> {
-    const loads: Sending[][] = []
+  /**
+   * The size limit of a batch is that of one message, so large messages are split into several
+   * batches.
+   */
+  async #sendAll(sendings: PendingSend[]): Promise<Outcome<void>[]> {
+    const parts: PendingSend[][] = []
     let roomLeft = 0
     for (const sending of sendings) {
       if (sending.bytes > roomLeft) {
-        loads.push([])
+        parts.push([])
         roomLeft = this.#maxBytes
       }
-      loads.at(-1)!.push(sending)
+      parts.at(-1)!.push(sending)
       roomLeft -= sending.bytes
     }
-    const outcomes = await Promise.all(loads.map((load) => this.#sendLoad(load)))
+    const outcomes = await Promise.all(parts.map((part) => this.#sendPart(part)))
     return outcomes.flat()
   }
 
-  async #sendLoad(load: Sending[]): Promise<Outcome<void>[]> {
-    const entries = load.map(({ id, body, attributes, group, delayMs }, at) => ({
+  async #sendPart(part: PendingSend[]): Promise<Outcome<void>[]> {
+    const entries = part.map(({ id, body, attributes, group, delayMs }, at) => ({
       Id: String(at),
       MessageBody: body,
       MessageAttributes: attributes,
       ...(this.#isFifo
-        ? { MessageGroupId: tokenOf(group), MessageDeduplicationId: tokenOf(id) }
+        ? { MessageGroupId: toToken(group), MessageDeduplicationId: toToken(id) }
         : {}),
       ...(delayMs > 0 ? { DelaySeconds: wholeSeconds(delayMs) } : {}),
     }))
     try {
-      const failed = await this.#wire.send(this.#url(), entries)
-      return load.map((_, at) => {
+      const failed = await this.#connection.send(this.#url(), entries)
+      return part.map((_, at) => {
         const failure = failed.get(String(at))
-        return failure ? { error: this.#wire.refused(failure) } : { value: undefined }
+        return failure ? { error: this.#connection.toError(failure) } : { value: undefined }
       })
     } catch (error) {
-      // The other loads of the batch may have arrived.
-      return load.map(() => ({ error }))
+      // The other parts of the batch may have arrived.
+      return part.map(() => ({ error }))
     }
   }
 
   async #deleteAll(receipts: string[]): Promise<Outcome<boolean>[]> {
     const entries = receipts.map((ReceiptHandle, at) => ({ Id: String(at), ReceiptHandle }))
-    return this.#settled(entries.length, await this.#wire.delete(this.#url(), entries))
+    return this.#toOutcomes(entries.length, await this.#connection.delete(this.#url(), entries))
   }
 
   async #changeAll(changes: Change[]): Promise<Outcome<boolean>[]> {
@@ -338,29 +353,32 @@ class SqsMailbox implements MailboxDriver {
       ReceiptHandle: receipt,
       VisibilityTimeout: seconds,
     }))
-    return this.#settled(entries.length, await this.#wire.change(this.#url(), entries))
+    return this.#toOutcomes(entries.length, await this.#connection.change(this.#url(), entries))
   }
 
-  #settled(length: number, failed: Awaited<ReturnType<Wire['delete']>>): Outcome<boolean>[] {
+  #toOutcomes(
+    length: number,
+    failed: Awaited<ReturnType<SqsConnection['delete']>>,
+  ): Outcome<boolean>[] {
     return Array.from({ length }, (_, at) => {
       const failure = failed.get(String(at))
       if (!failure) return { value: true }
-      return isStale(failure.Code) ? { value: false } : { error: this.#wire.refused(failure) }
+      return isStale(failure.Code) ? { value: false } : { error: this.#connection.toError(failure) }
     })
   }
 
   #url(): string {
     if (this.#queueUrl !== undefined) return this.#queueUrl
-    throw new RedriveError('CLOSED', `${this.name} is not open yet: await open() first`)
+    throw new RedriveError('CLOSED', `${this.name} is not open yet: call and await open() first`)
   }
 }
 
-/** SQS counts in seconds: rather too long than too short. */
+/** SQS counts in seconds: rounded up. */
 function wholeSeconds(ms: number): number {
   return Math.max(0, Math.ceil(ms / 1000))
 }
 
-/** What groups and ids of FIFO queues may be. */
-function tokenOf(text: string): string {
+/** Encodes groups and ids for FIFO queues. */
+function toToken(text: string): string {
   return /^[!-~]{1,128}$/.test(text) ? text : createHash('sha256').update(text).digest('hex')
 }

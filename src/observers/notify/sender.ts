@@ -1,4 +1,5 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 
 export interface Message {
   body: string
@@ -24,8 +25,7 @@ type Try = { sent: true } | { sent: false; why: string; again: boolean; afterMs?
 
 const maxWaiting = 100
 const maxTries = 4
-const firstPauseMs = 1000
-const longestPauseMs = 60_000
+const retryDelay = { firstMs: 1000, maxMs: 60_000, factor: 4 }
 
 /**
  * Posts messages to one address, one at a time and in order, so that what clears an alert never comes before what raised
@@ -89,14 +89,15 @@ export class Sender {
 
   async #deliver(message: Message): Promise<Error | undefined> {
     const { clock } = this.#options
+    const backoff = new Backoff(clock, retryDelay)
     for (let tries = 1; ; tries++) {
       const result = await this.#try(message)
       if (result.sent) return undefined
       if (!result.again) return this.#reportError(result.why)
       if (tries === maxTries)
         return this.#reportError(`${result.why}, given up after ${tries} tries`)
-      const pauseMs = firstPauseMs * 4 ** (tries - 1) * (0.5 + clock.random() / 2)
-      await sleep(clock, Math.min(longestPauseMs, Math.max(pauseMs, result.afterMs ?? 0)))
+      const delayMs = Math.max(backoff.nextMs(), result.afterMs ?? 0)
+      await sleep(clock, Math.min(retryDelay.maxMs, delayMs))
     }
   }
 

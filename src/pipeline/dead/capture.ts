@@ -7,9 +7,9 @@ import type { Captured, Door } from '../../capture/capture.ts'
 import { isQueueName } from '../../check/queue-name.ts'
 import { letterId, thrownOf } from '../../capture/mailbox.ts'
 
-/** As much of a dead record of a pipeline as its letter says about it. */
+/** The part of a dead record that its letter contains. */
 export interface DeadStream {
-  /** One dead record, one key, however often it is read, and in whichever topic. */
+  /** The same key for a dead record however often it is read, and in whichever topic. */
   deadKey: string
   source: Extract<Source, { kind: 'pipeline' }>
   body: Omit<Payload, 'version'>
@@ -17,21 +17,21 @@ export interface DeadStream {
   message: string
   code?: string
   stack?: string
-  /** Calls after the first, before it was given up. */
+  /** Calls after the first one, before the node gave up. */
   retries: number
   firstFailedAt: Timestamp
   headers: Readonly<Record<string, string>>
-  /** Replayed as often as it may be. */
+  /** True if the record has reached its maximum number of replays. */
   quarantined: boolean
-  /** Where it lies, and what is needed to send it back. */
+  /** Where the record is stored, and what is needed to return it to its source. */
   metadata: { [key: string]: Json }
 }
 
-/** Where the letters of dead records are kept. */
+/** Where the letters of dead records are stored. */
 export interface PipelineKeeper {
-  /** Resolves once it is kept for good. */
+  /** Resolves once the letter is stored durably. */
   keep(captured: Captured): Promise<unknown>
-  /** Removes a letter for ever, if it is there. */
+  /** Removes a letter permanently, if it exists. */
   forget(letterId: string): Promise<unknown>
   readonly store: Store
 }
@@ -48,7 +48,7 @@ export function pipelineKeeper(
   }
 }
 
-/** What is wrong with a record itself, by the words of pipelines. */
+/** Error types of pipelines that mean that the record itself is wrong. */
 const reasons: ReadonlyMap<string, Reason> = new Map([
   ['MALFORMED', 'malformed'],
   ['MAX_HOPS', 'max-hops'],
@@ -56,8 +56,9 @@ const reasons: ReadonlyMap<string, Reason> = new Map([
 ])
 
 /**
- * A dead record of a pipeline, ready for the door. It is parked: its node has tried it as often as it should, and it goes back when somebody
- * says so. Captured again it is the same letter, whatever became of it.
+ * Converts a dead record of a pipeline into a capture. The letter is parked: its node has retried
+ * it as often as configured, and it returns to its source only if somebody decides so. Captured
+ * again, it is the same letter, whatever its state.
  */
 export function pipelineCapture(dead: DeadStream): Captured {
   const { source, errorType: name, message, code, stack, firstFailedAt, metadata } = dead
@@ -86,12 +87,12 @@ export function pipelineCapture(dead: DeadStream): Captured {
   }
 }
 
-/** The count comes from outside: what is no count is taken for none. */
+/** The count comes from outside: an invalid value counts as 0. */
 function reprocessedIn({ reprocessed }: DeadStream['metadata']): number {
   return Number.isSafeInteger(reprocessed) && Number(reprocessed) > 0 ? Number(reprocessed) : 0
 }
 
-/** The letter of a dead record, by nothing but its key: a tombstone has no more. */
+/** Finds the letter of a dead record by its key alone: a tombstone has nothing else. */
 export function pipelineLetterId(cluster: string, deadKey: string): string {
   const key = createHash('sha256')
     .update(JSON.stringify(['pipeline', cluster, deadKey]))
@@ -99,7 +100,7 @@ export function pipelineLetterId(cluster: string, deadKey: string): string {
   return letterId(key)
 }
 
-/** The queue of a node's letters. */
+/** The queue of the letters of a node. */
 export function queueOf(node: string): string {
   if (isQueueName(node)) return node
   return `node-${createHash('sha256').update(node).digest('hex').slice(0, 16)}`

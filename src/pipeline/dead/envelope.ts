@@ -11,13 +11,13 @@ import {
 
 export type { DlqMessage }
 
-/** A record that a node gives up, and why. */
+/** A record that a node gives up on, and why. */
 export interface DeadRecord {
-  /** As it lay in the input topic. */
+  /** As stored in the input topic. */
   record: StoredRecord
-  /** Whether its value is a stream at all. */
+  /** Whether the value is a stream at all. */
   isStream: boolean
-  /** Instead of the value, when that must not be kept. */
+  /** Replaces the value, if the value must not be stored. */
   value?: Uint8Array
   cluster: string
   graph: string
@@ -29,15 +29,15 @@ export interface DeadRecord {
   failedMs: number
   /** Before any replay. */
   firstFailedMs: number
-  /** Calls after the first. */
+  /** Calls after the first one. */
   retries: number
-  /** How often it was replayed before. */
+  /** The number of earlier replays. */
   reprocessed: number
   quarantined: boolean
   replayable: boolean
 }
 
-/** An envelope of anybody, and the value that lies in it, byte for byte. */
+/** An envelope of any sender, and the value in it, byte for byte. */
 export interface Envelope {
   message: DlqMessage
   value: Uint8Array
@@ -50,8 +50,8 @@ const maxMessage = 10_000
 const maxStack = 20_000
 
 /**
- * Puts a dead record into its envelope. The value stands in its field as it is: it is not read and written anew. It comes last, so that
- * what was cut off anywhere has no value, and is known for it.
+ * Wraps a dead record in an envelope. The value is copied unchanged, without decoding. It comes
+ * last, so that a truncated envelope has no value and is recognised.
  */
 export function seal(dead: DeadRecord): Buffer {
   const { record, value = record.value, isStream } = dead
@@ -84,7 +84,10 @@ export function seal(dead: DeadRecord): Buffer {
   return Buffer.concat([toBinary(DlqMessageSchema, message), last])
 }
 
-/** Undefined: these bytes are no envelope, or were cut off. The stream in it is not read, and `message` is without it. */
+/**
+ * Undefined if the bytes are not an envelope, or truncated. The stream in it is not decoded, and
+ * `message` does not contain it.
+ */
 export function unseal(bytes: Uint8Array): Envelope | undefined {
   try {
     const { streams, rest } = parted(bytes)
@@ -99,13 +102,16 @@ export function unseal(bytes: Uint8Array): Envelope | undefined {
   }
 }
 
-/** The same envelope, and it says that it is quarantined: what stands later counts. */
+/** The same envelope, marked as quarantined: the last occurrence of a field counts. */
 export function quarantined(bytes: Uint8Array, atMs: number): Buffer {
   const said = create(DlqMessageSchema, { quarantined: true, quarantinedAt: timestampFromMs(atMs) })
   return Buffer.concat([bytes, toBinary(DlqMessageSchema, said)])
 }
 
-/** The stream as it is, and all other fields. A stream that comes several times is one message, in parts. */
+/**
+ * Separates the stream, unchanged, from all other fields. A stream that occurs several times is one
+ * message in parts.
+ */
 function parted(bytes: Uint8Array): { streams: Uint8Array[]; rest: Uint8Array } {
   const streams: Uint8Array[] = []
   const rest: Uint8Array[] = []
@@ -125,8 +131,9 @@ function parted(bytes: Uint8Array): { streams: Uint8Array[]; rest: Uint8Array } 
 }
 
 /**
- * The key of a dead record in the DLQ topic. One record, one key, however often it is written: a node that dies before it could say that
- * it is done writes the same one again. A topic that was deleted and made anew has others at the same offsets; their times tell them apart.
+ * The key of a dead record in the DLQ topic. A record has the same key however often it is written:
+ * a node that dies before its commit writes the same one again. A topic that was deleted and
+ * recreated has other records at the same offsets; their timestamps distinguish them.
  */
 export function keyOfDead({
   topic,

@@ -10,18 +10,19 @@ import { dlqTopicsOf } from '../graph/topics.ts'
 
 type Keeper = Pick<PipelineKeeper, 'keep' | 'forget'>
 
-/** `groupId` is `redrive-letters.{cluster}` unless said. */
+/** Default of `groupId`: `redrive-letters.{cluster}`. */
 export interface PipelineDeadLettersOptions extends Omit<RecordTapOptions, 'topics' | 'take'> {
-  /** The pipeline cluster, as it stands in `dlq.{cluster}.{node}`. */
+  /** The pipeline cluster, as in `dlq.{cluster}.{node}`. */
   cluster: string
   keeper: Keeper
-  /** Nodes whose topics have names of their own. */
+  /** Nodes whose topics have custom names. */
   nodes?: readonly Pick<NodeSettings, 'node' | 'dlq'>[]
 }
 
 /**
- * Brings the dead records of a pipeline cluster in as letters, from all its DLQ and quarantine topics, also from those that come later. A
- * record is read until it is kept. One without a value erases: the letter with its key is removed. The topics stay as they are.
+ * Imports the dead records of a pipeline cluster as letters, from all its DLQ and quarantine
+ * topics, including later ones. A record is read until it is stored. A record without a value
+ * erases: the letter with its key is removed. The topics are not changed.
  */
 export function pipelineDeadLetters(
   options: PipelineDeadLettersOptions,
@@ -33,7 +34,7 @@ export function pipelineDeadLetters(
     places.set(dlq.quarantineTopic, { cluster, node, isQuarantine: true })
   }
   const named = [...places.keys()].map((topic) => topic.replaceAll('.', '\\.'))
-  /** Those that are being kept, or could not be yet. What erases them comes behind. */
+  /** Records that are being stored, or could not be stored yet. Their tombstones come later. */
   const open = new Map<string, Promise<void>>()
   const close = (key: string, keeping: Promise<void>): void => {
     if (open.get(key) === keeping) open.delete(key)
@@ -47,7 +48,8 @@ export function pipelineDeadLetters(
       if (record.value.length === 0) {
         const keeping = open.get(key)
         await keeping?.catch((error: unknown) => {
-          // It comes again before this does, unless it is somebody else's by now: then nobody would ever say that it was kept.
+          // The record is read again before this tombstone, unless its partition was revoked: then
+          // nobody would report that it was stored.
           close(key, keeping)
           throw error
         })
@@ -63,7 +65,9 @@ export function pipelineDeadLetters(
   })
 }
 
-/** What is too large for the store is kept without its payload, and says where that is. */
+/**
+ * A record that is too large for the store is stored without its payload, and with its location.
+ */
 async function keep(keeper: Keeper, record: StoredRecord, found: Found): Promise<void> {
   const dead = deadStreamOf(record, found)
   try {
@@ -76,7 +80,7 @@ async function keep(keeper: Keeper, record: StoredRecord, found: Found): Promise
   }
 }
 
-/** From the name of a topic: `dlq.{cluster}.{node}`. */
+/** Parses the name of a topic: `dlq.{cluster}.{node}`. */
 function foundBy(cluster: string, topic: string): Found {
   const [kind, , node = ''] = topic.split('.')
   return { cluster, node, isQuarantine: kind === 'quarantine' }

@@ -2,25 +2,25 @@ import type { Headers } from '../../backends/kafka/record.ts'
 import { isObject } from '../../letter/reading.ts'
 import { toTimestamp } from '../../letter/time.ts'
 
-/** What a replayed record knows about its past. It stands in a header, since the value is sent back as it was. */
+/** The history of a replayed record. It is a header, since the value is sent unchanged. */
 export interface Lineage {
-  /** How often it was replayed. */
+  /** The number of replays. */
   reprocessed: number
-  /** When it failed for the first time. */
+  /** When the record failed for the first time. */
   firstFailedMs?: number
-  /** The key of the dead record that it was. */
+  /** The key of the dead record. */
   dead?: string
-  /** The replay that sent it. */
+  /** The id of the replay that sent it. */
   replay?: string
 }
 
 export type { Headers }
 
-/** JSON. One header and not four: headers take longer to send than all the rest of a record. */
+/** JSON. One header instead of four: headers take longer to send than the rest of a record. */
 const header = Buffer.from('redrive-lineage')
 const maxLength = 2000
 
-/** What anybody may have written there is checked. A record that was never replayed has none. */
+/** Reads the header, which anybody may have written. A record that was never replayed has none. */
 export function lineageIn(headers: Headers): Lineage {
   const found = headers.findLast(([name]) => isOurs(name))
   const lineage: Lineage = { reprocessed: 0 }
@@ -35,17 +35,19 @@ export function lineageIn(headers: Headers): Lineage {
   return lineage
 }
 
-/** All headers but that: it is about one node, and means nothing to the next. */
+/** All headers except the lineage: it concerns one node only. */
 export function withoutLineage(headers: Headers): Headers {
   return headers.filter(([name]) => !isOurs(name))
 }
 
 export function withLineage(headers: Headers, lineage: Lineage): Headers {
-  return [...withoutLineage(headers), [header, Buffer.from(told(lineage))]]
+  return [...withoutLineage(headers), [header, Buffer.from(toLineageJson(lineage))]]
 }
 
-/** By hand: each replayed record has it, and the general way to write JSON takes several times as long. */
-function told({ reprocessed, firstFailedMs, dead, replay }: Lineage): string {
+/**
+ * Written by hand: every replayed record has it, and JSON.stringify takes several times as long.
+ */
+function toLineageJson({ reprocessed, firstFailedMs, dead, replay }: Lineage): string {
   let text = `{"replays":${reprocessed}`
   if (firstFailedMs !== undefined) text += `,"firstFailedAt":"${toTimestamp(firstFailedMs)}"`
   if (dead !== undefined) text += `,"dead":${JSON.stringify(dead)}`
@@ -70,7 +72,10 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-/** Replayed as often as it may be: what fails now is quarantined, and what lies dead is replayed no more. */
+/**
+ * True at the maximum number of replays: a new failure is quarantined, and the dead record is not
+ * replayed again.
+ */
 export function isSpent(reprocessed: number, maxReprocessCount: number): boolean {
   return reprocessed >= maxReprocessCount
 }

@@ -7,14 +7,16 @@ import { readStream } from '../stream.ts'
 const streamType = 'application/x-protobuf;messageType=redrive.pipeline.v1.PipeStream'
 const bytesType = 'application/octet-stream'
 
-/** Where a record was found, for what it does not say itself. */
+/** Where a record was found, for fields that it lacks. */
 export interface Found {
   cluster: string
   node: string
   isQuarantine: boolean
 }
 
-/** A record of a DLQ or quarantine topic as what is kept of it. What is no envelope is kept as it is. */
+/**
+ * Converts a record of a DLQ or quarantine topic. A record without an envelope is stored unchanged.
+ */
 export function deadStreamOf(record: StoredRecord, found: Found): DeadStream {
   const envelope = unseal(record.value)
   const metadata = {
@@ -39,7 +41,7 @@ export function deadStreamOf(record: StoredRecord, found: Found): DeadStream {
       },
       body: bodyOf(record.value, false),
       errorType: 'MALFORMED',
-      message: `a record of ${record.topic} is no envelope of a dead record, or was cut off`,
+      message: `a record of ${record.topic} is not an envelope of a dead record, or is truncated`,
       retries: 0,
       firstFailedAt: toTimestamp(record.timestampMs),
       headers: textsOf(record.headers),
@@ -83,7 +85,7 @@ export function deadStreamOf(record: StoredRecord, found: Found): DeadStream {
   }
 }
 
-/** Records of others may have none: they are known by their place. */
+/** Foreign records may have no key: they are identified by their offset. */
 export function keyOf({ key, topic, partition, offset }: StoredRecord): string {
   return key && key.length > 0 ? key.toString('latin1') : `${topic}:${partition}:${offset}`
 }

@@ -1,14 +1,14 @@
 import type { Document, DocumentRef } from '../stream.ts'
 
-/** Keeps documents that are too large to travel along. */
+/** Stores documents that are too large for records. */
 export interface DocumentStore {
   /**
-   * Resolves once it is kept for good. The same document of the same owner again is the same reference; that of another owner is another
-   * one, so that each can be removed without the other.
+   * Resolves once the document is stored durably. The same document of the same owner has the same
+   * reference; that of another owner has another one, so that each can be removed separately.
    */
   put(document: Document, owner?: string): Promise<DocumentRef>
-  /** Rejects with DOCUMENT_NOT_FOUND when it is not there, or is not what was put there. */
+  /** Rejects with DOCUMENT_NOT_FOUND if the document does not exist, or has changed. */
   get(ref: DocumentRef): Promise<Document>
-  /** True: it was there. */
+  /** Returns whether the document existed. */
   remove(ref: Pick<DocumentRef, 'location'>): Promise<boolean>
 }

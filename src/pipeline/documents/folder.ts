@@ -9,12 +9,12 @@ import { DocumentRefSchema, DocumentSchema } from '../proto/redrive/pipeline/v1/
 import type { Document, DocumentRef } from '../stream.ts'
 
 export interface DocumentFolderOptions {
-  /** Made when the first document comes. On a disk that all nodes see. */
+  /** Created with the first document. It must be on a disk that all nodes share. */
   path: string
   clock?: Clock
 }
 
-/** Documents in a folder: one file each, named by what is in it and whose it is. */
+/** Documents in a folder: one file each, named by its hash and owner. */
 export function documentFolder(options: DocumentFolderOptions): DocumentStore {
   return new DocumentFolder(options)
 }
@@ -33,7 +33,8 @@ class DocumentFolder implements DocumentStore {
     const checksum = sha256(bytes)
     const name = owner === '' ? checksum : sha256(Buffer.from(JSON.stringify([owner, checksum])))
     await this.#make()
-    // Under another name until it is whole and on the disk. One that is there already is replaced by the same, or healed.
+    // Written under another name until it is complete and on disk. An existing file is replaced by
+    // the same bytes, or repaired.
     const part = join(this.#path, `${name}.${this.#clock.id()}.part`)
     try {
       await writeDurably(part, bytes)
@@ -51,7 +52,7 @@ class DocumentFolder implements DocumentStore {
     })
   }
 
-  /** A folder that was just made is on the disk only when those above it are. */
+  /** A new folder is on disk only if its parents are. */
   async #make(): Promise<void> {
     const made = await mkdir(this.#path, { recursive: true })
     if (made === undefined) return
@@ -60,11 +61,12 @@ class DocumentFolder implements DocumentStore {
 
   async get({ location, checksum }: DocumentRef): Promise<Document> {
     const name = nameIn(location)
-    if (name === undefined) throw missing(location, 'is no place in this folder')
+    if (name === undefined) throw missing(location, 'is not a location in this folder')
     const bytes = await readFile(join(this.#path, name)).catch((error: unknown) => {
-      throw isMissing(error) ? missing(location, 'is not there', error) : error
+      throw isMissing(error) ? missing(location, 'does not exist', error) : error
     })
-    if (sha256(bytes) !== (checksum || name)) throw missing(location, 'is not what was put there')
+    if (sha256(bytes) !== (checksum || name))
+      throw missing(location, 'has changed since it was stored')
     return fromBinary(DocumentSchema, bytes)
   }
 
@@ -82,7 +84,7 @@ class DocumentFolder implements DocumentStore {
   }
 }
 
-/** Attributes have no order, so that one is made: the same document is the same bytes. */
+/** Attributes are sorted, so that the same document has the same bytes. */
 function bytesOf(document: Document): Uint8Array {
   const attributes = Object.fromEntries(
     Object.entries(document.attributes).sort(([a], [b]) => (a < b ? -1 : 1)),
@@ -94,7 +96,7 @@ function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** A location comes from outside. What is no hash could lead anywhere. */
+/** A location comes from outside. Anything but a hash could lead anywhere. */
 function nameIn(location: string): string | undefined {
   return /^file:([0-9a-f]{64})$/.exec(location)?.[1]
 }
@@ -109,7 +111,7 @@ async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** A name is on the disk only when its folder is. */
+/** A file name is on disk only if its folder is. */
 async function sync(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

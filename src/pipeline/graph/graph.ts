@@ -20,31 +20,34 @@ import type { DlqConfig } from '../proto/redrive/pipeline/v1/dlq_pb.ts'
 import { nodeSettings, type DlqSettings, type Edge, type NodeSettings } from './settings.ts'
 import type { NodePlace } from './topics.ts'
 
-/** What a node calls. A function is one that the program knows by this name. */
+/** What a node calls. A function is registered by the program under this name. */
 export type ModuleTarget = { http: string } | { grpc: string } | { function: string }
 
-/** The graphs of one cluster, everything said and checked. */
+/** The graphs of one cluster, complete and checked. */
 export interface Graphs {
   cluster: string
-  /** How to reach Kafka, if that is said. */
+  /** The connection to Kafka, if configured. */
   kafka?: string
   nodes: readonly NodeSettings[]
   /** By the id of the node. */
   modules: ReadonlyMap<string, ModuleTarget>
 }
 
-/** Graphs from YAML; `name` is what the text is called in errors. Throws INVALID_CONFIG that tells everything that is wrong. */
+/**
+ * Parses graphs from YAML; `name` identifies the file in errors. Throws INVALID_CONFIG with all
+ * problems.
+ */
 export function readGraphs(text: string, name = 'graph'): Graphs {
   const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)
   return checked(value, origins, name, problems)
 }
 
-/** The same from an object. */
+/** Like `parseGraphs`, from an object. */
 export function graphsOf(input: GraphInput): Graphs {
   return checked(input, new Map(), 'graph')
 }
 
-/** Checks everything before it gives up, so that one run shows all that is wrong. */
+/** Checks everything before it throws, so that one run shows all problems. */
 function checked(
   value: unknown,
   origins: Layer['origins'],
@@ -52,7 +55,7 @@ function checked(
   found: readonly Problem[] = [],
 ): Graphs {
   if (!isTree(value)) {
-    const problem = { key: '', from, text: 'must be a map of keys and values' }
+    const problem = { key: '', from, text: 'must be an object' }
     throw invalidConfig(found.length > 0 ? found : [problem])
   }
   const layer = { value, origins }
@@ -86,7 +89,7 @@ function settingsOf({ graphs }: GraphData, placed: readonly PlacedNode[]): NodeS
   const inputs = new Map(placed.map(({ node, inputTopic }) => [node, inputTopic]))
   const next = new Map<string, Edge[]>()
   for (const { from, to, max_hops: maxHops = 0 } of graphs.flatMap(({ edges = [] }) => edges)) {
-    // Without a limit of its own, that of the node at its end counts.
+    // Without a limit of its own, the edge has that of its target node.
     const edge = { to, topic: inputs.get(to) ?? '', maxHops }
     next.set(from, [...(next.get(from) ?? []), edge])
   }
@@ -127,8 +130,8 @@ function dlqOf(data: DlqData): Partial<DlqSettings> {
 }
 
 /**
- * What a proto says about the dead letters of a node, by the same rules: what is not set has its default, and 0 and false are what they
- * say. Throws INVALID_CONFIG.
+ * Reads the dead letter settings of a node from a proto: an unset field has its default, and 0 and
+ * false are values. Throws INVALID_CONFIG.
  */
 export function dlqSettingsOf(
   config: DlqConfig | undefined,
@@ -157,7 +160,7 @@ function targetOf({ module }: NodeData): ModuleTarget {
 
 type Said<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> }
 
-/** Without what is undefined: that would stand in the place of a default. */
+/** Removes undefined values, which would override defaults. */
 function said<T extends object>(values: T): Said<T> {
   return Object.fromEntries(
     Object.entries(values).filter(([, value]) => value !== undefined),

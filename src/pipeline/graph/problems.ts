@@ -12,7 +12,7 @@ import {
   type NodePlace,
 } from './topics.ts'
 
-/** A node, and where it stands in the configuration. */
+/** A node, and its path in the configuration. */
 export interface PlacedNode extends NodePlace {
   path: Path
   data: ValidNode
@@ -31,7 +31,7 @@ export function placedNodes({ cluster_id: cluster, graphs }: ValidParts): Placed
   )
 }
 
-/** What no value says by itself: things that contradict each other, or that are missing. */
+/** Problems between values: contradictions and missing parts. */
 export function problemsIn(
   data: ValidParts,
   placed: readonly PlacedNode[],
@@ -56,7 +56,7 @@ function kafkaProblems({ kafka }: ValidParts, layer: Layer): Problem[] {
   }
 }
 
-/** Tells of everything that comes twice, with what came first. */
+/** Reports duplicates, with the first occurrence. */
 function twice<T>(
   all: readonly T[],
   nameOf: (one: T) => string,
@@ -87,7 +87,7 @@ function idProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
     ({ node }) => node,
     ({ path }, first) => {
       const other = dotted([...first.path, 'node_id'])
-      const text = `is the same as ${other}: a cluster has one DLQ topic for each id`
+      const text = `is the same as ${other}: a cluster has one DLQ topic per id`
       return problemAt([...path, 'node_id'], layer, text)
     },
   )
@@ -98,7 +98,7 @@ function timeProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
     const { timeout = nodeDefaults.timeoutMs, deadline = nodeDefaults.deadlineMs } = data
     if (timeout <= deadline) return []
     const [one, all] = [timeout, deadline].map((ms) => inUnits(ms, 'duration'))
-    const text = `is ${one}, and all calls for a record together have ${all} (deadline)`
+    const text = `is ${one}, but all calls for a record together have ${all} (deadline)`
     return [problemAt([...path, 'timeout'], layer, text)]
   })
 }
@@ -125,7 +125,7 @@ function edgeProblems({ graphs }: ValidParts, layer: Layer): Problem[] {
 
 function unknownNode(node: string, known: readonly string[]): string {
   const near = nearest(node, known)
-  return `is no node of this graph${near === undefined ? '' : `: did you mean "${near}"?`}`
+  return `is not a node of this graph${near === undefined ? '' : `: did you mean "${near}"?`}`
 }
 
 interface Use {
@@ -134,7 +134,10 @@ interface Use {
   what: string
 }
 
-/** No topic has two uses: what is dead would be read as new, or one node would take what is another's. */
+/**
+ * No topic has two uses: dead records would be read as new ones, or one node would read records of
+ * another.
+ */
 function topicProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
   const uses = placed.flatMap((place): Use[] => {
     const { path, node, inputTopic, data } = place
@@ -147,10 +150,10 @@ function topicProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
       use(inputTopic, 'the input topic', 'kafka_input_topic'),
       use(dlqTopicOf(place, data.dlq_config?.topic), 'the DLQ topic', 'dlq_config', 'topic'),
       use(quarantineTopicOf(place), 'the quarantine topic', 'node_id'),
-      use(replaysTopicOf(place), 'the topic about replays', 'node_id'),
+      use(replaysTopicOf(place), 'the topic of replays', 'node_id'),
     ]
   })
-  // Of two nodes with one id, the id is the problem.
+  // For two nodes with the same id, the id is the problem.
   const nodes = new Set<string>()
   const distinct = uses.filter(({ topic, what }) => {
     const isNew = !nodes.has(what + topic)
@@ -159,9 +162,9 @@ function topicProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
   })
   return twice(
     distinct,
-    // Kafka refuses a name that differs from another in this alone.
+    // Kafka rejects a name that differs from another in this only.
     ({ topic }) => topic.replaceAll('.', '_'),
     ({ path, topic, what }, first) =>
-      problemAt(path, layer, `${topic} is ${what}, and ${first.what} too`),
+      problemAt(path, layer, `${topic} is both ${what} and ${first.what}`),
   )
 }

@@ -8,10 +8,12 @@ import { checkTopic } from './topics.ts'
 
 const maxInt32 = 2 ** 31 - 1
 
-/** What a count may be: the protos have 32 bits for it. */
+/** The range of counts: the protos use 32 bits. */
 const count = (from: number, to = maxInt32) => z.int().min(from).max(to).optional()
 
-/** A length of time: a text as in 30s, or milliseconds. Texts are numbers by the time this looks at them. */
+/**
+ * A duration: a string such as 30s, or milliseconds. Strings are already converted to numbers here.
+ */
 const duration = (fromMs: number) => measure(z.number().min(fromMs).max(longestMs), durationPattern)
 
 function measure<T extends z.ZodNumber>(number: T, pattern: string) {
@@ -29,10 +31,10 @@ function measure<T extends z.ZodNumber>(number: T, pattern: string) {
 /** Ids become names of queues, of groups and, escaped, of topics. */
 const id = z.string().superRefine((text, context) => {
   if (!/^\P{Cc}{1,200}$/u.test(text) || !text.isWellFormed())
-    context.addIssue('must be a text of 1 to 200 characters, none of them a control')
+    context.addIssue('must be a string of 1 to 200 characters without control characters')
 })
 
-/** Empty, as a proto has it that was not told: the usual name. */
+/** Empty, as in an unset proto field: the default name. */
 const topic = z
   .string()
   .superRefine((text, context) => {
@@ -99,7 +101,7 @@ const nodeSchema = z.strictObject({
 
 const edgeSchema = z.strictObject({ from: id, to: id, max_hops: count(0) })
 
-/** The graphs of one cluster, in the words of the protos. */
+/** The graphs of one cluster, with the names of the protos. */
 export const graphSchema = z.strictObject({
   cluster_id: id,
   kafka: z.string().min(1).optional().meta({ format: 'uri', writeOnly: true }),
@@ -120,7 +122,10 @@ export type GraphData = z.output<typeof graphSchema>
 export type NodeData = z.output<typeof nodeSchema>
 export type DlqData = z.output<typeof dlqConfigSchema>
 
-/** A configuration, or what of it is valid: a node without a usable `node_id`, or an edge without ends, is undefined in its place. */
+/**
+ * The valid part of a configuration: a node without a valid `node_id`, or an edge without ends, is
+ * undefined.
+ */
 export interface ValidParts extends Pick<GraphData, 'cluster_id' | 'kafka'> {
   graphs: (ValidGraph | undefined)[]
 }
@@ -132,7 +137,10 @@ interface ValidGraph {
 export type ValidNode = Omit<NodeData, 'module'>
 type Edge = z.output<typeof edgeSchema>
 
-/** What is valid of a configuration that the schema rejects, so that everything that is wrong can be reported together. */
+/**
+ * The valid part of a configuration that the schema rejects, so that all problems can be reported
+ * together.
+ */
 export function validParts(input: unknown): ValidParts {
   const { cluster_id: cluster, kafka, graphs } = fieldsOf(input)
   return {
@@ -151,7 +159,7 @@ export function validParts(input: unknown): ValidParts {
   }
 }
 
-/** The fields of an object that are valid, or undefined where one that is needed is not among them. */
+/** The valid fields of an object, or undefined if a required one is invalid. */
 function validFields<T>(schema: z.ZodObject, input: unknown, ...needed: string[]): T | undefined {
   const valid = Object.entries(fieldsOf(input)).filter(
     ([key, value]) =>
@@ -169,6 +177,6 @@ function listOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : []
 }
 
-/** For words about what is wrong, and to see where a text is a duration. */
+/** For error messages, and to find out which strings are durations. */
 export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as Node
 export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as Node

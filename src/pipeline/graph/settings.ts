@@ -1,33 +1,36 @@
 import { RedriveError } from '../../errors.ts'
 import { checkTopic, dlqTopicOf, inputTopicOf, quarantineTopicOf } from './topics.ts'
 
-/** What becomes of records that a node gives up. */
+/** What happens to records that a node gives up on. */
 export interface DlqSettings {
-  /** False: such a record is tried again for ever, and those behind it wait. Nothing is dropped either way. */
+  /**
+   * False: such a record is retried forever, and later ones wait. No record is dropped in either
+   * case.
+   */
   enabled: boolean
   topic: string
   quarantineTopic: string
-  /** Calls of the module after the first. */
+  /** Calls of the module after the first one. */
   maxRetries: number
-  /** The pause before retry n is n times this. */
+  /** The delay before retry n is n times this. */
   retryBackoffMs: number
-  /** Replayed so often, it is quarantined when it fails once more. */
+  /** After this many replays, a new failure is quarantined. */
   maxReprocessCount: number
-  /** A module that says success=false is a failure like others. */
+  /** Treats success=false of a module as a failure. */
   deadLetterLogicalFailures: boolean
-  /** False: the document is left out of dead records; a reference to it stays. */
+  /** False: dead records do not contain the document; a reference to it is preserved. */
   includePayload: boolean
 }
 
-/** Where a stream goes when a node is done with it. */
+/** Where a stream goes after a node. */
 export interface Edge {
   to: string
   topic: string
-  /** Nodes that a stream may have had before it takes this way. 0: any number. */
+  /** Maximum number of nodes that a stream has passed before this edge. 0: unlimited. */
   maxHops: number
 }
 
-/** One node of a graph, everything said. */
+/** One node of a graph, with all settings. */
 export interface NodeSettings {
   cluster: string
   graph: string
@@ -36,23 +39,26 @@ export interface NodeSettings {
   inputTopic: string
   dlq: DlqSettings
   next: readonly Edge[]
-  /** Nodes that a stream may have at all. One that had as many before goes round in circles. 0: any number. */
+  /** Maximum number of nodes per stream. A stream above it is in a cycle. 0: unlimited. */
   maxHops: number
-  /** Calls of the module at once. Records with one key go one after the other. */
+  /** Concurrent calls of the module. Records with the same key are processed in order. */
   concurrency: number
-  /** How long one call may take. */
+  /** Time limit of one call. */
   timeoutMs: number
-  /** How long a record may take with all its retries. */
+  /** Time limit of a record with all its retries. */
   deadlineMs: number
-  /** Deliveries that ended with the process: at this many, the record is taken for what ends it. */
+  /**
+   * After this many deliveries that ended with a dead process, the record is assumed to be the
+   * cause.
+   */
   maxDeliveries: number
-  /** Of topics that are created. */
+  /** Partitions of new topics. */
   partitions: number
-  /** Copies of topics that are created. -1: as many as the cluster has it. */
+  /** Replication factor of new topics. -1: the default of the cluster. */
   replicas: number
-  /** How long dead records are kept. */
+  /** How long dead records are stored. */
   dlqRetentionMs: number
-  /** A document larger than this goes into the document store, if there is one. */
+  /** A larger document is moved to the document store, if there is one. */
   maxInlineBytes: number
 }
 
@@ -79,16 +85,16 @@ const dlqDefaults = {
   includePayload: true,
 } as const satisfies Partial<DlqSettings>
 
-/** A node by hand: what is not said has its default. */
+/** A node without a graph: missing values have their defaults. */
 export type NodeInput = Pick<NodeSettings, 'cluster' | 'node'> &
   Partial<Omit<NodeSettings, 'dlq' | 'cluster' | 'node'>> & { dlq?: Partial<DlqSettings> }
 
-/** All that is said, and defaults for the rest. Numbers are checked. */
+/** Adds defaults, and checks numbers. */
 export function nodeSettings(input: NodeInput): NodeSettings {
   const { cluster, node, graph = 'default', dlq = {} } = input
   for (const [name, id] of Object.entries({ cluster, graph, node }))
     if (typeof id !== 'string' || id === '' || id.length > 200)
-      throw invalid(`${name} must be a name of 1 to 200 characters`)
+      throw invalid(`${name} must be a string of 1 to 200 characters`)
   const place = { cluster, graph, node }
   const settings: NodeSettings = {
     ...nodeDefaults,
@@ -110,7 +116,7 @@ export function nodeSettings(input: NodeInput): NodeSettings {
     if (!(of(settings) >= least))
       throw invalid(`${name} must be ${least} or more, not ${of(settings)}`)
   if ([settings.dlq.topic, settings.dlq.quarantineTopic].includes(settings.inputTopic))
-    throw invalid(`${settings.inputTopic} cannot hold the dead letters of the node that reads it`)
+    throw invalid(`${settings.inputTopic} cannot store the dead letters of the node that reads it`)
   return settings
 }
 

@@ -9,10 +9,10 @@ import {
 } from '../../backends/kafka/topics.ts'
 import type { NodeSettings } from './settings.ts'
 
-/** What an envelope has beside the record that lies in it. */
+/** The size of an envelope besides its record. */
 const roomForEnvelope = 256 * 1024
 
-/** A topic of dead records, how long they must stay in it, and the largest of them. */
+/** A topic of dead records, their retention, and the size of the largest. */
 interface Keeping {
   topic: string
   retentionMs: number
@@ -20,8 +20,9 @@ interface Keeping {
 }
 
 /**
- * Creates the input, DLQ and quarantine topics that are missing. What is there stays as it is; what is wrong with it for dead records is
- * told, with STORE_UNSAFE: they would be lost, refused, or could not be erased. Safe twice, and from several processes at once.
+ * Creates missing input, DLQ and quarantine topics. Existing topics are not changed; settings by
+ * which dead records would be lost, rejected or could not be erased are reported with STORE_UNSAFE.
+ * May be called twice, and from several processes at once.
  */
 export async function createTopics(
   cluster: Cluster,
@@ -47,15 +48,15 @@ export async function createTopics(
     const found = await createMissing(cluster, admin, there, plans)
     const configs = await readConfigs(cluster, admin, found)
     return keepings.flatMap(({ keeping }) => {
-      const told = configs.get(keeping.topic)
-      return told ? problemsOf(keeping, told) : []
+      const config = configs.get(keeping.topic)
+      return config ? problemsOf(keeping, config) : []
     })
   } finally {
     await admin.close().catch(() => {})
   }
 }
 
-/** Which of them were there before, or were made by somebody else meanwhile. */
+/** The topics that already existed, or were created by another process meanwhile. */
 async function createMissing(
   cluster: Cluster,
   admin: Admin,
@@ -69,7 +70,7 @@ async function createMissing(
   return found
 }
 
-/** A dead record may be as large as its input topic takes, and has its envelope around it. */
+/** A dead record may be as large as its input topic allows, plus its envelope. */
 async function keepingsOf(
   cluster: Cluster,
   admin: Admin,
@@ -83,13 +84,13 @@ async function keepingsOf(
     const maxBytes = Number(configs.get(inputTopic)?.get('max.message.bytes')) + roomForEnvelope
     return [
       { node, keeping: { topic: dlq.topic, retentionMs: dlqRetentionMs, maxBytes } },
-      // What is quarantined waits for a person, however long that takes.
+      // Quarantined records wait for a person, without a time limit.
       { node, keeping: { topic: dlq.quarantineTopic, retentionMs: -1, maxBytes } },
     ]
   })
 }
 
-/** Keys are as many as dead records, so that compacting takes away only what was erased. */
+/** Every dead record has its own key, so compaction removes only erased ones. */
 function configsFor({ retentionMs, maxBytes }: Keeping): Record<string, string> {
   return {
     'cleanup.policy': 'compact,delete',
@@ -99,22 +100,22 @@ function configsFor({ retentionMs, maxBytes }: Keeping): Record<string, string> 
   }
 }
 
-function problemsOf(keeping: Keeping, told: ReadonlyMap<string, string>): RedriveError[] {
+function problemsOf(keeping: Keeping, config: ReadonlyMap<string, string>): RedriveError[] {
   const { topic, retentionMs, maxBytes } = keeping
-  const policies = (told.get('cleanup.policy') ?? '').split(',')
-  const numberOf = (name: string): number => Number(told.get(name) ?? -1)
+  const policies = (config.get('cleanup.policy') ?? '').split(',')
+  const numberOf = (name: string): number => Number(config.get(name) ?? -1)
   const texts: string[] = []
   if (policies.includes('delete')) {
     const kept = numberOf('retention.ms')
     if (kept >= 0 && (retentionMs < 0 || kept < retentionMs))
-      texts.push(`loses dead records: retention.ms is ${kept}, asked for ${retentionMs}`)
+      texts.push(`loses dead records: retention.ms is ${kept}, required is ${retentionMs}`)
     const bytes = numberOf('retention.bytes')
     if (bytes >= 0) texts.push(`loses dead records: retention.bytes is ${bytes}, not -1`)
   }
   if (!policies.includes('compact'))
-    texts.push('keeps what is erased: cleanup.policy is delete, not compact,delete')
+    texts.push('keeps erased records: cleanup.policy is delete, not compact,delete')
   const taken = numberOf('max.message.bytes')
   if (taken < maxBytes)
-    texts.push(`refuses large dead records: max.message.bytes is ${taken}, less than ${maxBytes}`)
+    texts.push(`rejects large dead records: max.message.bytes is ${taken}, less than ${maxBytes}`)
   return texts.map((text) => new RedriveError('STORE_UNSAFE', `the topic ${topic} ${text}`))
 }

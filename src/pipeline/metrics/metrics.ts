@@ -1,29 +1,31 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { PipelineEvent } from '../events.ts'
-import type { NodeStanding } from './standing.ts'
+import type { NodeDepth } from './depth.ts'
 import type { NodePlace } from '../graph/topics.ts'
 
-/** The Content-Type to serve `text()` with. */
+/** The Content-Type of `text()`. */
 export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
 
 export interface PipelineMetricsOptions {
   clock: Clock
-  /** How it stands with the dead records of each node. */
-  standing: () => Promise<readonly NodeStanding[]>
-  /** Hears why a depth could not be told. */
+  /** Reads the depth of the dead records of each node. */
+  standing: () => Promise<readonly NodeDepth[]>
+  /** Called when a depth could not be read. */
   onError?: (error: unknown) => void
 }
 
 type Labels = Readonly<Record<string, string>>
 
-/** Each type of error is a series of its own; what comes after so many of a node is `OTHER`. */
+/** Each error type has its own series; above this many per node, the rest is `OTHER`. */
 const maxErrorTypes = 50
 const maxErrorTypeLength = 100
 
 /**
- * What the alert rules in ops/prometheus look at, as Prometheus reads it. Counters start at 0 with the process; `rate` and `increase` know
- * that. They count what this process did, so those of several are added. Depth and age are asked of the cluster: all processes say the
- * same. What cannot be asked is left out and counted as an error of the scrape: a 0 would say that all is well.
+ * The metrics of the alert rules in ops/prometheus, in the format of Prometheus. Counters start at
+ * 0 with the process, which `rate` and `increase` expect. They count the work of this process, so
+ * those of several are added. Depth and age are read from the cluster: all processes report the
+ * same. Values that cannot be read are left out and counted as scrape errors: a 0 would mean that
+ * all is well.
  */
 export class PipelineMetrics {
   readonly #options: PipelineMetricsOptions
@@ -32,32 +34,28 @@ export class PipelineMetrics {
   readonly #messages = new Family(
     'pipestream_dlq_messages_total',
     'counter',
-    'Records that were dead-lettered, counted when the broker has confirmed it.',
+    'Dead-lettered records, counted when the broker has confirmed them.',
   )
   readonly #publishFailures = new Family(
     'pipestream_dlq_publish_failures_total',
     'counter',
-    'Writes of dead records that failed. They are tried again.',
+    'Failed writes of dead records. They are retried.',
   )
   readonly #quarantined = new Family(
     'pipestream_dlq_quarantined_total',
     'counter',
-    'Records that failed again after the last replay that they may have.',
+    'Records that failed again after their last allowed replay.',
   )
   readonly #records = new Family(
     'pipestream_records_total',
     'counter',
-    'Records that a node is done with, by what became of them.',
+    'Records that a node has finished, by outcome.',
   )
-  readonly #retries = new Family(
-    'pipestream_retries_total',
-    'counter',
-    'Calls of a module after the first for a record.',
-  )
+  readonly #retries = new Family('pipestream_retries_total', 'counter', 'Retries of module calls.')
   readonly #scrapeErrors = new Family(
     'pipestream_scrape_errors_total',
     'counter',
-    'Times that the depth of a node could not be told. It is left out then.',
+    'Failed reads of the depth of a node. The depth is then left out.',
   )
 
   constructor(options: PipelineMetricsOptions) {
@@ -95,7 +93,7 @@ export class PipelineMetrics {
     const age = new Family(
       'pipestream_dlq_oldest_age_seconds',
       'gauge',
-      'How long the oldest of these lies there. 0 when there is none.',
+      'Age of the oldest of these records. 0 when there is none.',
     )
     const { clock, standing, onError } = this.#options
     for (const one of await standing()) {
@@ -114,7 +112,10 @@ export class PipelineMetrics {
     return all.map((family) => family.text()).join('')
   }
 
-  /** A counter that appears with its first event has not grown, as Prometheus sees it. So those of a node begin at 0 when it is first seen. */
+  /**
+   * A counter that appears with its first event has not increased, as Prometheus sees it. So the
+   * counters of a node start at 0 when it is first seen.
+   */
   #labelsOf({ cluster, graph, node }: NodePlace): Labels {
     const labels = { cluster, graph, node_id: node }
     const key = JSON.stringify([cluster, graph, node])

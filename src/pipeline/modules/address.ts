@@ -4,7 +4,7 @@ export function isGrpcAddress(text: string): boolean {
   return grpcTarget(text) !== undefined
 }
 
-/** `host:port`, or `grpcs://host:port` over TLS. Undefined when it is neither. */
+/** Parses `host:port`, or `grpcs://host:port` over TLS. Undefined for anything else. */
 export function grpcTarget(text: string): { host: string; secure: boolean } | undefined {
   const [, scheme, host] = pattern.exec(text) ?? []
   return host === undefined ? undefined : { host, secure: scheme === 'grpcs' }

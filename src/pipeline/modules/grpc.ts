@@ -16,23 +16,24 @@ import { grpcTarget } from './address.ts'
 export interface GrpcModuleOptions {
   /** `host:port`, or `grpcs://host:port` over TLS. */
   address: string
-  /** The deadline of a call, which the module gets to know. */
+  /** The deadline of a call, which is passed to the module. */
   timeoutMs: number
-  /** Certificates of one's own. */
+  /** Custom certificates. */
   credentials?: ChannelCredentials
-  /** A larger answer is a failure. 16 MiB unless said. */
+  /** A larger answer is a failure. Default: 16 MiB. */
   maxBytes?: number
   clock?: Clock
 }
 
-/** A module that holds a connection. */
+/** A module with a connection. */
 export type GrpcModule = Module & { close(): void }
 
 const method = '/redrive.pipeline.v1.PipelineModule/Process'
 
 /**
- * A module behind gRPC: `redrive.pipeline.v1.PipelineModule/Process`, once for each call. Its connection is made with the first call, and
- * made again when it was lost. A status rejects, with its name as the code. Needs the package @grpc/grpc-js.
+ * A module behind gRPC: `redrive.pipeline.v1.PipelineModule/Process`, once per call. It connects
+ * with the first call, and reconnects after a loss. A status rejects, with its name as the code.
+ * Requires the package @grpc/grpc-js.
  */
 export async function grpcModule(options: GrpcModuleOptions): Promise<GrpcModule> {
   const { timeoutMs, clock = systemClock } = options
@@ -50,7 +51,7 @@ export async function grpcModule(options: GrpcModuleOptions): Promise<GrpcModule
   const ours = target.secure ? credentials.createSsl() : credentials.createInsecure()
   const client = new Client(target.host, options.credentials ?? ours, {
     'grpc.max_receive_message_length': options.maxBytes ?? 16 * 1024 ** 2,
-    // Unless said, a module that was away for long would not be called for two minutes after it is back.
+    // By default, a module after a long outage would not be called for two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 2000,
   })
@@ -72,7 +73,7 @@ function ask(client: Client, call: ModuleCall, deadline: number): Promise<Proces
       (error, response) => {
         signal.removeEventListener('abort', cancel)
         if (!error && response) resolve(response)
-        // Why it was given up says more than that it was.
+        // The reason of the abort says more than the abort itself.
         else if (signal.aborted) reject(signal.reason as Error)
         else reject(error ? errorOf(error) : new Error('the module gave no answer'))
       },
@@ -92,18 +93,22 @@ function requestOf({ stream, document, node, attempt }: ModuleCall): ProcessRequ
 }
 
 function resultOf({ success, document, errorMessage }: ProcessResponse): ModuleResult {
-  if (!success) return { success: false, error: errorMessage || 'the module said success=false' }
+  if (!success)
+    return { success: false, error: errorMessage || 'the module returned success=false' }
   if (!document) return { success: true }
   const { id, body, contentType, attributes } = document
   return { success: true, document: { id, body, contentType, attributes } }
 }
 
-/** With the name of the status, and with the wait that the module asked for. */
+/** Adds the name of the status, and the delay that the module asked for. */
 function errorOf({ code, details, metadata, message }: ServiceError): Error {
   const name = grpcNames[code] ?? 'UNKNOWN'
-  // Both sides say so with the status of a server that has too much to do, but this one does not pass.
+  // Both sides use the status of an overloaded server, but this error is permanent.
   if (name === 'RESOURCE_EXHAUSTED' && /message larger than max/i.test(details))
-    return new RedriveError('TOO_LARGE', `the module, or what it gives: ${details}`)
+    return new RedriveError(
+      'TOO_LARGE',
+      `the request or the answer of the module is too large: ${details}`,
+    )
   const error = Object.assign(new Error(`${name}: ${details || message}`), { code: name })
   error.name = 'GrpcError'
   const [pushback] = metadata.get('grpc-retry-pushback-ms')

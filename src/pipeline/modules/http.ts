@@ -2,8 +2,8 @@ import { RedriveError } from '../../errors.ts'
 import {
   contentTypeOf,
   plain,
-  poster,
-  refusedBy,
+  createPoster,
+  toHttpError,
   traceparentOf,
   urlProblem,
   type Answer,
@@ -11,20 +11,24 @@ import {
 import type { Module, ModuleCall, ModuleResult } from './module.ts'
 
 export interface HttpModuleOptions {
-  /** It comes from the configuration alone; no stream can change any of it. Modules mostly live in private networks, so that it may be there. */
+  /**
+   * It comes from the configuration only; no stream can change it. Modules are mostly in private
+   * networks, so private addresses are allowed.
+   */
   url: string
-  /** Further headers, as for authorization. */
+  /** Further headers, such as authorization. */
   headers?: Readonly<Record<string, string>>
-  /** A larger answer is a failure. 16 MiB unless said. */
+  /** A larger answer is a failure. Default: 16 MiB. */
   maxBytes?: number
 }
 
 const maxErrorLength = 2000
 
 /**
- * A module behind HTTP: the body of the document is posted as it is. A 2xx has the new document as its body, or none: then it stays as it
- * was. A 422 is a logical failure, with its reason as text or as JSON `{ "error": … }`. Everything else rejects, with the status.
- * Throws INVALID_CONFIG for a URL that cannot be.
+ * A module behind HTTP: the body of the document is posted unchanged. A 2xx has the new document as
+ * its body, or none: then it is unchanged. A 422 is a logical failure, with its reason as text or
+ * as JSON `{ "error": … }`. Everything else rejects, with the status. Throws INVALID_CONFIG for an
+ * invalid URL.
  */
 export function httpModule({
   url,
@@ -34,7 +38,7 @@ export function httpModule({
   const problem = urlProblem(url, true)
   if (problem !== undefined) throw new RedriveError('INVALID_CONFIG', `module.http ${problem}`)
   const target = new URL(url)
-  const post = poster(target, true)
+  const post = createPoster(target, true)
   return async (call) => {
     const { document, signal } = call
     signal.throwIfAborted()
@@ -43,7 +47,7 @@ export function httpModule({
       const sent = { ...headers, ...headersOf(call, body.byteLength) }
       return resultOf(await post({ headers: sent, body, signal, maxBytes }), call, target.host)
     } catch (error) {
-      // Why it was given up says more than that it was.
+      // The reason of the abort says more than the abort itself.
       throw signal.aborted ? signal.reason : error
     }
   }
@@ -66,10 +70,10 @@ function headersOf(
 function resultOf(answer: Answer, { document }: ModuleCall, host: string): ModuleResult {
   const { status, headers, body, whole } = answer
   if (status === 422) return { success: false, error: errorIn(body.toString()) }
-  if (status < 200 || status > 299) throw refusedBy(answer, host)
+  if (status < 200 || status > 299) throw toHttpError(answer, host)
   if (!whole)
     throw new RedriveError('TOO_LARGE', `${host} answered with a document that is too large`)
-  // It was not asked for, and whoever gets the document next would not know of it.
+  // The encoding was not requested, and the next reader of the document would not know it.
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity')
     throw new RedriveError('UNDECODABLE', `${host} answered with content-encoding ${encoding}`)

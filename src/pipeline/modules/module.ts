@@ -1,23 +1,23 @@
 import type { Document, PipeStream } from '../stream.ts'
 
-/** What a module gets to work on. */
+/** The input of a module. */
 export interface ModuleCall {
-  /** Not to be changed: others read it too. */
+  /** Read-only: shared with other readers. */
   readonly stream: PipeStream
-  /** The document, fetched if it travels by reference. Undefined: the stream has none. */
+  /** The document, fetched if it travels by reference. Undefined if the stream has none. */
   readonly document: Document | undefined
   readonly node: string
   /** 1 for the first call. */
   readonly attempt: number
-  /** The time is over, or the record is somebody else's by now. */
+  /** Aborts at the time limit, or when the partition is revoked. */
   readonly signal: AbortSignal
 }
 
-/** Nothing, or success without a document: it goes on as it came. */
+/** Nothing, or success without a document: the document is unchanged. */
 export type ModuleResult =
   | undefined
   | { success: true; document?: DocumentInput }
-  /** The module could not do its work on this document, and calling it again would not help. */
+  /** The module cannot process this document, and a retry would not help. */
   | { success: false; error: string }
 
 export interface DocumentInput {
@@ -27,5 +27,7 @@ export interface DocumentInput {
   attributes?: Record<string, string>
 }
 
-/** What a node calls for each document. A rejection is a failure of the module, not of the document. */
+/**
+ * Called by a node for each document. A rejection is a failure of the module, not of the document.
+ */
 export type Module = (call: ModuleCall) => Promise<ModuleResult | void> | ModuleResult | void

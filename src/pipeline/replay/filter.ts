@@ -2,18 +2,21 @@ import { RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
 import { nearest } from '../../check/nearest.ts'
 import type { NodeSettings } from '../graph/settings.ts'
-import type { Glance } from './glance.ts'
+import type { EnvelopePeek } from './peek.ts'
 import { readStream } from '../stream.ts'
 
-/** Which dead records. All that is said must be so; a record that matches several values of one line matches that line. */
+/**
+ * Selects dead records. All given criteria must match; several values of one criterion are
+ * alternatives.
+ */
 export interface ReplayFilter {
   /** One of these. */
   errorTypes?: readonly string[]
-  /** A part of the error's message, in any case of letters. */
+  /** A part of the error message, case-insensitive. */
   message?: string
-  /** Failed at this moment or later. */
+  /** Failed at this time or later. */
   sinceMs?: number
-  /** Failed before this moment. */
+  /** Failed before this time. */
   untilMs?: number
   streamId?: string
   /** The key of the original record. */
@@ -23,7 +26,10 @@ export interface ReplayFilter {
 const names = ['error_type', 'message', 'since', 'until', 'stream_id', 'key'] as const
 const maxLength = 1000
 
-/** From texts such as `error_type=TIMEOUT,CRASH_LOOP`, `message=connect`, `since=2026-01-31T10:00:00Z`. Throws INVALID_INPUT. */
+/**
+ * Parses strings such as `error_type=TIMEOUT,CRASH_LOOP`, `message=connect`,
+ * `since=2026-01-31T10:00:00Z`. Throws INVALID_INPUT.
+ */
 export function replayFilter(texts: readonly string[]): ReplayFilter {
   const filter: ReplayFilter = {}
   const seen = new Set<string>()
@@ -31,8 +37,8 @@ export function replayFilter(texts: readonly string[]): ReplayFilter {
     const at = text.indexOf('=')
     const [name, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()]
     if (at < 1 || value === '' || value.length > maxLength)
-      throw invalid(`${quoted(text)} is no filter: write name=value, as in error_type=TIMEOUT`)
-    if (seen.has(name)) throw invalid(`${name} is said twice`)
+      throw invalid(`${quoted(text)} is not a filter: write name=value, as in error_type=TIMEOUT`)
+    if (seen.has(name)) throw invalid(`the filter ${name} is given twice`)
     seen.add(name)
     Object.assign(filter, said(name, value))
   }
@@ -63,11 +69,12 @@ function said(name: string, value: string): ReplayFilter {
 
 function momentOf(name: string, text: string): number {
   const ms = /^\d{4}-\d\d-\d\d/.test(text) ? toMs(text) : Number.NaN
-  if (Number.isNaN(ms)) throw invalid(`${name} is a moment, as in ${name}=2026-01-31T10:00:00Z`)
+  if (Number.isNaN(ms))
+    throw invalid(`${name} must be a timestamp, as in ${name}=2026-01-31T10:00:00Z`)
   return ms
 }
 
-export function matches(filter: ReplayFilter, found: Glance): boolean {
+export function matches(filter: ReplayFilter, found: EnvelopePeek): boolean {
   const { errorTypes, message, sinceMs, untilMs, streamId, key } = filter
   const { failedMs } = found
   if (errorTypes && !errorTypes.includes(found.errorType.toUpperCase())) return false
@@ -80,9 +87,9 @@ export function matches(filter: ReplayFilter, found: Glance): boolean {
   return found.isStream && readStream(found.value)?.streamId === streamId
 }
 
-/** What does not say where it failed may be of any node. */
+/** A record without a node matches any node. */
 export function isOf(
-  { node, graph }: Glance,
+  { node, graph }: EnvelopePeek,
   settings: Pick<NodeSettings, 'node' | 'graph'>,
 ): boolean {
   const isNode = node === settings.node || node === ''

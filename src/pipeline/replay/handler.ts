@@ -8,7 +8,7 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Handler, ReplayingHandler } from '../../redelivery/run.ts'
 import type { ReplayOutcome } from '../../letter/result.ts'
-import { glance, type Glance } from './glance.ts'
+import { peekEnvelope, type EnvelopePeek } from './peek.ts'
 import { isSpent, type Headers } from '../dead/lineage.ts'
 import { keyOf } from '../dead/stream.ts'
 import { asQuarantined, asReplayed } from './record.ts'
@@ -20,23 +20,24 @@ export interface ReplayHandlerOptions {
   settings: NodeSettings
 }
 
-/** A handler that has connections. */
+/** A handler with connections. */
 export type ReplayHandler = ReplayingHandler & { close(): Promise<void> }
 
-/** Where the dead record of a letter lies. */
+/** Where the dead record of a letter is stored. */
 type Lying = Pick<StoredRecord, 'topic' | 'partition' | 'offset'>
 type Bounds = Awaited<ReturnType<Fetcher['bounds']>>[number]
 
 /**
- * Runs letters of a node by sending their records back to where they came from, edited if they were edited. Resolved means that the broker
- * has it, and knows that this dead record was replayed; one that a replay of the whole topic has sent meanwhile is not sent again. At the
- * limit it goes to the quarantine topic, once, and the letter is parked; when the limit was raised, a retry sends it.
+ * Runs letters of a node by returning their records to their source, with edits. A resolved letter
+ * is stored at the broker, and the broker knows that this dead record was replayed; a record that a
+ * replay of the whole topic has sent meanwhile is not sent again. At the limit it goes to the
+ * quarantine topic, once, and the letter is parked; after the limit was raised, a retry sends it.
  */
 export function replayHandler({ cluster, settings }: ReplayHandlerOptions): ReplayHandler {
   const fetcher = new Fetcher(cluster)
   const admin = cluster.admin()
   const replayed = new Replayed({ cluster, fetcher, admin, place: settings })
-  // Others replay at the same time; nobody is taken over.
+  // Others replay at the same time; nobody is fenced.
   const transactor = new Transactor(cluster, `redrive.letters.${cluster.clock.id()}`)
   let opening: Promise<void> | undefined
   const open = async (): Promise<void> => {
@@ -52,8 +53,9 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
   }
 
   /**
-   * Of what lies there several times compaction leaves the last copy, and a replay sends that one. It is looked for only behind an offset
-   * that the topic still has: what retention took was taken with its copies, and to read a whole topic for each old letter takes too long.
+   * Of several copies, compaction keeps the last, and a replay sends that one. It is searched only
+   * after an offset that the topic still has: retention removes a record with its copies, and
+   * reading a whole topic for each old letter takes too long.
    */
   const wentAsCopy = async (
     letter: DeadLetter,
@@ -84,11 +86,12 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
       await open()
       await replayed.catchUp()
     }
-    // Looked at first: what others mark meanwhile may lie behind the bounds.
+    // Read first: marks of others may come after the bounds.
     const last = replayed.lastOf(lying.partition)
     const [bounds] = await cluster.call(() => fetcher.bounds([lying]))
     const there = bounds && (await recordAt(cluster, fetcher, lying, bounds))
-    // A topic that was made anew has others there. Then the letter is all that is left of its record, and no mark is about it.
+    // A recreated topic has other records there. Then the letter is all that is left of its record,
+    // and no mark concerns it.
     const record = there && keyOf(there) === deadKeyOf(letter) ? there : undefined
     const isQueued = lying.topic === settings.dlq.topic && there === record
     if (record && isQueued && last >= bounds!.next) throw ofAnother(replayed.topic, lying.topic)
@@ -97,7 +100,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
     if (isQueued && !isQuarantined && replayed.has(lying.partition, lying.offset)) return before
     if (isQueued && !record && bounds && (await wentAsCopy(letter, lying, bounds, last)))
       return before
-    const found = (record && glance(record.value)) ?? glanceOf(letter)
+    const found = (record && peekEnvelope(record.value)) ?? peekOf(letter)
     found.headers = headersOf(letter, found.headers)
     if (letter.payload.version > 1) found.value = Buffer.from(letter.payload.bytes)
     const maxReplays = settings.dlq.maxReprocessCount
@@ -108,7 +111,7 @@ export function replayHandler({ cluster, settings }: ReplayHandlerOptions): Repl
       }
       return { kind: 'limit', replays: found.reprocessed, maxReplays }
     }
-    // What is no envelope says that it came from where it lies, and must not go there.
+    // A record without an envelope has its own topic as its source, and must not be sent there.
     const isStray = found.topic === lying.topic
     if ((isStray || !found.replayable) && letter.payload.version === 1) throw bare(letter.id)
     const topic = isStray ? settings.inputTopic : found.topic || settings.inputTopic
@@ -149,11 +152,11 @@ function lyingOf({ id, source, metadata }: DeadLetter): Lying {
   if (source.kind === 'pipeline' && isWhole) return { topic, partition, offset }
   throw new RedriveError(
     'INVALID_INPUT',
-    `letter ${id} does not say where its dead record lies (metadata.dlqTopic): it is of no pipeline, or somebody edited that away`,
+    `letter ${id} has no location of its dead record (metadata.dlqTopic): it is not from a pipeline, or an edit has removed it`,
   )
 }
 
-/** Undefined: the topic does not have it any more. */
+/** Undefined if the topic no longer has it. */
 async function recordAt(
   cluster: Cluster,
   fetcher: Fetcher,
@@ -166,15 +169,15 @@ async function recordAt(
   return record && record.value.length > 0 ? record : undefined
 }
 
-/** From the letter alone, which stays for longer than the topic keeps its records. */
-function glanceOf({
+/** From the letter alone, which outlives the records of the topic. */
+function peekOf({
   source,
   failure,
   metadata,
   payload,
   headers = {},
   failedAt,
-}: DeadLetter): Glance {
+}: DeadLetter): EnvelopePeek {
   const { key, reprocessed, replayable } = metadata
   const { topic, partition, node, graph } =
     source.kind === 'pipeline' ? source : { topic: '', partition: -1, node: '', graph: '' }
@@ -196,7 +199,7 @@ function glanceOf({
   }
 }
 
-/** What was edited as it is now, and the others byte for byte. */
+/** Edited headers as they are now, and the others byte for byte. */
 function headersOf({ history, historyOmitted, headers = {} }: DeadLetter, found: Headers): Headers {
   if (historyOmitted === 0 && !history.some(({ action }) => action === 'edit')) return found
   const now = new Map(Object.entries(headers))
@@ -215,13 +218,13 @@ function deadKeyOf({ metadata }: DeadLetter): string {
 function spent(id: string, count: number, max: number): RedriveError {
   return new RedriveError(
     'INVALID_INPUT',
-    `letter ${id} was replayed ${count} times, and it died each time: find out why, and raise max_reprocess_count (${max}) to replay it again`,
+    `letter ${id} was replayed ${count} times and died each time: find the cause, then raise max_reprocess_count (${max}) to replay it again`,
   )
 }
 
 function bare(id: string): RedriveError {
   return new RedriveError(
     'INVALID_INPUT',
-    `letter ${id} has no payload that could be sent back: edit one in, or resolve it`,
+    `letter ${id} has no payload to send: add one by an edit, or resolve the letter`,
   )
 }

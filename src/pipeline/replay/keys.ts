@@ -1,19 +1,19 @@
 /**
- * The keys of a great many records, each with the offset where it was seen first. A map of texts would take several times the time and the
- * memory: here the keys lie one behind the other, and a table of numbers tells where.
+ * The keys of a great many records, each with its first offset. A Map of strings would take several
+ * times the time and the memory: here the keys are in one buffer, with a hash table of numbers.
  */
 export class Keys {
   #table = new Int32Array(1024)
   #count = 0
   #hashes = new Int32Array(512)
   #offsets = new Float64Array(512)
-  /** Where keys end. Each begins where the one before it ends. */
+  /** Where keys end. Each starts at the end of the previous one. */
   #ends = new Float64Array(512)
   #bytes = Buffer.allocUnsafe(16_384)
 
-  /** The offset that the key has already, or undefined: it has this one from now on. */
+  /** Returns the existing offset of the key, or adds this one and returns undefined. */
   add(key: Buffer, offset: number): number | undefined {
-    // Half of the table stays empty, so that what is sought is near.
+    // Half of the table stays empty, so that lookups are short.
     if (this.#count * 2 === this.#table.length) this.#grow()
     const hash = hashOf(key)
     const mask = this.#table.length - 1
@@ -68,7 +68,7 @@ function grown<T extends Int32Array | Float64Array>(from: T, to: T): T {
   return to
 }
 
-/** FNV-1a, stirred, so that its lowest bits are as good as the others. */
+/** FNV-1a with a final mix, so that its lowest bits are as good as the others. */
 function hashOf(key: Buffer): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key[at]!, 0x01000193)

@@ -2,29 +2,30 @@ import { partitionForKey } from '../../backends/kafka/sender.ts'
 import type { StoredRecord } from '../../backends/kafka/record.ts'
 import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import { quarantined } from '../dead/envelope.ts'
-import type { Glance } from './glance.ts'
+import type { EnvelopePeek } from './peek.ts'
 import { withLineage, type Lineage } from '../dead/lineage.ts'
 import { log, readStream, writeStream } from '../stream.ts'
 
-/** How a dead record travels home. */
-export interface Homeward {
+/** How a dead record returns to its source. */
+export interface ReplayTarget {
   topic: string
-  /** How many the topic has. */
+  /** The number of partitions of the topic. */
   partitions: number
-  /** The replay. */
+  /** The id of the replay. */
   id: string
   node: string
   nowMs: number
 }
 
 /**
- * The record as it was, with its key and headers, and with its past in headers of ours. The value is what died, byte for byte; only a stream
- * that went too far gets its hops back, and that stands in its history. Undefined: it should, and is no stream.
+ * The original record with its key and headers, plus our lineage header. The value is byte for byte
+ * what died; only a stream with too many hops gets its hop count reset, which is added to its
+ * history. Undefined if that is needed and the value is not a stream.
  */
 export function asReplayed(
   { key: dead, timestampMs }: Pick<StoredRecord, 'key' | 'timestampMs'>,
-  found: Glance,
-  { topic, partitions, id, node, nowMs }: Homeward,
+  found: EnvelopePeek,
+  { topic, partitions, id, node, nowMs }: ReplayTarget,
 ): OutgoingRecord | undefined {
   const value =
     found.errorType === 'MAX_HOPS' ? withHops(found.value, { id, node, nowMs }) : found.value
@@ -57,7 +58,7 @@ export function asQuarantined(
 
 function withHops(
   bytes: Buffer,
-  { id, node, nowMs }: Pick<Homeward, 'id' | 'node' | 'nowMs'>,
+  { id, node, nowMs }: Pick<ReplayTarget, 'id' | 'node' | 'nowMs'>,
 ): Buffer | undefined {
   const stream = readStream(bytes)
   if (!stream) return undefined

@@ -9,7 +9,7 @@ import { recordSize, type StoredRecord } from '../../backends/kafka/record.ts'
 import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import { Transactor } from '../../backends/kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import { glance } from './glance.ts'
+import { peekEnvelope } from './peek.ts'
 import { isSpent } from '../dead/lineage.ts'
 import { invalid, isOf, matches, type ReplayFilter } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
@@ -24,33 +24,42 @@ export interface ReplayOptions {
   cluster: Cluster
   settings: NodeSettings
   filter?: ReplayFilter
-  /** So many, and no more. */
+  /** Maximum number of records. */
   limit?: number
-  /** So many a second, and no more. */
+  /** Maximum number of records per second. */
   rate?: number
-  /** Does nothing, and counts what it would: a replay that was stopped, or is done, with what it did before. */
+  /**
+   * Sends nothing, and counts what it would do: a replay that was stopped, or is done, with what it
+   * did before.
+   */
   dryRun?: boolean
-  /** Instead of the topics that the records came from. */
+  /** Replaces the source topics of the records. */
   target?: string
-  /** Also what was replayed before. */
+  /** Includes records that were replayed before. */
   again?: boolean
-  /** A replay that was stopped goes on under its id. Made from node, filter, limit and target unless said. */
+  /**
+   * A stopped replay continues under its id. Default: derived from node, filter, limit and target.
+   */
   id?: string
   onProgress?: (report: ReplayReport) => void
-  /** Stops between two transactions. A broker that does not say whether the last one is committed is not waited for: then it rejects. */
+  /**
+   * Stops between two transactions. If a broker does not answer whether the last one is committed,
+   * the replay rejects without waiting.
+   */
   signal?: AbortSignal
 }
 
 /**
- * What a replay did, or what it would report if it were no dry run. `done` is false when it was stopped: started again, it goes on. Without
- * any `ends` there is no DLQ topic, and nothing to do.
+ * What a replay did, or what a dry run would do. `done` is false if it was stopped: started again,
+ * it continues. Without `ends` there is no DLQ topic, and nothing to do.
  */
 export type ReplayReport = Readonly<ReplayProgress> & { readonly dryRun: boolean }
 
 /**
- * Sends dead records of a node back to where they came from: those that lie in its DLQ topic by now. What was sent, and that it was, is one
- * transaction, so that a replay that ends anywhere and is started again sends nothing twice to those who read only what is committed. One
- * replay of a node at a time: whoever starts another takes over, and the first one rejects with LEASE_LOST.
+ * Returns dead records of a node to their source: those in its DLQ topic at the start. Sending and
+ * marking are one transaction, so a replay that dies anywhere and is restarted sends nothing twice
+ * to readers with read_committed. One replay per node at a time: another one takes over, and the
+ * first one rejects with LEASE_LOST.
  */
 export async function replayNode(options: ReplayOptions): Promise<ReplayReport> {
   const replay = new Replay(options)
@@ -61,11 +70,11 @@ export async function replayNode(options: ReplayOptions): Promise<ReplayReport> 
   }
 }
 
-/** In one transaction. */
+/** Records per transaction. */
 const maxRecords = 10_000
 const maxBytes = 7_600_000
 const maxSteps = 20_000
-/** Records that are seen to before others have their turn. */
+/** Records processed before other work gets a turn. */
 const maxAtOnce = 300
 
 const none: readonly number[] = []
@@ -87,11 +96,12 @@ class Replay {
 
   constructor(options: ReplayOptions) {
     const { limit = 1, rate = 1, cluster, settings, filter = {} } = options
-    if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid('limit is a number from 1 on')
-    if (!(rate > 0)) throw invalid('rate is a number of records a second, more than 0')
-    // Every record would match: nothing is before such a moment, and nothing behind it.
+    if (!(Number.isSafeInteger(limit) && limit > 0))
+      throw invalid('limit must be a whole number of at least 1')
+    if (!(rate > 0)) throw invalid('rate must be a number of records per second above 0')
+    // NaN would match every record: comparisons with it are false.
     if (Number.isNaN(filter.sinceMs) || Number.isNaN(filter.untilMs))
-      throw invalid('sinceMs and untilMs are moments in milliseconds since 1970, and not NaN')
+      throw invalid('sinceMs and untilMs must be timestamps in milliseconds since 1970, not NaN')
     this.#options = options
     const fetcher = (this.#fetcher = new Fetcher(cluster))
     const admin = (this.#admin = cluster.admin())
@@ -116,7 +126,7 @@ class Replay {
   async run(): Promise<ReplayReport> {
     const { settings, target, id, signal } = this.#options
     if (target !== undefined && (await this.#targets.look(target)) === 0)
-      throw invalid(`there is no topic ${target} to replay to`)
+      throw invalid(`the topic ${target} to replay to does not exist`)
     const partitions = await this.#targets.look(settings.dlq.topic)
     if (partitions === 0) {
       this.#progress.done = true
@@ -141,7 +151,7 @@ class Replay {
     ])
   }
 
-  /** From now on, nobody else replays this node. Goes on with the replay of our id, or starts it. */
+  /** From now on, nobody else replays this node. Continues the replay with our id, or starts it. */
   async #begin(partitions: number): Promise<void> {
     const { cluster, settings, dryRun, id } = this.#options
     if (!dryRun) {
@@ -167,7 +177,9 @@ class Replay {
     this.#acted = this.#progress.sent + this.#progress.quarantined
   }
 
-  /** While one partition is sent, the next one is looked through, unless it may turn out that it is not needed. */
+  /**
+   * While one partition is sent, the next one is surveyed, unless it may turn out not to be needed.
+   */
   async #replayAll(): Promise<void> {
     const { limit } = this.#options
     const { length } = this.#progress.ends
@@ -189,18 +201,18 @@ class Replay {
       start: positions[partition] ?? 0,
       end: ends[partition] ?? 0,
     })
-    // It is awaited in its turn.
+    // Awaited later.
     surveying.catch(() => {})
     return surveying
   }
 
-  /** False: there is nothing more to do, or we were stopped. */
+  /** False if there is nothing more to do, or the replay was stopped. */
   async #replayPartition(partition: number, surveyed: Surveyed): Promise<boolean> {
     const { settings } = this.#options
     const place = { topic: settings.dlq.topic, partition }
     const end = this.#progress.ends[partition] ?? 0
     const { held, from } = surveyed
-    // What is seen to need not stay in memory.
+    // Processed records need not stay in memory.
     for (let records = held.shift(); records; records = held.shift())
       if (!(await this.#takeAll(records, end, surveyed))) return false
     for await (const { records } of this.#fetcher.readAll(place, from, end))
@@ -218,7 +230,7 @@ class Replay {
     for (const record of records) {
       if (record.offset >= end) break
       if (this.#acted >= limit) return false
-      // What is on its way goes on meanwhile.
+      // Transactions in flight continue meanwhile.
       if (++seen % maxAtOnce === 0) await nextTurn()
       const waiting = this.#take(record, surveyed)
       if (waiting) await waiting
@@ -227,7 +239,7 @@ class Replay {
     return true
   }
 
-  /** Waits only when it must. */
+  /** Waits only if necessary. */
   #take(record: StoredRecord, surveyed: Surveyed): Promise<void> | void {
     const step = this.#stepFor(record, surveyed)
     if (step instanceof Promise) return step.then((known) => this.#add(known))
@@ -253,7 +265,7 @@ class Replay {
     const copies = surveyed.copies.get(offset) ?? none
     const step: Step = { partition, offset, key, kind: 'passed', outgoing: undefined, copies }
     if (value.length === 0 || surveyed.doubles.has(offset) || this.#isOver(step)) return step
-    const found = glance(value)
+    const found = peekEnvelope(value)
     if (!found) return left(step)
     if (!isOf(found, settings) || (filter && !matches(filter, found))) return step
     const nowMs = cluster.clock.now()
@@ -279,7 +291,10 @@ class Replay {
     return step
   }
 
-  /** Replayed before or erased, it or a copy of it. What was quarantined is over only as long as it would be quarantined again. */
+  /**
+   * True if the record or a copy was replayed or erased. A quarantined record counts only as long
+   * as it would be quarantined again.
+   */
   #isOver({ kind, partition, offset, key, copies }: Step): boolean {
     const replayed = this.#replayed
     const isOver = (at: number): boolean => {
@@ -291,7 +306,7 @@ class Replay {
     return isOver(offset) || copies.some(isOver) || this.#wentAsLetter(key)
   }
 
-  /** It or a copy of it, which compaction may have taken away since. */
+  /** The record or a copy, which compaction may have removed since. */
   #wentAsLetter(key: Buffer | undefined): boolean {
     const { again, settings } = this.#options
     const { letters } = this.#replayed
@@ -299,7 +314,7 @@ class Replay {
     return letters.has(pipelineLetterId(settings.cluster, key.toString('latin1')))
   }
 
-  /** Hands on what is gathered, as soon as what went before is committed. */
+  /** Sends the collected steps, as soon as the previous ones are committed. */
   async #flush(isLast: boolean): Promise<void> {
     const { cluster, rate, signal, dryRun } = this.#options
     await this.#carrying
@@ -315,11 +330,14 @@ class Replay {
     }
     if (signal?.aborted) return
     this.#carrying = this.#carry(steps, isLast)
-    // It is awaited in its turn.
+    // Awaited later.
     this.#carrying.catch(() => {})
   }
 
-  /** One transaction. When one of the records is too large for its topic, that one is left, and the others go in smaller ones. */
+  /**
+   * One transaction. If a record is too large for its topic, it is left, and the others are sent in
+   * smaller transactions.
+   */
   async #carry(found: readonly Step[], isLast: boolean): Promise<void> {
     const { dryRun, onProgress, signal } = this.#options
     const steps = dryRun ? found : await this.#stillOpen(found)
@@ -331,7 +349,8 @@ class Replay {
       const added = this.#note(steps)
       try {
         const written = this.#replayed.written(progress)
-        // Marks go first: whoever wants to send one of these as a letter sees that there are some, and waits for how this ends.
+        // Marks come first: whoever sends one of these as a letter sees them, and waits for the
+        // result.
         const all = [...written, ...this.#marksOf(steps), ...outgoing]
         await this.#transactor.send(all, undefined, signal)
       } catch (error) {
@@ -347,7 +366,10 @@ class Replay {
     onProgress?.(this.#report())
   }
 
-  /** A replay may take long. What others replayed or erased since it was looked at is passed. */
+  /**
+   * A replay may take long. Records that others replayed or erased since they were read are
+   * skipped.
+   */
   async #stillOpen(steps: readonly Step[]): Promise<readonly Step[]> {
     await this.#replayed.catchUp()
     return steps.map((step) => (step.outgoing && this.#isOver(step) ? passed(step) : step))
@@ -368,7 +390,7 @@ class Replay {
     return marks
   }
 
-  /** All copies of what is sent are replayed. Those that were not before come back. */
+  /** All copies of a sent record are marked as replayed. Returns those that were not before. */
   #note(steps: readonly Step[]): [partition: number, offset: number][] {
     const added: [number, number][] = []
     const note = (partition: number, offset: number): void => {
@@ -389,7 +411,7 @@ class Replay {
   }
 }
 
-/** The same question is the same replay. */
+/** The same parameters are the same replay. */
 function idOf(options: ReplayOptions): string {
   const { cluster, node } = options.settings
   const asked = JSON.stringify([cluster, node, askedIn(options)])

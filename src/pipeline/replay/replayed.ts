@@ -8,52 +8,65 @@ import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import { createTopic, countPartitions } from '../../backends/kafka/topics.ts'
 import { replaysTopicOf, type NodePlace } from '../graph/topics.ts'
 
-/** How far a replay is. It stands in the topic of replays, and is written in one transaction with what it counts. */
+/**
+ * Progress of a replay. It is stored in the topic of replays, in one transaction with the records
+ * that it counts.
+ */
 export interface ReplayProgress {
   id: string
-  /** Sent back. */
+  /** Sent to their source. */
   sent: number
-  /** Put into the quarantine topic instead: replayed as often as they may be. */
+  /** Sent to the quarantine topic instead: they have reached their maximum number of replays. */
   quarantined: number
-  /** Not asked for: they do not match, were replayed or erased before, or belong to another node. */
+  /** Skipped: they do not match, were replayed or erased before, or belong to another node. */
   passed: number
-  /** Cannot be sent back: no envelope, without payload, too large, or from a topic that is not there. */
+  /**
+   * Cannot be sent: no envelope, without payload, too large, or from a topic that does not exist.
+   */
   left: number
-  /** Read so far, and to be read, of each partition. What dies later is not part of this replay. */
+  /**
+   * Read so far, and to be read, per partition. Records that die later are not part of this replay.
+   */
   positions: number[]
   ends: number[]
   startedAt: string
   done: boolean
-  /** What was asked for, for people. */
+  /** The parameters, for people. */
   asked: string
 }
 
-/** Offsets in one bitmap. */
+/** Offsets per bitmap. */
 const chunkSize = 32_768
 const chunkKey = /^(\d+):(\d+)$/
 const markKey = /^mark:(\d+):(\d+)$/
 const replayKey = 'replay:'
 
-/** What a mark says beyond that it is over: such a record is not where it came from. */
+/** Reasons of marks other than replayed: such a record was not sent to its source. */
 export const quarantinedNote = 'quarantined'
 export const erasedNote = 'erased'
-/** It was sent as the letter with the id that stands behind this. Copies of it have the same letter, wherever they lie. */
+/**
+ * It was sent as the letter with the id that follows. Copies of it have the same letter, wherever
+ * they are.
+ */
 export const letterNote = 'letter '
 
 export interface ReplayedOptions {
   cluster: Cluster
-  /** Both stay open, and are closed by whoever made them. */
+  /** Both are closed by their owner. */
   fetcher: Fetcher
   admin: Admin
   place: Pick<NodePlace, 'cluster' | 'node'>
-  /** They take a hundred bytes each, and only a replay asks for them: whoever lives for longer does without. */
+  /**
+   * They take a hundred bytes each, and only a replay needs them: long-lived users leave them out.
+   */
   withLetters?: boolean
 }
 
 /**
- * Which dead records of a node were replayed: one bit for each offset of its DLQ topic, in a topic of its own that is compacted. Partition
- * n of it knows about partition n of the DLQ topic; what stands there about replays as a whole is in partition 0. Those that were
- * quarantined or erased have their bit too, and a mark that says so; what a later mark says counts.
+ * Which dead records of a node were replayed: one bit per offset of its DLQ topic, in a compacted
+ * topic of its own. Partition n of it covers partition n of the DLQ topic; the progress of replays
+ * is in partition 0. Quarantined and erased records have their bit too, and a mark with the reason;
+ * the last mark counts.
  */
 export class Replayed {
   readonly topic: string
@@ -67,7 +80,7 @@ export class Replayed {
   readonly #letters = new Set<string>()
   readonly #withLetters: boolean
   readonly #replays = new Map<string, ReplayProgress>()
-  /** Marks count in their order, so one reads at a time. */
+  /** Marks are ordered, so one read runs at a time. */
   readonly #catching = new Batcher<undefined, void>(
     { maxInFlight: 1, maxBatchCost: Infinity },
     async (calls) => {
@@ -87,7 +100,7 @@ export class Replayed {
     this.#withLetters = withLetters
   }
 
-  /** Creates its topic unless it is there. */
+  /** Creates its topic if it does not exist. */
   async create(partitions: number, replicas: number): Promise<void> {
     const { topic } = this
     const configs = { 'cleanup.policy': 'compact' }
@@ -95,7 +108,7 @@ export class Replayed {
     await countPartitions(this.#cluster, this.#admin, topic)
   }
 
-  /** Reads what is new. Without its topic, nothing was replayed yet. */
+  /** Reads new marks. Without its topic, nothing was replayed yet. */
   catchUp(): Promise<void> {
     return this.#catching.call(undefined)
   }
@@ -109,7 +122,7 @@ export class Replayed {
     this.#isThere = count > 0
     if (count === 0) return
     const bounds = await this.#cluster.call(() => this.#fetcher.bounds(places))
-    // It is another one, as it is when people do what they are told when the DLQ topic was made anew.
+    // The topic was recreated, as people are told to do when the DLQ topic was recreated.
     if (this.#positions.some((position, at) => position > (bounds[at]?.next ?? 0))) this.#clear()
     for (const [partition, { first, next }] of bounds.entries()) {
       const from = Math.max(first, this.#positions[partition] ?? 0)
@@ -121,7 +134,7 @@ export class Replayed {
     }
   }
 
-  /** Whether its topic was there when it was last looked for. */
+  /** Whether its topic existed at the last check. */
   get isThere(): boolean {
     return this.#isThere
   }
@@ -133,7 +146,7 @@ export class Replayed {
     return ((chunk[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0
   }
 
-  /** It lies in the quarantine topic, and was not sent since. */
+  /** The record is in the quarantine topic, and was not sent since. */
   isQuarantined(partition: number, offset: number): boolean {
     return this.#quarantined.has(`${partition}:${offset}`)
   }
@@ -142,12 +155,12 @@ export class Replayed {
     return this.#erased.has(`${partition}:${offset}`)
   }
 
-  /** The letters whose records were sent back; none unless it was made with letters. */
+  /** The letters whose records were sent; empty unless constructed with letters. */
   get letters(): ReadonlySet<string> {
     return this.#letters
   }
 
-  /** The last offset that is known of a partition. -1: none is. */
+  /** The last known offset of a partition. -1: none. */
   lastOf(partition: number): number {
     let last = -1
     for (const [key, chunk] of this.#chunks) {
@@ -169,14 +182,17 @@ export class Replayed {
     this.#changed.add(this.#set(partition, offset))
   }
 
-  /** It was not, after all. */
+  /** Undoes a mark. */
   drop(partition: number, offset: number): void {
     const chunk = this.#chunks.get(this.#keyOf(partition, offset))
     const bit = offset % chunkSize
     if (chunk) chunk[bit >>> 3] = (chunk[bit >>> 3] ?? 0) & ~(1 << (bit & 7))
   }
 
-  /** What was added since the last time, and how far the replay is, to be sent in one transaction with the records. */
+  /**
+   * Marks added since the last call, and the progress of the replay, to be sent in one transaction
+   * with the records.
+   */
   written(progress: ReplayProgress): OutgoingRecord[] {
     const outgoing = [...this.#changed].map((key) =>
       outgoingOf(
@@ -203,7 +219,7 @@ export class Replayed {
       marked.clear()
   }
 
-  /** Of the chunk of an offset. Mostly that is the one of the offset before. */
+  /** The bitmap of an offset. Mostly that of the previous offset. */
   #keyOf(partition: number, offset: number): string {
     const number = Math.floor(offset / chunkSize)
     const last = this.#lastKey
@@ -250,15 +266,17 @@ export class Replayed {
   }
 }
 
-/** For whoever finds that what is known is of records that the DLQ topic never had. */
+/** The error for marks of records that the DLQ topic never had. */
 export function ofAnother(known: string, topic: string): RedriveError {
   return new RedriveError(
     'STORE_UNSAFE',
-    `${known} knows of records that ${topic} never had: that topic was deleted and made anew, so delete the other too`,
+    `${known} has marks of records that ${topic} never had: that topic was deleted and recreated, so delete ${known} too`,
   )
 }
 
-/** Says of one dead record that it was replayed, or what else the note says, by whoever replays others at the same time. */
+/**
+ * Marks one dead record as replayed, or with another reason, while others replay at the same time.
+ */
 export function markOf(
   place: Pick<NodePlace, 'cluster' | 'node'>,
   { partition, offset }: Pick<StoredRecord, 'partition' | 'offset'>,

@@ -1,18 +1,18 @@
 import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
 import type { ReplayProgress } from './replayed.ts'
 
-/** What becomes of one dead record. */
+/** The decision on one dead record. */
 export interface Step {
   partition: number
   offset: number
   key: Buffer | undefined
   kind: 'sent' | 'quarantined' | 'passed' | 'left'
   outgoing: OutgoingRecord | undefined
-  /** Where else the same record lies. */
+  /** Offsets of copies of the record. */
   copies: readonly number[]
 }
 
-/** How far a replay is when these are done. */
+/** The progress of a replay after these steps. */
 export function counted(before: ReplayProgress, steps: readonly Step[]): ReplayProgress {
   const progress = { ...before, positions: [...before.positions] }
   for (const { kind, partition, offset } of steps) {
@@ -22,12 +22,12 @@ export function counted(before: ReplayProgress, steps: readonly Step[]): ReplayP
   return progress
 }
 
-/** It stays where it is. */
+/** The record stays where it is. */
 export function left(step: Step): Step {
   return { ...step, kind: 'left', outgoing: undefined }
 }
 
-/** Somebody else saw to it meanwhile. */
+/** Another process handled it meanwhile. */
 export function passed(step: Step): Step {
   return { ...step, kind: 'passed', outgoing: undefined }
 }

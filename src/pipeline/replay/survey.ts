@@ -5,27 +5,31 @@ import { Keys } from './keys.ts'
 
 export interface SurveyOptions {
   place: TopicPartition
-  /** Records before it are looked at, and not wanted. */
+  /** Records before this offset are read, and not wanted. */
   start: number
   end: number
 }
 
 export interface Surveyed {
-  /** Offsets that do not count. */
+  /** Offsets of records that do not count. */
   doubles: ReadonlySet<number>
-  /** Where else those lie that count. Compaction keeps the last copy, and that is not the one that counts. */
+  /**
+   * Offsets of copies of records that count. Compaction keeps the last copy, which is not the one
+   * that counts.
+   */
   copies: ReadonlyMap<number, readonly number[]>
-  /** The first of those that are wanted, as many as fit into memory, as they were read. */
+  /** The first wanted records, as many as fit into memory. */
   held: StoredRecord[][]
-  /** Where the others begin. */
+  /** The offset of the rest. */
   from: number
 }
 
 const maxHeldBytes = 64 * 1024 ** 2
 
 /**
- * Looks through a partition of a DLQ topic for records that do not count: those that were erased later, and those that are there a second
- * time, since their node ended before it could say that it was done with them. What fits into memory need not be read again.
+ * Surveys a partition of a DLQ topic for records that do not count: those erased later, and
+ * duplicates of a node that died before its commit. Records that fit into memory need not be read
+ * again.
  */
 export async function survey(
   cluster: Cluster,
@@ -49,7 +53,7 @@ export async function survey(
         bytes += value.length
         from = offset + 1
       }
-      // One of no length is none, as it is for letters.
+      // An empty key is none, as for letters.
       if (!key?.length) continue
       const first = keys.add(key, offset)
       if (first === undefined) continue

@@ -10,7 +10,7 @@ interface TargetsOptions {
   dryRun: boolean
 }
 
-/** The topics that records go to, and how many partitions they have. 0: it is not there. */
+/** Partition counts of the target topics. 0: the topic does not exist. */
 export class Targets {
   readonly #cluster: Cluster
   readonly #settings: NodeSettings
@@ -29,7 +29,7 @@ export class Targets {
     return this.#partitions.has(topic)
   }
 
-  /** Undefined: nobody has looked. */
+  /** Undefined if not checked. */
   partitionsOf(topic: string): number | undefined {
     return this.#partitions.get(topic)
   }
@@ -41,7 +41,7 @@ export class Targets {
     return this.#know(topic, topics.get(topic)?.partitionsCount ?? 0)
   }
 
-  /** Records that were replayed as often as they may be need a place. */
+  /** Records at their maximum number of replays need the quarantine topic. */
   async makeQuarantine(): Promise<void> {
     const { dlq, partitions } = this.#settings
     if (!this.#dryRun && (await this.look(dlq.quarantineTopic)) === 0)

@@ -1,4 +1,4 @@
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { nextTurn, systemClock, type Clock } from '../../clock/clock.ts'
@@ -92,7 +92,7 @@ class MemoryStore implements Store {
   /** Resolved letters, longest settled first: the order of eviction. */
   readonly #resolved = new SortedList(compareSettled)
   readonly #totals = new Map<string, Total>()
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   /** Letters that count towards a capacity: all but the archived. */
   #occupied = 0
   /** Whether the current call has made a letter due. */
@@ -352,7 +352,7 @@ class MemoryStore implements Store {
    * sockets.
    */
   async #finish(writes: number): Promise<void> {
-    if (this.#madeDue) this.#watchers.tell()
+    if (this.#madeDue) this.#watchers.notify()
     this.#madeDue = false
     this.#writes += writes
     if (this.#writes < writesPerTurn) return

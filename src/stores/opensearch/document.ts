@@ -2,27 +2,36 @@ import { crc32 } from 'node:zlib'
 import type { DeadLetter, Json, LetterSummary, Payload } from '../../letter/letter.ts'
 import { kindOf } from '../../letter/payload.ts'
 import { fitsJson } from '../../letter/schema.ts'
-import { fieldsOf, fieldsSum, formerNames, summed, type Fields } from './fields.ts'
+import { fieldsOf, fieldsSum, formerNames, checksumFields, type Fields } from './fields.ts'
 import { payloadText } from './payload-text.ts'
-import type { Stamped } from './shelf.ts'
-import { clueFields, repaired } from './stand-in.ts'
+import type { Stamped } from './document-index.ts'
+import { clueFields, repairLetter } from './stand-in.ts'
 
-/** A letter with what the store knows of it. */
-export interface Kept {
+/** A letter with the state that the store adds. */
+export interface LetterRecord {
   letter: DeadLetter
   /** The payload as captured, once an edit has replaced it. */
   original?: Payload
   waitsFor: string[]
-  /** Tells this letter from an earlier one of the same id, where its dedupeKey is noted. */
+  /**
+   * Distinguishes this letter from an earlier one with the same id, in the document of its
+   * dedupeKey.
+   */
   birth?: string
-  /** Since when it waits for its dedupeKey. Until it has it, the letter does not exist for anyone else. */
+  /**
+   * Since when the letter waits for its dedupeKey. Until it has it, the letter does not exist for
+   * others.
+   */
   draftMs?: number
-  /** Why it could not be read as it was written. Stays when the letter is written again. */
+  /** Why the letter could not be read as written. Preserved when the letter is written again. */
   damage?: string
 }
 
 export interface LetterDocument extends Partial<Fields>, Stamped {
-  /** The letter but for history and bytes, and what the store knows of it, as JSON: the truth, of which all fields are made. */
+  /**
+   * The letter without history and bytes, and the state of the store, as JSON: the source from
+   * which all fields are derived.
+   */
   head: string
   history: string
   payload: string
@@ -42,8 +51,8 @@ interface Head {
   birth?: string
 }
 
-export function documentOf(kept: Kept): LetterDocument {
-  const { letter, original, waitsFor, birth, draftMs, damage } = kept
+export function documentOf(record: LetterRecord): LetterDocument {
+  const { letter, original, waitsFor, birth, draftMs, damage } = record
   const { history, payload, corrupt: _, ...rest } = letter
   const head: Head = {
     letter: { ...rest, payload: factsOf(payload) },
@@ -51,7 +60,7 @@ export function documentOf(kept: Kept): LetterDocument {
     ...(original ? { original: factsOf(original) } : {}),
     ...(birth === undefined ? {} : { birth }),
   }
-  // A draft has no fields to be found by.
+  // A draft has no search fields.
   const fields = draftMs === undefined ? fieldsOf(letter, waitsFor) : {}
   const texts = { head: JSON.stringify(head), history: JSON.stringify(history) }
   const bytes = base64(payload.bytes)
@@ -73,13 +82,13 @@ export function documentOf(kept: Kept): LetterDocument {
   }
 }
 
-/** Fields are made anew with every write, so that only damage to the letter itself lasts. */
+/** Fields are derived at every write, so that only damage to the letter itself lasts. */
 function lasting(damage: string | undefined): { damage?: string } {
   const left = damage?.split('; ').filter((fault) => fault !== wrongFields) ?? []
   return left.length > 0 ? { damage: left.join('; ') } : {}
 }
 
-/** For people and their queries, and not part of what is verified. */
+/** For queries by people, and not part of the checksum. */
 export function searchTexts(letter: DeadLetter): Partial<LetterDocument> {
   const words = payloadText(letter.payload)
   const task = letter.task ?? workflowTask(letter, words)
@@ -90,7 +99,10 @@ export function searchTexts(letter: DeadLetter): Partial<LetterDocument> {
   }
 }
 
-/** The task of a workflow, from its payload. Undefined when it is not JSON, too long to be searched, or nested too deep. */
+/**
+ * The task of a workflow, from its payload. Undefined if it is not JSON, too long to be searched,
+ * or nested too deeply.
+ */
 function workflowTask({ source, payload }: DeadLetter, words: string | undefined): unknown {
   if (source.kind !== 'workflow' || kindOf(payload.contentType) !== 'json') return undefined
   try {
@@ -101,28 +113,30 @@ function workflowTask({ source, payload }: DeadLetter, words: string | undefined
   }
 }
 
-/** What a summary is made of, and what a whole letter is; other fields are for searching only. */
+/** The fields of a summary, and of a whole letter; other fields are for searching only. */
 export const summaryFields = [
   'head',
   'sums',
   'damage',
   'draft_ms',
-  ...summed,
+  ...checksumFields,
   ...Object.values(formerNames),
   ...clueFields,
 ]
 export const wholeFields = [...summaryFields, 'history', 'payload', 'original', 'stamp']
 
-/** The letter of a document, whole. One that cannot be read comes with what could be, and says why. */
-export function keptOf(id: string, document: LetterDocument): Kept {
-  const { kept, faults } = read(id, document)
+/**
+ * Reads a whole letter from its document. A damaged letter has what could be read, and the reason.
+ */
+export function toRecord(id: string, document: LetterDocument): LetterRecord {
+  const { record, faults } = read(id, document)
   const history = parsed<DeadLetter['history']>(document.history, 'history', faults)
   if (!matchesSum(document.history, document.sums?.history))
     faults.push('the history does not match its checksum')
   const bytes = bytesOf(document.payload, document.sums?.payload, 'payload', faults)
-  const letter = { ...kept.letter, history: Array.isArray(history) ? history : [] } as DeadLetter
-  letter.payload = { bytes, ...kept.letter.payload }
-  const { original: facts, ...rest } = kept
+  const letter = { ...record.letter, history: Array.isArray(history) ? history : [] } as DeadLetter
+  letter.payload = { bytes, ...record.letter.payload }
+  const { original: facts, ...rest } = record
   const original =
     facts && document.original !== undefined
       ? {
@@ -133,23 +147,23 @@ export function keptOf(id: string, document: LetterDocument): Kept {
   return { ...rest, letter, ...(original ? { original } : {}), ...damageOf(document, faults) }
 }
 
-/** The letter as lists show it, from a document without its bulky fields. */
+/** Reads the summary of a letter from a document without its large fields. */
 export function summaryOf(id: string, document: LetterDocument): LetterSummary {
-  const { kept, faults } = read(id, document)
+  const { record, faults } = read(id, document)
   const { damage } = damageOf(document, faults)
-  return { ...kept.letter, ...(damage === undefined ? {} : { corrupt: damage }) }
+  return { ...record.letter, ...(damage === undefined ? {} : { corrupt: damage }) }
 }
 
-/** A letter without its bytes and history, and what the store knows of it. */
-export type Light = Omit<Kept, 'letter' | 'original'> & { letter: LetterSummary }
+/** A letter without its bytes and history, and the state of the store. */
+export type Light = Omit<LetterRecord, 'letter' | 'original'> & { letter: LetterSummary }
 
-export function lightOf(id: string, document: LetterDocument): Light {
-  const { original: _, ...kept } = read(id, document).kept
-  return kept
+export function toLightRecord(id: string, document: LetterDocument): Light {
+  const { original: _, ...record } = read(id, document).record
+  return record
 }
 
-/** The letter as it is given out. */
-export function letterOf({ letter, damage }: Kept): DeadLetter {
+/** The letter as it is returned. */
+export function letterOf({ letter, damage }: LetterRecord): DeadLetter {
   return damage === undefined ? letter : { ...letter, corrupt: damage }
 }
 
@@ -158,17 +172,17 @@ const wrongFields = 'the search fields do not match their checksum'
 function read(
   id: string,
   document: LetterDocument,
-): { kept: Head & Pick<Kept, 'draftMs'>; faults: string[] } {
+): { record: Head & Pick<LetterRecord, 'draftMs'>; faults: string[] } {
   const faults: string[] = []
   if (!matchesSum(document.head, document.sums?.head))
     faults.push('the letter does not match its checksum')
   if (fieldsSum(document) !== document.sums?.fields) faults.push(wrongFields)
   const head = parsed<Head>(document.head, 'letter', faults)
   const draft = typeof document.draft_ms === 'number' ? { draftMs: document.draft_ms } : {}
-  if (head && faults.length === 0) return { kept: { ...head, ...draft }, faults }
+  if (head && faults.length === 0) return { record: { ...head, ...draft }, faults }
   const waitsFor = Array.isArray(head?.waitsFor) ? head.waitsFor : []
   return {
-    kept: { ...head, letter: repaired(id, document, head?.letter), waitsFor, ...draft },
+    record: { ...head, letter: repairLetter(id, document, head?.letter), waitsFor, ...draft },
     faults,
   }
 }
@@ -183,9 +197,9 @@ function parsed<T>(text: unknown, what: string, faults: string[]): T | undefined
     const value: unknown = JSON.parse(text as string)
     if (typeof value === 'object' && value !== null) return value as T
   } catch {
-    // Told below, like any other text that is not an object.
+    // Reported below, like any other text that is not an object.
   }
-  faults.push(`the ${what} is not readable as JSON`)
+  faults.push(`the ${what} is not valid JSON`)
   return undefined
 }
 

@@ -1,8 +1,8 @@
 import type { ClaimRequest } from '../../store.ts'
 import { term } from './fields.ts'
-import type { Desk, LaneDocument } from './desk.ts'
+import type { StoreContext, LaneDocument } from './context.ts'
 import { viewLanes, type LaneView } from './lanes.ts'
-import type { Found } from './shelf.ts'
+import type { Found } from './document-index.ts'
 
 /** A letter that a claim may take, as a search shows it. */
 export interface Candidate {
@@ -17,20 +17,22 @@ type Place = (string | number)[]
 
 const pageSize = 200
 
-/** The first letters that are due, in the order of claims. Held ones are passed over, a lane at a time. */
+/**
+ * Finds the first due letters, in the order of claims. Blocked ones are skipped, a lane at a time.
+ */
 export async function dueLetters(
-  desk: Desk,
+  context: StoreContext,
   request: ClaimRequest,
   wanted: number,
   skip: ReadonlySet<string>,
 ): Promise<Candidate[]> {
-  const now = desk.clock.now()
+  const now = context.clock.now()
   const found: Candidate[] = []
   const lanes = new Set<string>()
   let after: Place | undefined
-  await desk.letters.refresh()
+  await context.letters.refresh()
   do {
-    const page = await pageOf(desk, {
+    const page = await pageOf(context, {
       filter: [{ terms: { status: ['pending', 'retrying'] } }, { range: { due_ms: { lte: now } } }],
       request,
       lanes,
@@ -39,7 +41,7 @@ export async function dueLetters(
       after,
     })
     for (const { id, key } of page.free) found.push({ id, score: key })
-    for (const [key, { head, seen }] of await viewLanes(desk, page.lanes)) {
+    for (const [key, { head, seen }] of await viewLanes(context, page.lanes)) {
       lanes.add(key)
       if (!head || head.running || head.waits || head.dueMs > now || skip.has(head.id)) continue
       found.push({ id: head.id, score: head.score, lane: { key, seen } })
@@ -50,21 +52,24 @@ export async function dueLetters(
   return found.slice(0, wanted)
 }
 
-/** Whether no later page can hold a letter that goes before these. */
+/** Whether no later page can have a letter that precedes these. */
 function isSettled(found: readonly Candidate[], wanted: number, place: Place): boolean {
   const [score, id] = place as [number, string]
   const last = found[wanted - 1]
   return last !== undefined && (last.score < score || (last.score === score && last.id <= id))
 }
 
-/** When the next letter of these queues becomes due that nothing else holds back. */
-export async function nextDueMs(desk: Desk, request: ClaimRequest): Promise<number | undefined> {
-  const now = desk.clock.now()
+/** When the next letter of these queues becomes due that is not blocked. */
+export async function nextDueMs(
+  context: StoreContext,
+  request: ClaimRequest,
+): Promise<number | undefined> {
+  const now = context.clock.now()
   const lanes = new Set<string>()
   let best: number | undefined
   let after: Place | undefined
   do {
-    const page = await pageOf(desk, {
+    const page = await pageOf(context, {
       filter: [{ term: { status: 'pending' } }, { range: { due_ms: { gt: now } } }],
       request,
       lanes,
@@ -72,7 +77,7 @@ export async function nextDueMs(desk: Desk, request: ClaimRequest): Promise<numb
       sort: 'due_ms',
       after,
     })
-    const heads = [...(await viewLanes(desk, page.lanes))].flatMap(
+    const heads = [...(await viewLanes(context, page.lanes))].flatMap(
       ([key, { head }]: [string, LaneView]) => {
         lanes.add(key)
         return head && !head.running && !head.waits ? [head.dueMs] : []
@@ -92,7 +97,7 @@ export async function nextDueMs(desk: Desk, request: ClaimRequest): Promise<numb
 interface Ask {
   filter: Clause[]
   request: ClaimRequest
-  /** Lanes that have been looked at, and whose waiting letters are of no interest any more. */
+  /** Lanes already checked, whose waiting letters no longer matter. */
   lanes: ReadonlySet<string>
   skip: ReadonlySet<string>
   sort: 'claim_score' | 'due_ms'
@@ -100,7 +105,7 @@ interface Ask {
 }
 
 interface DuePage {
-  /** Not in a lane, or running in it already, with what they are sorted by. */
+  /** Letters without a lane, or already running in theirs, with their sort key. */
   free: { id: string; key: number }[]
   /** Lanes of the others. */
   lanes: string[]
@@ -108,7 +113,7 @@ interface DuePage {
   next?: Place | undefined
 }
 
-async function pageOf(desk: Desk, ask: Ask): Promise<DuePage> {
+async function pageOf(context: StoreContext, ask: Ask): Promise<DuePage> {
   const { request, lanes, skip, sort, after } = ask
   const filter = [...ask.filter, ...(request.queues ? [queuesClause(request.queues)] : [])]
   const waitingInLane = {
@@ -118,7 +123,7 @@ async function pageOf(desk: Desk, ask: Ask): Promise<DuePage> {
   if (request.except) mustNot.push(queuesClause(request.except))
   if (skip.size > 0) mustNot.push({ terms: { letter_id: [...skip] } })
   if (lanes.size > 0) mustNot.push(waitingInLane)
-  const { hits } = await desk.letters.search({
+  const { hits } = await context.letters.search({
     query: { bool: { filter, must_not: mustNot } },
     sort: [{ [sort]: 'asc' }, { letter_id: 'asc' }],
     size: pageSize,

@@ -1,23 +1,24 @@
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { states } from '../../letter/letter.ts'
 import { toTimestamp, type Timestamp } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
 import type { SearchIndex } from './search-index.ts'
 
-/** How far the comparing of everything has come, as it stands in the store's records. */
+/** Progress of the full comparison, stored in the records of the store. */
 interface Progress {
   cursor?: string
-  /** The last id that was compared. */
+  /** The last compared id. */
   after?: string
   completedAt?: Timestamp
 }
 
-export interface Standing {
-  /** Letters that changed and are not in the index yet. */
+export interface FeederStatus {
+  /** Changed letters that are not in the index yet. */
   waiting: number
-  /** When everything was last compared from end to end. */
+  /** When the last full comparison completed. */
   completedAt?: Timestamp
-  /** Why the index cannot be fed just now. */
+  /** Why the index cannot be fed at present. */
   problem?: string
 }
 
@@ -25,13 +26,13 @@ const recordKind = 'search-index'
 const maxWaiting = 10_000
 const maxFed = 200
 const pageSize = 500
-const firstPauseMs = 500
-const longestPauseMs = 60_000
+const failureDelay = { firstMs: 1000, maxMs: 60_000 }
 
 /**
- * Feeds an index from the store that keeps the letters, after the fact and at least once. What this process changes is fed
- * at once. What got lost on the way, with a process that died or an index that was away, is found by comparing everything:
- * at the start, now and then, and whenever it is not known what changed.
+ * Feeds an index from the store of the letters, asynchronously and at least once. Changes of this
+ * process are fed at once. Changes that were lost, with a process that died or an unreachable
+ * index, are found by a full comparison: at the start, periodically, and whenever it is unknown
+ * what changed.
  */
 export class Feeder {
   readonly #truth: Store
@@ -40,54 +41,55 @@ export class Feeder {
   readonly #passMs: number
   readonly #changed = new Set<string>()
   #passWanted = true
-  /** Undefined while no pass is under way. */
+  /** Undefined while no pass is in progress. */
   #pass: Progress | undefined
   #completedAt: Timestamp | undefined
   #state: 'new' | 'started' | 'ending' = 'new'
   #opened = false
   #working: Promise<void> | undefined
   #problem: string | undefined
-  #failures = 0
-  /** Ends the pause after a failure, if there is one. */
+  readonly #backoff: Backoff
+  /** Ends the delay after a failure, if there is one. */
   #pause: (() => void) | undefined
   #waiters: (() => void)[] = []
-  /** Takes back the next pass that is due by time. */
+  /** Cancels the next scheduled pass. */
   #nextPass: (() => void) | undefined
-  /** Whether the pass under way was taken over from an earlier process. */
+  /** Whether the current pass was resumed from an earlier process. */
   #resumed = false
-  /** Letters that the index does not take, whatever is wrong with them. */
+  /** Letters that the index rejects, for any reason. */
   readonly #refused = new Set<string>()
 
   constructor(truth: Store, index: SearchIndex, clock: Clock, passMs: number) {
     this.#truth = truth
     this.#index = index
     this.#clock = clock
+    this.#backoff = new Backoff(clock, failureDelay)
     this.#passMs = passMs
   }
 
   start(): void {
     if (this.#state === 'new') this.#state = 'started'
-    this.#kick()
+    this.#wake()
   }
 
-  /** Takes note of letters that changed. Past a bound it only notes that something did. */
+  /** Records changed letters. Above a limit, only records that something changed. */
   note(ids: readonly string[]): void {
     for (const id of ids) {
       if (this.#changed.size < maxWaiting) this.#changed.add(id)
       else this.#passWanted = true
     }
-    this.#kick()
+    this.#wake()
   }
 
-  /** Something changed, and it is not known what. */
+  /** Something changed, and it is unknown what. */
   noteAny(): void {
     this.#passWanted = true
-    this.#kick()
+    this.#wake()
   }
 
-  standing(): Standing {
+  status(): FeederStatus {
     const left = this.#refused.size
-    const problem = this.#problem ?? (left > 0 ? `${left} letters are not taken` : undefined)
+    const problem = this.#problem ?? (left > 0 ? `the index rejects ${left} letters` : undefined)
     return {
       waiting: this.#changed.size,
       ...this.#completed(),
@@ -95,15 +97,15 @@ export class Feeder {
     }
   }
 
-  /** Resolves once the index has all that the store had at this moment. */
+  /** Resolves once the index has everything that the store had at the time of the call. */
   caughtUp(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve)
-      this.#kick()
+      this.#wake()
     })
   }
 
-  /** Feeds what is known to have changed, unless the index is away, and lets go. */
+  /** Feeds the known changes, unless the index is unreachable, and stops. */
   async end(): Promise<void> {
     this.#state = 'ending'
     this.#pause?.()
@@ -112,12 +114,12 @@ export class Feeder {
     for (const resolve of this.#waiters.splice(0)) resolve()
   }
 
-  #kick(): void {
+  #wake(): void {
     const hasWork = this.#changed.size > 0 || this.#passWanted || this.#waiters.length > 0
     if (this.#state !== 'started' || this.#pause || !hasWork) return
     this.#working ??= this.#work().finally(() => {
       this.#working = undefined
-      this.#kick()
+      this.#wake()
     })
   }
 
@@ -126,40 +128,38 @@ export class Feeder {
       if (!this.#opened) await this.#index.open()
       this.#opened = true
       for (;;) {
-        if (this.#changed.size > 0) await this.#feedSome()
-        else if (this.#passWanted && this.#state === 'started') await this.#passOn()
+        if (this.#changed.size > 0) await this.#feedChanged()
+        else if (this.#passWanted && this.#state === 'started') await this.#comparePage()
         else break
       }
       this.#problem = undefined
-      this.#failures = 0
+      this.#backoff.reset()
       for (const resolve of this.#waiters.splice(0)) resolve()
-      this.#passLater()
+      this.#schedulePass()
     } catch (error) {
       this.#problem = (error as Error).message
-      // It may have been removed, and is made anew then.
+      // The index may have been deleted, and is then recreated.
       this.#opened = false
-      this.#failures += 1
-      this.#pauseAWhile()
+      this.#startDelay()
     }
   }
 
-  #passLater(): void {
+  #schedulePass(): void {
     this.#nextPass?.()
     if (this.#state === 'started')
       this.#nextPass = this.#clock.timer(this.#passMs, () => this.noteAny())
   }
 
-  /** Nothing is tried while the pause lasts. */
-  #pauseAWhile(): void {
+  /** Nothing is fed during the delay. */
+  #startDelay(): void {
     if (this.#state !== 'started') return
-    const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#failures)
-    this.#pause = this.#clock.timer(longest * (0.5 + this.#clock.random() / 2), () => {
+    this.#pause = this.#clock.timer(this.#backoff.nextMs(), () => {
       this.#pause = undefined
-      this.#kick()
+      this.#wake()
     })
   }
 
-  async #feedSome(): Promise<void> {
+  async #feedChanged(): Promise<void> {
     const ids = [...this.#changed].slice(0, maxFed)
     for (const id of ids) this.#changed.delete(id)
     try {
@@ -179,10 +179,10 @@ export class Feeder {
     await this.#index.drop(ids.filter((id) => !there.has(id)))
   }
 
-  /** Compares one page, in the order of ids. The note of how far it came survives a restart. */
-  async #passOn(): Promise<void> {
+  /** Compares one page, in the order of ids. The progress survives a restart. */
+  async #comparePage(): Promise<void> {
     const { records } = this.#truth
-    const resumed = this.#pass === undefined ? await this.#remembered() : this.#pass
+    const resumed = this.#pass === undefined ? await this.#readProgress() : this.#pass
     const { cursor, after } = resumed
     const page = await this.#truth.find({
       state: [...states],
@@ -203,7 +203,7 @@ export class Feeder {
       await records.put(recordKind, this.#index.name, { ...this.#pass })
       return
     }
-    // A pass that began in the middle leaves the first part to the next one.
+    // A resumed pass leaves the first part to the next one.
     this.#passWanted = this.#resumed
     this.#resumed = false
     this.#completedAt = toTimestamp(this.#clock.now())
@@ -211,7 +211,7 @@ export class Feeder {
     await records.put(recordKind, this.#index.name, { ...this.#completed() })
   }
 
-  async #remembered(): Promise<Progress> {
+  async #readProgress(): Promise<Progress> {
     const record = await this.#truth.records.get(recordKind, this.#index.name)
     const found = (record?.value ?? {}) as Progress
     this.#completedAt ??= found.completedAt

@@ -6,10 +6,10 @@ import { sortKey } from '../../letter/query.ts'
 import { sourceIdOf } from '../../letter/source-id.ts'
 import { toMs } from '../../letter/time.ts'
 
-/** What letters can be searched by; see `letterFields`. */
+/** The search fields of letters; see `letterFields`. */
 export interface Fields {
   letter_id: string
-  /** The id that the source knows the work by, or else the letter's own. */
+  /** The id of the work at its source, otherwise that of the letter. */
   task_id: string
   queue: string
   status: DeadLetter['state']
@@ -21,13 +21,13 @@ export interface Fields {
   [field: string]: unknown
 }
 
-/** A text as it stands in the index: well-formed, and a fingerprint of it when it is too long for a term. */
+/** A string as a term of the index: well-formed, and replaced by a hash if it is too long. */
 export function term(value: string): string {
   if (value.length <= 8000) return value.toWellFormed()
   return `sha256:${hashOf(value)}`
 }
 
-/** Texts as one short name that no others have. */
+/** A short unique name for several strings. */
 export function hashOf(...texts: string[]): string {
   const hash = createHash('sha256')
   for (const text of texts) hash.update(`${text.length} `).update(text, 'utf16le')
@@ -37,7 +37,7 @@ export function hashOf(...texts: string[]): string {
 export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Fields {
   const { failure, firstFailure, source } = letter
   const due = dueAt(letter)
-  // A moment that is none counts as long past, so that the letter is seen rather than forgotten.
+  // An invalid timestamp counts as long past, so that the letter is found rather than forgotten.
   const dueMs = isActive(letter.state) && due !== undefined ? toMs(due) || 0 : undefined
   const sourceId = sourceIdOf(letter)
   const fields = {
@@ -87,7 +87,7 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
   ) as unknown as Fields
 }
 
-/** The categories of the workflow design, by ours: its queries ask for its own words. */
+/** Our categories by the names of the workflow design, for its queries. */
 const workflowCategory: Record<ErrorCategory, string> = {
   transient: 'transient',
   'rate-limit': 'transient',
@@ -106,7 +106,7 @@ export function metadataTerm(key: string, value: Json): string {
   return term(JSON.stringify([key, value]))
 }
 
-/** Only scalars can be asked for. */
+/** Only scalars can be searched. */
 function metadataTerms(metadata: DeadLetter['metadata']): string[] | undefined {
   const terms = Object.entries(metadata)
     .filter(([, value]) => typeof value !== 'object' || value === null)
@@ -114,15 +114,18 @@ function metadataTerms(metadata: DeadLetter['metadata']): string[] | undefined {
   return terms.length > 0 ? terms : undefined
 }
 
-/** What `text` of a filter looks in, in the case in which it looks. */
+/** The strings that `text` of a filter searches, in lower case. */
 function mentionsOf({ queue, failure: { name, message, code } }: DeadLetter): string[] {
   return [queue, name, message, code]
     .filter((text) => text !== undefined)
     .map((text) => text.toLowerCase().toWellFormed().slice(0, 10_000))
 }
 
-/** The fields by which letters are found and claimed. They have a checksum, so that one changed by hand is noticed. */
-export const summed = [
+/**
+ * The fields by which letters are found and claimed. They have a checksum, so that manual changes
+ * are detected.
+ */
+export const checksumFields = [
   'letter_id',
   'queue',
   'status',
@@ -139,7 +142,7 @@ export const summed = [
   'version',
 ]
 
-/** What documents of form 1 call a field. The values were the same, and so are the checksums. */
+/** Field names of documents of form 1. Values and checksums were the same. */
 export const formerNames: Record<string, string> = {
   letter_id: 'task_id',
   category: 'error_category',
@@ -147,7 +150,7 @@ export const formerNames: Record<string, string> = {
 
 export function fieldsSum(fields: Partial<Fields>): number {
   return crc32(
-    JSON.stringify(summed.map((name) => fields[name] ?? formerValue(fields, name) ?? null)),
+    JSON.stringify(checksumFields.map((name) => fields[name] ?? formerValue(fields, name) ?? null)),
   )
 }
 

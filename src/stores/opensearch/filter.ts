@@ -8,7 +8,7 @@ export interface Conditions {
   bool: { filter: Clause[]; must_not: Clause[] }
 }
 
-/** A filter in the words of the server. What it means is said by `matches` in `letter/query.ts`. */
+/** Translates a filter to a query. `matches` in `letter/query.ts` defines its meaning. */
 export function conditionsOf(filter: LetterFilter): Conditions {
   const must: Clause[] = [{ terms: { status: statesOf(filter) } }]
   const mustNot: Clause[] = []
@@ -38,7 +38,7 @@ export function conditionsOf(filter: LetterFilter): Conditions {
   return { bool: { filter: must, must_not: mustNot } }
 }
 
-/** Always named, so that a draft, which has no state, is never found. */
+/** Always present, so that a draft, which has no state, is never found. */
 function statesOf({ state, ids }: LetterFilter): State[] {
   if (state !== undefined) return listOf(state)
   return ids === undefined ? states.filter((one) => one !== 'archived') : [...states]
@@ -52,15 +52,18 @@ function range(must: Clause[], field: string, bound: 'gte' | 'lt', at: string | 
   if (at !== undefined) must.push({ range: { [`${field}.iso`]: { [bound]: at } } })
 }
 
-/** The server refuses longer patterns when they repeat themselves: it takes the square of their length to make sense of them. */
+/** The server rejects longer repetitive patterns: compiling them takes quadratic time. */
 const longestPattern = 200
 
 const wholeText = `for (said in doc['mentions']) { if (said.contains(params.text)) { return true } } return false`
 
-/** What has the text anywhere. The rest of a long one is looked for in what has its beginning. */
+/**
+ * Matches the text anywhere. The rest of a long text is checked by a script on the matches of its
+ * beginning.
+ */
 function containing(text: string): Clause[] {
   const beginning = text.slice(0, longestPattern)
-  // Not through the middle of a character.
+  // Not in the middle of a surrogate pair.
   const sound = beginning.isWellFormed() ? beginning : beginning.slice(0, -1)
   const pattern = `*${sound.replaceAll(/[\\*?]/g, String.raw`\$&`)}*`
   const begun = { wildcard: { mentions: { value: pattern } } }

@@ -8,13 +8,13 @@ import {
 } from '../../letter/query.ts'
 import type { Search } from '../search.ts'
 import type { TallyKey } from '../../store.ts'
-import { keptOf, letterOf, summaryFields, summaryOf, wholeFields } from './document.ts'
-import type { Desk } from './desk.ts'
+import { toRecord, letterOf, summaryFields, summaryOf, wholeFields } from './document.ts'
+import type { StoreContext } from './context.ts'
 import { conditionsOf } from './filter.ts'
 
 type Place = (string | number)[]
 
-/** Letters that one answer carries at the most, when they come with their bytes. */
+/** Maximum number of letters per answer with their bytes. */
 const wholePage = 50
 
 const sorts: Record<Order, object[]> = {
@@ -25,17 +25,17 @@ const sorts: Record<Order, object[]> = {
 }
 
 export async function find(
-  desk: Desk,
+  context: StoreContext,
   { filter, order, limit, after, whole }: Search,
 ): Promise<Page<DeadLetter | LetterSummary>> {
-  await desk.letters.refresh()
+  await context.letters.refresh()
   const items: (DeadLetter | LetterSummary)[] = []
   let place: Place | undefined = after && placeOf(order, after)
   let more = true
   while (more && items.length <= limit) {
-    // One more than asked tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     const size = Math.min(limit + 1 - items.length, whole ? wholePage : limit + 1)
-    const { hits } = await desk.letters.search({
+    const { hits } = await context.letters.search({
       query: conditionsOf(filter),
       sort: sorts[order],
       size,
@@ -43,7 +43,7 @@ export async function find(
       ...(place ? { search_after: place } : {}),
     })
     for (const { id, source } of hits)
-      items.push(whole ? letterOf(keptOf(id, source)) : summaryOf(id, source))
+      items.push(whole ? letterOf(toRecord(id, source)) : summaryOf(id, source))
     place = hits.at(-1)?.place
     more = hits.length === size
   }
@@ -69,19 +69,19 @@ const fieldOf: Record<TallyKey, string> = {
   source: 'source_kind',
 }
 
-/** Counted by the server over what matches, page by page, so that no value is left out however many there are. */
+/** Counted by the server over all matches, page by page, so that no value is left out. */
 export async function tally(
-  desk: Desk,
+  context: StoreContext,
   by: TallyKey,
   filter: LetterFilter,
 ): Promise<Map<string, number>> {
-  await desk.letters.refresh()
+  await context.letters.refresh()
   const counts = new Map<string, number>()
   let after: Record<string, string> | undefined
   do {
     const sources = [{ value: { terms: { field: fieldOf[by] } } }]
     const composite = { size: 1000, sources, ...(after ? { after } : {}) }
-    const page = await desk.letters.search({
+    const page = await context.letters.search({
       query: conditionsOf(filter),
       size: 0,
       aggs: { counts: { composite } },

@@ -9,24 +9,27 @@ import type { SearchIndex } from './search-index.ts'
 
 export interface FollowOptions {
   clock?: Clock
-  /** How often everything is compared. 10 minutes unless said. */
+  /** The interval of full comparisons. Default: 600,000. */
   passMs?: number
 }
 
 const knownOptions = keysOf<FollowOptions>({ clock: true, passMs: true })
 
-/** A store whose letters are also in an index for full text. */
+/** A store whose letters are also in a full-text index. */
 export interface FollowedStore extends Store {
-  /** Letters that have the words, best first, as the store has them now. What changed a moment ago may not be found yet. */
+  /**
+   * Letters with these words, best first, as the store has them now. Recent changes may not be
+   * found yet.
+   */
   search(text: string, options?: SearchOptions): Promise<LetterSummary[]>
-  /** Resolves once the index has all that the store had at this moment. */
+  /** Resolves once the index has everything that the store had at the time of the call. */
   caughtUp(): Promise<void>
 }
 
 /**
- * The store keeps the truth and answers everything; the index is fed from it afterwards. No write waits for the index or
- * fails because of it. What a caller's transaction brings is found by the next comparing of everything: nobody here sees it
- * commit.
+ * The store remains the source of truth and answers everything; the index is fed from it
+ * asynchronously. No write waits for the index or fails because of it. Letters of a caller's
+ * transaction are found by the next full comparison, since its commit is not visible here.
  */
 export function follow(
   truth: Store,
@@ -53,7 +56,7 @@ export function follow(
   })
 }
 
-/** What changes letters, and tells the feeder which. */
+/** The operations that change letters, and report their ids to the feeder. */
 function noted(
   truth: Store,
   feeder: Feeder,
@@ -112,13 +115,13 @@ async function search(
   })
 }
 
-/** The index says how far behind it is. That it is away is a problem, but none of the store. */
+/** Adds the lag of the index. An unreachable index is a problem, but not of the store. */
 function healthWith(health: StoreHealth, feeder: Feeder): StoreHealth {
-  const { waiting, completedAt, problem } = feeder.standing()
+  const { waiting, completedAt, problem } = feeder.status()
   const whole = completedAt === undefined ? 'not compared yet' : `all compared at ${completedAt}`
   return {
     ok: health.ok,
-    checks: { ...health.checks, search: `${waiting} changes to go, ${whole}` },
+    checks: { ...health.checks, search: `${waiting} changes pending, ${whole}` },
     problems: problem === undefined ? health.problems : [...health.problems, `search: ${problem}`],
   }
 }

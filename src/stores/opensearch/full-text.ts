@@ -12,7 +12,10 @@ const failureFields = [
   'task_id.text',
 ]
 
-/** Letters that have all the words, in any order and in any of the fields, best first. The text is words and never a pattern. */
+/**
+ * Letters with all the words, in any order and in any of the fields, best first. The text is words,
+ * never a pattern.
+ */
 export function fullText(text: string, options: SearchOptions): { query: object; size: number } {
   checkSearch(text, options)
   const { payload = false, limit = 50, among = {} } = options

@@ -1,20 +1,29 @@
 import type { KeepResult, StoredLetter } from '../../store.ts'
 import { follow } from './add.ts'
-import { documentOf, letterOf, type Kept } from './document.ts'
-import { inRounds, lettersNow, lightNow, withDrafts, type Desk } from './desk.ts'
-import { finishDraft, nameKey } from './keys.ts'
-import { unresolved } from './waits.ts'
-import { crowded, maxTries } from './tries.ts'
+import { documentOf, letterOf, type LetterRecord } from './document.ts'
+import {
+  splitIntoRounds,
+  readLetters,
+  readLightLetters,
+  readWithDrafts,
+  type StoreContext,
+} from './context.ts'
+import { finishDraft, addToKey } from './keys.ts'
+import { findUnresolved } from './waits.ts'
+import { contentionError, maxAttempts } from './contention.ts'
 
-export async function stored(desk: Desk, ids: readonly string[]): Promise<StoredLetter[]> {
-  const found = await lettersNow(desk, ids)
+export async function stored(
+  context: StoreContext,
+  ids: readonly string[],
+): Promise<StoredLetter[]> {
+  const found = await readLetters(context, ids)
   return ids.flatMap((id) => {
-    const kept = found.get(id)?.kept
-    if (!kept) return []
-    const { original, waitsFor } = kept
+    const record = found.get(id)?.record
+    if (!record) return []
+    const { original, waitsFor } = record
     return [
       {
-        letter: letterOf(kept),
+        letter: letterOf(record),
         ...(original ? { original } : {}),
         ...(waitsFor.length > 0 ? { waitsFor } : {}),
       },
@@ -22,68 +31,71 @@ export async function stored(desk: Desk, ids: readonly string[]): Promise<Stored
   })
 }
 
-/** One letter on its way in, and what became of it. */
+/** One letter being stored, and its result. */
 interface Arrival {
-  kept: Kept
+  record: LetterRecord
   result?: KeepResult
 }
 
-export async function keep(desk: Desk, letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+export async function keep(
+  context: StoreContext,
+  letters: readonly StoredLetter[],
+): Promise<KeepResult[]> {
   const arrivals = letters.map(({ letter, original, waitsFor = [] }): Arrival => ({
-    kept: { letter, waitsFor: [...new Set(waitsFor)], ...(original ? { original } : {}) },
+    record: { letter, waitsFor: [...new Set(waitsFor)], ...(original ? { original } : {}) },
   }))
-  for (const round of inRounds(arrivals, ({ kept }) => [kept.letter.id]))
-    await keepRound(desk, round)
+  for (const round of splitIntoRounds(arrivals, ({ record }) => [record.letter.id]))
+    await keepRound(context, round)
   return arrivals.map(({ result }) => result!)
 }
 
-async function keepRound(desk: Desk, round: readonly Arrival[]): Promise<void> {
+async function keepRound(context: StoreContext, round: readonly Arrival[]): Promise<void> {
   const unmet = new Set(
-    await unresolved(
-      desk,
-      round.flatMap(({ kept }) => kept.waitsFor),
+    await findUnresolved(
+      context,
+      round.flatMap(({ record }) => record.waitsFor),
     ),
   )
-  for (const { kept } of round) kept.waitsFor = kept.waitsFor.filter((id) => unmet.has(id))
+  for (const { record } of round) record.waitsFor = record.waitsFor.filter((id) => unmet.has(id))
   let left = round
   for (let tries = 0; left.length > 0; tries++) {
-    if (tries === maxTries) throw crowded('a letter')
-    await keepThose(desk, left)
+    if (tries === maxAttempts) throw contentionError('a letter')
+    await keepThose(context, left)
     left = left.filter(({ result }) => !result)
   }
   await follow(
-    desk,
-    round.filter(({ result }) => result === 'written').map(({ kept }) => kept),
+    context,
+    round.filter(({ result }) => result === 'written').map(({ record }) => record),
   )
 }
 
-/** Writes those that are newer than what is here. Those without a result are to be tried again. */
-async function keepThose(desk: Desk, arrivals: readonly Arrival[]): Promise<void> {
-  const here = await lightNow(
-    desk,
-    arrivals.map(({ kept }) => kept.letter.id),
+/** Writes letters that are newer than those stored. Letters without a result must be retried. */
+async function keepThose(context: StoreContext, arrivals: readonly Arrival[]): Promise<void> {
+  const here = await readLightLetters(
+    context,
+    arrivals.map(({ record }) => record.letter.id),
   )
-  const drafts = [...here.values()].filter(({ kept }) => kept.draftMs !== undefined)
-  const left = await withDrafts(
-    desk,
-    drafts.map(({ kept }) => kept.letter.id),
+  const drafts = [...here.values()].filter(({ record }) => record.draftMs !== undefined)
+  const left = await readWithDrafts(
+    context,
+    drafts.map(({ record }) => record.letter.id),
   )
-  for (const draft of left.values()) await finishDraft(desk, draft)
+  for (const draft of left.values()) await finishDraft(context, draft)
   const going = arrivals.filter((arrival) => {
-    const old = here.get(arrival.kept.letter.id)?.kept
+    const old = here.get(arrival.record.letter.id)?.record
     if (old?.draftMs !== undefined) return false
-    if (old && old.letter.version >= arrival.kept.letter.version) arrival.result = 'conflict'
+    if (old && old.letter.version >= arrival.record.letter.version) arrival.result = 'conflict'
     return !arrival.result
   })
-  for (const { kept } of going)
-    if (kept.letter.dedupeKey !== undefined && kept.birth === undefined) {
-      kept.birth = desk.clock.id()
-      await nameKey(desk, kept)
+  for (const { record } of going)
+    if (record.letter.dedupeKey !== undefined && record.birth === undefined) {
+      record.birth = context.clock.id()
+      await addToKey(context, record)
     }
-  const written = await desk.letters.write(
-    going.map(({ kept }) => {
-      const { id } = kept.letter
-      return { id, put: documentOf(kept), at: here.get(id)?.mark ?? 'new' }
+  const written = await context.letters.write(
+    going.map(({ record }) => {
+      const { id } = record.letter
+      return { id, put: documentOf(record), at: here.get(id)?.mark ?? 'new' }
     }),
   )
   for (const [at, arrival] of going.entries()) if (written[at]!.done) arrival.result = 'written'

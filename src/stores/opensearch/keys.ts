@@ -1,17 +1,17 @@
 import { isOpen, type DeadLetter } from '../../letter/letter.ts'
-import { documentOf, type Kept, type Light } from './document.ts'
+import { documentOf, type LetterRecord, type Light } from './document.ts'
 import { hashOf } from './fields.ts'
 import {
   isDone,
-  lettersNow,
-  withDrafts,
-  type Desk,
+  readLetters,
+  readWithDrafts,
+  type StoreContext,
   type Entry,
   type KeyDocument,
-  type Standing,
-} from './desk.ts'
-import type { Found, Write } from './shelf.ts'
-import { crowded, maxTries } from './tries.ts'
+  type ReadLetter,
+} from './context.ts'
+import type { Found, Write } from './document-index.ts'
+import { contentionError, maxAttempts } from './contention.ts'
 
 type Keyed = Pick<DeadLetter, 'queue' | 'dedupeKey'>
 
@@ -19,55 +19,65 @@ export function keyOf({ queue, dedupeKey }: Keyed): string {
   return `key:${hashOf(queue, dedupeKey!)}`
 }
 
-/** The open letters among the entries of a key, oldest first, and the entries that can still matter. */
+/** The open letters among the entries of a key, oldest first, and the entries that still matter. */
 async function holdersOf(
-  desk: Desk,
+  context: StoreContext,
   found: Found<KeyDocument> | undefined,
-): Promise<{ open: Standing[]; entries: Entry[] }> {
+): Promise<{ open: ReadLetter[]; entries: Entry[] }> {
   const noted = found?.source.entries ?? []
-  const letters = await withDrafts(
-    desk,
+  const letters = await readWithDrafts(
+    context,
     noted.map(({ id }) => id),
   )
-  const isSame = ({ id, birth }: Entry): boolean => letters.get(id)?.kept.birth === birth
-  // A letter that is done stays so; one that was archived before may come back, and then holds its key again.
+  const isSame = ({ id, birth }: Entry): boolean => letters.get(id)?.record.birth === birth
+  // A resolved letter stays resolved; one that was archived before may be restored, and then holds
+  // its key again.
   const entries = noted.filter(
-    (entry) => isSame(entry) && !isDone(letters.get(entry.id)!.kept.letter),
+    (entry) => isSame(entry) && !isDone(letters.get(entry.id)!.record.letter),
   )
   const open = entries
     .map(({ id }) => letters.get(id)!)
-    .filter(({ kept }) => isOpen(kept.letter.state))
-    .sort((a, b) => (a.kept.letter.id < b.kept.letter.id ? -1 : 1))
+    .filter(({ record }) => isOpen(record.letter.state))
+    .sort((a, b) => (a.record.letter.id < b.record.letter.id ? -1 : 1))
   return { open, entries }
 }
 
-/** The oldest open letter that holds this key. A draft that is named has its key, and is made a letter on the way. */
-export async function holderOf(desk: Desk, keyed: Keyed): Promise<Standing | undefined> {
-  for (let tries = 0; tries < maxTries; tries++) {
+/**
+ * The oldest open letter that holds this key. A draft named by the key becomes a letter on the way.
+ */
+export async function holderOf(
+  context: StoreContext,
+  keyed: Keyed,
+): Promise<ReadLetter | undefined> {
+  for (let tries = 0; tries < maxAttempts; tries++) {
     const key = keyOf(keyed)
-    const { open } = await holdersOf(desk, (await desk.keys.read([key])).get(key))
+    const { open } = await holdersOf(context, (await context.keys.read([key])).get(key))
     const [first] = open
-    if (!first || first.kept.draftMs === undefined) return first
-    await finishDraft(desk, first)
+    if (!first || first.record.draftMs === undefined) return first
+    await finishDraft(context, first)
   }
-  throw crowded('a dedupeKey')
+  throw contentionError('a dedupeKey')
 }
 
 /**
- * A draft becomes a letter once its key names it, and gives way when an open letter has the key. Whoever meets a draft
- * may do this, also for one whose process has died: all who try come to the same end.
+ * A draft becomes a letter once its key names it, and is dropped if an open letter has the key. Any
+ * process that finds a draft may do this, even if its own process has died: all come to the same
+ * result.
  */
-export async function finishDraft(desk: Desk, draft: Standing): Promise<'born' | 'gone'> {
-  const { letter, birth } = draft.kept
+export async function finishDraft(
+  context: StoreContext,
+  draft: ReadLetter,
+): Promise<'born' | 'gone'> {
+  const { letter, birth } = draft.record
   const key = keyOf(letter)
-  for (let tries = 0; tries < maxTries; tries++) {
-    const found = (await desk.keys.read([key])).get(key)
+  for (let tries = 0; tries < maxAttempts; tries++) {
+    const found = (await context.keys.read([key])).get(key)
     const isNamed = found?.source.entries.some((entry) => entry.birth === birth)
-    if (isNamed) return beBorn(desk, draft)
-    const { open, entries } = await holdersOf(desk, found)
+    if (isNamed) return beBorn(context, draft)
+    const { open, entries } = await holdersOf(context, found)
     if (open.length > 0) {
-      await desk.letters.write([{ id: letter.id, drop: true, at: draft.mark }])
-      return (await lettersNow(desk, [letter.id])).get(letter.id)?.kept.birth === birth
+      await context.letters.write([{ id: letter.id, drop: true, at: draft.mark }])
+      return (await readLetters(context, [letter.id])).get(letter.id)?.record.birth === birth
         ? 'born'
         : 'gone'
     }
@@ -75,41 +85,52 @@ export async function finishDraft(desk: Desk, draft: Standing): Promise<'born' |
       kind: 'key',
       entries: [...entries, { id: letter.id, birth: birth! }],
     }
-    const [named] = await desk.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
-    if (named!.done) return beBorn(desk, draft)
+    const [named] = await context.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
+    if (named!.done) return beBorn(context, draft)
   }
-  throw crowded('a dedupeKey')
+  throw contentionError('a dedupeKey')
 }
 
-async function beBorn(desk: Desk, { kept, mark }: Standing): Promise<'born' | 'gone'> {
-  const { draftMs: _, ...born } = kept
-  const { id } = kept.letter
-  const [written] = await desk.letters.write([{ id, put: documentOf(born), at: mark }])
+async function beBorn(
+  context: StoreContext,
+  { record, mark }: ReadLetter,
+): Promise<'born' | 'gone'> {
+  const { draftMs: _, ...born } = record
+  const { id } = record.letter
+  const [written] = await context.letters.write([{ id, put: documentOf(born), at: mark }])
   if (written!.done) return 'born'
-  // Someone else was faster, in one way or the other.
-  return (await lettersNow(desk, [id])).get(id)?.kept.birth === kept.birth ? 'born' : 'gone'
+  // Another process was faster, in one way or the other.
+  return (await readLetters(context, [id])).get(id)?.record.birth === record.birth ? 'born' : 'gone'
 }
 
-/** Notes a letter under its key, whoever else is: for letters that come from another store. */
-export async function nameKey(desk: Desk, { letter, birth }: Kept): Promise<void> {
+/**
+ * Adds a letter to its key, whatever else the key has: for letters that come from another store.
+ */
+export async function addToKey(
+  context: StoreContext,
+  { letter, birth }: LetterRecord,
+): Promise<void> {
   const key = keyOf(letter)
-  for (let tries = 0; tries < maxTries; tries++) {
-    const found = (await desk.keys.read([key])).get(key)
+  for (let tries = 0; tries < maxAttempts; tries++) {
+    const found = (await context.keys.read([key])).get(key)
     const entries = found?.source.entries ?? []
     const put: KeyDocument = {
       kind: 'key',
       entries: [...entries, { id: letter.id, birth: birth! }],
     }
-    const [written] = await desk.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
+    const [written] = await context.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
     if (written!.done) return
   }
-  throw crowded('a dedupeKey')
+  throw contentionError('a dedupeKey')
 }
 
-/** Forgets letters that are gone, so that keys which are used once do not gather for ever. Failing does no harm. */
-export async function forgetKeys(desk: Desk, gone: readonly Light[]): Promise<void> {
+/**
+ * Removes deleted letters from their keys, so that keys used once do not accumulate. A failure does
+ * no harm.
+ */
+export async function forgetKeys(context: StoreContext, gone: readonly Light[]): Promise<void> {
   const keyed = gone.filter(({ letter }) => letter.dedupeKey !== undefined)
-  const found = await desk.keys.read(keyed.map(({ letter }) => keyOf(letter)))
+  const found = await context.keys.read(keyed.map(({ letter }) => keyOf(letter)))
   const births = new Set(keyed.map(({ birth }) => birth))
   const writes = [...found.values()].map(({ id, mark, source }): Write<KeyDocument> => {
     const entries = source.entries.filter(({ birth }) => !births.has(birth))
@@ -117,5 +138,5 @@ export async function forgetKeys(desk: Desk, gone: readonly Light[]): Promise<vo
       ? { id, put: { kind: 'key', entries }, at: mark }
       : { id, drop: true, at: mark }
   })
-  await desk.keys.write(writes)
+  await context.keys.write(writes)
 }

@@ -1,12 +1,18 @@
 import { documentOf, type Light } from './document.ts'
 import { hashOf } from './fields.ts'
-import { lettersNow, type Desk, type LaneDocument, type Standing } from './desk.ts'
-import type { Found } from './shelf.ts'
+import { readLetters, type StoreContext, type LaneDocument, type ReadLetter } from './context.ts'
+import type { Found } from './document-index.ts'
 
-/** The letter of a lane that runs, or else its oldest, as a search shows it, and who has the lane. */
+/**
+ * The running letter of a lane, or else its oldest, as a search shows it, and the holder of the
+ * lane.
+ */
 export interface LaneView {
   head?: Head
-  /** Read before the search: if it is still so when the lane is taken, no claim has come in between. */
+  /**
+   * Read before the search: if it is unchanged when the lane is taken, no claim happened in
+   * between.
+   */
   seen?: Found<LaneDocument>
 }
 
@@ -20,22 +26,22 @@ export interface Head {
 
 const documentId = (lane: string): string => `lane:${lane}`
 
-/** The first of each lane, by the key of the lane. */
+/** The first letter of each lane, by the key of the lane. */
 export async function viewLanes(
-  desk: Desk,
+  context: StoreContext,
   lanes: readonly string[],
 ): Promise<Map<string, LaneView>> {
   if (lanes.length === 0) return new Map()
-  const seen = await desk.lanes.read(lanes.map(documentId))
-  await desk.letters.refresh()
-  const answers = await desk.letters.searches(
+  const seen = await context.lanes.read(lanes.map(documentId))
+  await context.letters.refresh()
+  const answers = await context.letters.searches(
     lanes.map((lane) => ({
       query: {
         bool: {
           filter: [{ term: { lane_key: lane } }, { terms: { status: ['pending', 'retrying'] } }],
         },
       },
-      // In the order of words, a letter that is retrying comes after all that are pending.
+      // In alphabetical order, `retrying` comes after `pending`.
       sort: [{ status: 'desc' }, { letter_id: 'asc' }],
       size: 1,
       _source: ['status', 'waits_for', 'due_ms', 'claim_score'],
@@ -58,26 +64,27 @@ export async function viewLanes(
 }
 
 /**
- * Takes lanes for letters that are about to be claimed, each as it was seen. False: someone else has it, or was faster. A
- * lane that was taken for a claim that has not been written (yet) is taken over only after that letter was written anew,
- * so that the other claim, should it still be under way, no longer finds it as it was.
+ * Takes lanes for letters about to be claimed, each in the state that was read. False: another
+ * letter has it, or another process was faster. A lane taken for a claim that is not written (yet)
+ * is taken over only after that letter was rewritten, so that the other claim, if still in
+ * progress, fails.
  */
 export async function takeLanes(
-  desk: Desk,
-  wanted: readonly { lane: string; seen: Found<LaneDocument> | undefined; standing: Standing }[],
+  context: StoreContext,
+  wanted: readonly { lane: string; seen: Found<LaneDocument> | undefined; standing: ReadLetter }[],
 ): Promise<boolean[]> {
-  const holders = await lettersNow(
-    desk,
+  const holders = await readLetters(
+    context,
     wanted.flatMap(({ seen }) => seen?.source.id ?? []),
   )
   const free = await Promise.all(
-    wanted.map(({ seen, standing }) => isFree(desk, seen, standing, holders)),
+    wanted.map(({ seen, standing }) => isFree(context, seen, standing, holders)),
   )
   const taking = wanted.filter((_, at) => free[at])
-  const written = await desk.lanes.write(
-    taking.map(({ lane, seen, standing: { kept } }) => ({
+  const written = await context.lanes.write(
+    taking.map(({ lane, seen, standing: { record } }) => ({
       id: documentId(lane),
-      put: { kind: 'lane', id: kept.letter.id, epoch: kept.letter.epoch + 1 },
+      put: { kind: 'lane', id: record.letter.id, epoch: record.letter.epoch + 1 },
       at: seen?.mark ?? 'new',
     })),
   )
@@ -86,30 +93,30 @@ export async function takeLanes(
 }
 
 async function isFree(
-  desk: Desk,
+  context: StoreContext,
   seen: Found<LaneDocument> | undefined,
-  standing: Standing,
-  holders: ReadonlyMap<string, Standing>,
+  standing: ReadLetter,
+  holders: ReadonlyMap<string, ReadLetter>,
 ): Promise<boolean> {
-  if (!seen || seen.source.id === standing.kept.letter.id) return true
+  if (!seen || seen.source.id === standing.record.letter.id) return true
   const holder = holders.get(seen.source.id)
   if (!holder) return true
-  const { state, epoch, id } = holder.kept.letter
+  const { state, epoch, id } = holder.record.letter
   if (state === 'retrying') return false
   if (epoch >= seen.source.epoch) return true
-  const put = documentOf(holder.kept)
-  const [touched] = await desk.letters.write([{ id, put, at: holder.mark }])
+  const put = documentOf(holder.record)
+  const [touched] = await context.letters.write([{ id, put, at: holder.mark }])
   return touched!.done
 }
 
-/** Forgets lanes whose last letter is gone, so that lanes which are used once do not gather for ever. */
-export async function forgetLanes(desk: Desk, gone: readonly Light[]): Promise<void> {
+/** Removes lanes whose last letter is deleted, so that lanes used once do not accumulate. */
+export async function forgetLanes(context: StoreContext, gone: readonly Light[]): Promise<void> {
   const ids = new Map(
     gone.flatMap(({ letter: { id, queue, lane } }): [string, string][] =>
       lane === undefined ? [] : [[id, documentId(hashOf(queue, lane))]],
     ),
   )
-  const found = await desk.lanes.read(ids.values())
+  const found = await context.lanes.read(ids.values())
   const over = [...found.values()].filter(({ id, source }) => ids.get(source.id) === id)
-  await desk.lanes.write(over.map(({ id, mark }) => ({ id, drop: true, at: mark })))
+  await context.lanes.write(over.map(({ id, mark }) => ({ id, drop: true, at: mark })))
 }

@@ -1,27 +1,30 @@
 import { RedriveError } from '../../errors.ts'
 import type { Address } from '../../backends/opensearch/address.ts'
-import type { Wire } from '../../backends/opensearch/connection.ts'
+import type { OpensearchConnection } from '../../backends/opensearch/connection.ts'
 
 /**
- * The form of our documents. A store of a later version may keep them in a way that we would damage. In form 1 `task_id` was the id of the
- * letter and `error_category` our category.
+ * The format version of our documents. A newer version may store them in a way that this one would
+ * damage. In form 1, `task_id` was the id of the letter and `error_category` our category.
  */
 export const formVersion = 2
 
-/** Texts longer than this cannot be looked up whole: the index takes 32,766 bytes in one term. */
+/** Longer strings cannot be searched as a whole: the limit of a term is 32,766 bytes. */
 const longestTerm = 8191
 
 const keyword = { type: 'keyword', ignore_above: longestTerm }
-/** Looked up under its own name, and as `.keyword`, by which many tools ask. */
+/** Searchable by its own name, and as `.keyword`, which many tools use. */
 const word = { ...keyword, fields: { keyword } }
 const text = { type: 'text', fields: { keyword } }
-/** A date for people, and the text itself for comparing as letters do. */
+/** A date for people, and the string itself for comparisons. */
 const moment = { type: 'date', ignore_malformed: true, fields: { iso: keyword } }
 const long = { type: 'long' }
-/** Kept as it is, and never looked at. */
+/** Stored, but not indexed. */
 const stored = { type: 'object', enabled: false }
 
-/** What letters can be searched by. The first fifteen are the names of the workflow design, for its queries. */
+/**
+ * The search fields of letters. The first fifteen have the names of the workflow design, for its
+ * queries.
+ */
 export const letterFields = {
   task_id: { ...keyword, fields: { keyword, text: { type: 'text' } } },
   task: stored,
@@ -91,7 +94,7 @@ const records = {
 
 const books = { kind: keyword, name: keyword }
 
-/** Our indices by what is in them. Fields that are not named here are kept, but never indexed. */
+/** Our indices by their contents. Fields that are not named here are stored, but never indexed. */
 const indices = { letters, records, books }
 
 export type IndexName = keyof typeof indices
@@ -102,38 +105,38 @@ export const indexOf = (prefix: string, name: string): string => `${prefix}-${na
 export const indicesOf = (prefix: string): string[] =>
   Object.keys(indices).map((name) => indexOf(prefix, name))
 
-/** The alias that an index is written by. It goes when the index goes. */
+/** The alias for writes to an index. It is deleted with the index. */
 const doorOf = (index: string): string => `${index}-writes`
-/** No other index, one that was restored under another name for instance, can come in between. */
+/** No other index, such as one restored under another name, can take its place. */
 const doorway = { is_write_index: true }
 
-/** The indices that letters are searched in, which also go by the alias. */
+/** The indices in which letters are searched, which also have the alias. */
 const searched = new Set(['letters', 'search'])
 
-/** An index that is of an older form, and what to call when its documents have been brought up to date. */
+/** An index of an older form, and the function to call when its documents are migrated. */
 export interface OldIndex {
   name: string
   done: () => Promise<void>
 }
 
 /**
- * Creates what is not there, adds fields that are new, and refuses what would break a promise. Safe from several processes at once. Returns the
- * indices with documents of an older form.
+ * Creates missing indices, adds new fields, and rejects unsafe settings. Safe from several
+ * processes at once. Returns the indices with documents of an older form.
  */
 export async function openIndices(
-  wire: Wire,
+  connection: OpensearchConnection,
   address: Address,
   wanted: Record<string, object> = indices,
 ): Promise<OldIndex[]> {
-  await checkServer(wire, address)
+  await checkServer(connection, address)
   const names = Object.keys(wanted).map((name) => indexOf(address.prefix, name))
-  const there = await factsOf(wire, names)
+  const there = await factsOf(connection, names)
   for (const [name, properties] of Object.entries(wanted)) {
     const index = indexOf(address.prefix, name)
-    if (!there.has(index)) await makeIndex(wire, address, index, properties)
+    if (!there.has(index)) await makeIndex(connection, address, index, properties)
   }
-  // Also those just made: another process may have been faster, and may be another version.
-  const all = there.size === names.length ? there : await factsOf(wire, names)
+  // New indices are included: another process may have been faster, and may be another version.
+  const all = there.size === names.length ? there : await factsOf(connection, names)
   const old: OldIndex[] = []
   for (const [name, properties] of Object.entries(wanted)) {
     const index = indexOf(address.prefix, name)
@@ -141,13 +144,14 @@ export async function openIndices(
     if (!facts) continue
     const problem = problemOf(index, facts)
     if (problem !== undefined) throw unsafe(problem)
-    wire.doors.set(index, await openDoor(wire, index, facts))
+    connection.writeAliases.set(index, await openDoor(connection, index, facts))
     if (formOf(facts) < formVersion) {
-      await putMapping(wire, index, { properties })
-      const done = (): Promise<void> => putMapping(wire, index, { _meta: { redrive: formVersion } })
+      await putMapping(connection, index, { properties })
+      const done = (): Promise<void> =>
+        putMapping(connection, index, { _meta: { redrive: formVersion } })
       old.push({ name, done })
     }
-    if (searched.has(name)) await nameAlias(wire, index, facts, address.alias)
+    if (searched.has(name)) await nameAlias(connection, index, facts, address.alias)
   }
   return old
 }
@@ -156,22 +160,26 @@ function formOf({ mappings: { _meta: meta } }: IndexFacts): number {
   return meta?.redrive ?? 0
 }
 
-async function putMapping(wire: Wire, index: string, body: object): Promise<void> {
-  await wire.ask({ method: 'PUT', path: `/${index}/_mapping`, body })
+async function putMapping(
+  connection: OpensearchConnection,
+  index: string,
+  body: object,
+): Promise<void> {
+  await connection.request({ method: 'PUT', path: `/${index}/_mapping`, body })
 }
 
 /**
- * Adds the alias for queries of people, under which drafts are out of sight. Where an index has that name, or we may not, there is none: nothing
- * of ours needs it.
+ * Adds the alias for queries by people, which hides drafts. If an index has that name, or the
+ * permission is missing, there is none: nothing of ours needs it.
  */
 async function nameAlias(
-  wire: Wire,
+  connection: OpensearchConnection,
   index: string,
   { aliases }: IndexFacts,
   alias: string | undefined,
 ): Promise<void> {
   if (alias === undefined || Object.hasOwn(aliases, alias)) return
-  await wire.ask({
+  await connection.request({
     method: 'PUT',
     path: `/${index}/_alias/${alias}`,
     body: { filter: { exists: { field: 'status' } } },
@@ -179,18 +187,28 @@ async function nameAlias(
   })
 }
 
-/** One that goes by an alias already is written by that, wherever it may lead later. */
-async function openDoor(wire: Wire, index: string, { aliases }: IndexFacts): Promise<string> {
+/** An index that already has an alias is written through it, wherever it may lead later. */
+async function openDoor(
+  connection: OpensearchConnection,
+  index: string,
+  { aliases }: IndexFacts,
+): Promise<string> {
   if (Object.hasOwn(aliases, index)) return index
-  const door = doorOf(index)
+  const writeAlias = doorOf(index)
   // An index of an earlier version has none.
-  if (!Object.hasOwn(aliases, door))
-    await wire.ask({ method: 'PUT', path: `/${index}/_alias/${door}`, body: doorway })
-  return door
+  if (!Object.hasOwn(aliases, writeAlias))
+    await connection.request({
+      method: 'PUT',
+      path: `/${index}/_alias/${writeAlias}`,
+      body: doorway,
+    })
+  return writeAlias
 }
 
-async function checkServer(wire: Wire, { node }: Address): Promise<void> {
-  const { body } = await wire.ask<{ version?: { number?: string; distribution?: string } }>({
+async function checkServer(connection: OpensearchConnection, { node }: Address): Promise<void> {
+  const { body } = await connection.request<{
+    version?: { number?: string; distribution?: string }
+  }>({
     method: 'GET',
     path: '/',
     expect: [404, 405],
@@ -205,7 +223,7 @@ async function checkServer(wire: Wire, { node }: Address): Promise<void> {
 }
 
 async function makeIndex(
-  wire: Wire,
+  connection: OpensearchConnection,
   { replicas }: Address,
   index: string,
   properties: object,
@@ -214,14 +232,14 @@ async function makeIndex(
     replicas === undefined ? { auto_expand_replicas: '0-1' } : { number_of_replicas: replicas }
   const mappings = { dynamic: false, _meta: { redrive: formVersion }, properties }
   const settings = { index: { number_of_shards: 1, ...copies } }
-  const { body } = await wire.ask<{ error?: { type?: string; reason?: string } }>({
+  const { body } = await connection.request<{ error?: { type?: string; reason?: string } }>({
     method: 'PUT',
     path: `/${index}`,
     body: { mappings, settings, aliases: { [doorOf(index)]: doorway } },
     expect: [400],
   })
   if (body.error && body.error.type !== 'resource_already_exists_exception')
-    throw unsafe(`the index ${index} could not be made: ${body.error.reason ?? body.error.type}`)
+    throw unsafe(`the index ${index} could not be created: ${body.error.reason ?? body.error.type}`)
 }
 
 export interface IndexFacts {
@@ -236,12 +254,12 @@ export interface IndexFacts {
   }
 }
 
-/** What is known of the indices that are there, by the names by which we ask: an index may go by an alias. */
+/** Facts about existing indices, by the requested names: an index may be addressed by an alias. */
 export async function factsOf(
-  wire: Wire,
+  connection: OpensearchConnection,
   names: readonly string[],
 ): Promise<Map<string, IndexFacts>> {
-  const { body } = await wire.ask<Record<string, IndexFacts>>({
+  const { body } = await connection.request<Record<string, IndexFacts>>({
     method: 'GET',
     path: `/${names.join()}`,
     query: { ignore_unavailable: true },
@@ -254,13 +272,13 @@ export async function factsOf(
   return found
 }
 
-/** Why an index cannot be ours, or cannot be trusted with letters. */
+/** Why an index is not ours, or not safe for letters. */
 export function problemOf(index: string, { mappings, settings }: IndexFacts): string | undefined {
   const { _meta: meta } = mappings
   if (meta?.redrive === undefined)
-    return `the index ${index} is not one of Redrive: choose another prefix`
+    return `the index ${index} does not belong to Redrive: choose another prefix`
   if (meta.redrive > formVersion)
-    return `the index ${index} is of a later version of Redrive: upgrade this process`
+    return `the index ${index} was written by a newer version of Redrive: upgrade this process`
   if (settings.index.translog?.durability === 'async')
     return `the index ${index} has index.translog.durability async, which loses letters: set it to request`
   return undefined

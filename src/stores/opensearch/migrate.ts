@@ -1,4 +1,4 @@
-import { withDrafts, type Desk } from './desk.ts'
+import { readWithDrafts, type StoreContext } from './context.ts'
 import { documentOf } from './document.ts'
 
 const pageSize = 50
@@ -12,14 +12,14 @@ export const oldForm = {
 }
 
 /**
- * Writes documents of an older form anew, with the fields that they are now found by. One that somebody else changes meanwhile is looked at
- * again; one that the server refuses stays as it is.
+ * Rewrites documents of an older form with the current search fields. A document that is changed
+ * meanwhile is read again; one that the server rejects stays unchanged.
  */
-export async function rewriteOld(desk: Desk): Promise<void> {
-  await desk.letters.refresh()
+export async function rewriteOldDocuments(context: StoreContext): Promise<void> {
+  await context.letters.refresh()
   let after: (string | number)[] | undefined
   do {
-    const { hits } = await desk.letters.search({
+    const { hits } = await context.letters.search({
       query: oldForm,
       // In form 1 this was the id of the letter.
       sort: [{ task_id: 'asc' }],
@@ -29,9 +29,9 @@ export async function rewriteOld(desk: Desk): Promise<void> {
     })
     let left = hits.map(({ id }) => id)
     while (left.length > 0) {
-      const found = [...(await withDrafts(desk, left)).entries()]
-      const written = await desk.letters.attempt(
-        found.map(([id, { kept, mark }]) => ({ id, put: documentOf(kept), at: mark })),
+      const found = [...(await readWithDrafts(context, left)).entries()]
+      const written = await context.letters.attempt(
+        found.map(([id, { record, mark }]) => ({ id, put: documentOf(record), at: mark })),
       )
       left = found
         .filter((_, at) => !written[at]!.done && !('fault' in written[at]!))

@@ -26,11 +26,11 @@ import type {
   Total,
   SearchOptions,
 } from '../../store.ts'
-import { addEach, addWithin, copied, together } from './add.ts'
+import { addEach, addWithin, copyLetter, unwrapOutcomes } from './add.ts'
 import { addressOf, type Address } from '../../backends/opensearch/address.ts'
 import { apply, renew } from './apply.ts'
 import { claim } from './claim.ts'
-import { lettersNow, oneAtATime, type Desk } from './desk.ts'
+import { readLetters, oneAtATime, type StoreContext } from './context.ts'
 import { letterOf, summaryFields, summaryOf } from './document.ts'
 import { find, tally } from './find.ts'
 import { fullText } from './full-text.ts'
@@ -38,14 +38,14 @@ import { healthOf } from './health.ts'
 import { keep, stored } from './keep.ts'
 import { indexOf, openIndices, type IndexName } from './mapping.ts'
 import { openSearchRecords, type RecordDocument } from './records.ts'
-import { rewriteOld } from './migrate.ts'
+import { rewriteOldDocuments } from './migrate.ts'
 import { remove } from './remove.ts'
-import { Shelf, type Stamped } from './shelf.ts'
+import { DocumentIndex, type Stamped } from './document-index.ts'
 import { Totals } from './totals.ts'
 import { isUnwelcome } from '../../backends/opensearch/errors.ts'
 import { recover } from './waits.ts'
-import { Wire } from '../../backends/opensearch/connection.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { OpensearchConnection } from '../../backends/opensearch/connection.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export { follow, type FollowedStore, type FollowOptions } from './follower.ts'
 export { openSearchIndex, type SearchIndex, type SearchIndexOptions } from './search-index.ts'
@@ -53,17 +53,20 @@ export { openSearchIndex, type SearchIndex, type SearchIndexOptions } from './se
 export interface OpenSearchStoreOptions {
   /** `opensearch://user:password@host:9200/prefix`, or `opensearchs://` over TLS. */
   url: string
-  /** What our indices are called: PREFIX-letters, PREFIX-records, PREFIX-books. `redrive`, unless the URL says otherwise. */
+  /**
+   * Prefix of our indices: PREFIX-letters, PREFIX-records, PREFIX-books. Default: the path of the
+   * URL, or `redrive`.
+   */
   prefix?: string
-  /** Copies of every index. Unless said, one where there is a second node to hold it. */
+  /** Copies of every index. Default: one if there is a second node to hold it. */
   replicas?: number
   /**
-   * An alias under which queries of your own find the letters. Default: `mahavishnu_dlq`, the index of the workflow design, so that its
-   * queries work as they are. False: none.
+   * An alias for your own queries on letters. False: none. Default: `mahavishnu_dlq`, the index of
+   * the workflow design, so that its queries work unchanged.
    */
   alias?: string | false
   clock?: Clock
-  /** What the client takes beyond that: certificates, another way to sign requests. */
+  /** Further options of the client: certificates, another way to sign requests. */
   client?: ClientOptions
 }
 
@@ -77,11 +80,14 @@ const knownOptions = keysOf<OpenSearchStoreOptions>({
 })
 
 export interface OpenSearchStore extends Store {
-  /** Full text over what is known of failures and, if allowed, over payloads that are JSON or text. Best first. */
+  /**
+   * Full-text search over failures and, if allowed, over payloads that are JSON or text. Best
+   * first.
+   */
   search(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 }
 
-/** How often a claim also looks after what processes that died have left half done. */
+/** The interval at which a claim also repairs what dead processes left unfinished. */
 const recoverMs = 30_000
 
 /** Letters as documents of an OpenSearch cluster, for any number of processes. */
@@ -100,16 +106,19 @@ class DocumentStore implements OpenSearchStore {
   }
   readonly records: Records
   readonly #address: Address
-  readonly #wire: Wire
-  readonly #desk: Desk
-  readonly #records: Shelf<RecordDocument>
+  readonly #connection: OpensearchConnection
+  readonly #context: StoreContext
+  readonly #records: DocumentIndex<RecordDocument>
   readonly #adds: Batcher<readonly DeadLetter[], AddResult[]>
-  /** Claims of one process would only get in each other's way, and so would letters that share what room is left. */
+  /**
+   * Concurrent claims of one process would only conflict, and so would letters that share the
+   * remaining capacity.
+   */
   readonly #inClaimLine = oneAtATime()
   readonly #inRoomLine = oneAtATime()
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #life = new Lifetime('opensearch', {
-    release: () => this.#wire.disconnect(),
+    release: () => this.#connection.disconnect(),
     isRefusal: isUnwelcome,
   })
   #recoveredAt = -Infinity
@@ -117,22 +126,27 @@ class DocumentStore implements OpenSearchStore {
   constructor(options: OpenSearchStoreOptions) {
     const { url, client, clock = systemClock } = options
     this.#address = addressOf(url, options)
-    this.#wire = new Wire(this.#address, clock, client)
-    const shelf = <T extends Stamped>(name: IndexName): Shelf<T> =>
-      new Shelf<T>(this.#wire, this.#address.node, indexOf(this.#address.prefix, name), clock)
-    this.#desk = {
+    this.#connection = new OpensearchConnection(this.#address, clock, client)
+    const shelf = <T extends Stamped>(name: IndexName): DocumentIndex<T> =>
+      new DocumentIndex<T>(
+        this.#connection,
+        this.#address.node,
+        indexOf(this.#address.prefix, name),
+        clock,
+      )
+    this.#context = {
       letters: shelf('letters'),
       keys: shelf('books'),
       lanes: shelf('books'),
       totals: new Totals(shelf('books'), clock),
       clock,
-      wake: () => this.#watchers.tell(),
+      wake: () => this.#watchers.notify(),
     }
     this.#records = shelf('records')
     this.#adds = new Batcher({ maxInFlight: 2, maxBatchCost: 500 }, async (asks) => {
-      const outcomes = await addEach(this.#desk, asks.flat())
+      const outcomes = await addEach(this.#context, asks.flat())
       return splitResults(outcomes, asks).map(
-        (some) => some.find((one) => 'error' in one) ?? { value: together(some) },
+        (some) => some.find((one) => 'error' in one) ?? { value: unwrapOutcomes(some) },
       )
     })
     this.records = openSearchRecords(() => {
@@ -143,8 +157,8 @@ class DocumentStore implements OpenSearchStore {
 
   open(): Promise<void> {
     return this.#life.open(async () => {
-      for (const { name, done } of await openIndices(this.#wire, this.#address)) {
-        if (name === 'letters') await rewriteOld(this.#desk)
+      for (const { name, done } of await openIndices(this.#connection, this.#address)) {
+        if (name === 'letters') await rewriteOldDocuments(this.#context)
         await done()
       }
     })
@@ -154,44 +168,44 @@ class DocumentStore implements OpenSearchStore {
     const wasOpen = this.#life.state === 'open'
     this.#watchers.clear()
     return this.#life.close(async () => {
-      // Tidying up may wait for the next one.
-      if (wasOpen) await this.#desk.totals.end().catch(() => {})
-      await this.#wire.close()
+      // Cleanup may wait for the next claim.
+      if (wasOpen) await this.#context.totals.end().catch(() => {})
+      await this.#connection.close()
     })
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
-    return this.#do((desk) => {
+    return this.#do((context) => {
       if (letters.length === 0) return Promise.resolve([])
-      const given = letters.map(copied)
-      if (capacity) return this.#inRoomLine(() => addWithin(desk, given, capacity))
+      const given = letters.map(copyLetter)
+      if (capacity) return this.#inRoomLine(() => addWithin(context, given, capacity))
       return this.#adds.call(given, given.length)
     })
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
-    return this.#do(async (desk) => {
-      const found = await lettersNow(desk, ids)
+    return this.#do(async (context) => {
+      const found = await readLetters(context, ids)
       return ids.flatMap((id) => {
         const standing = found.get(id)
-        return standing ? [letterOf(standing.kept)] : []
+        return standing ? [letterOf(standing.record)] : []
       })
     })
   }
 
   async original(id: string): Promise<Payload | undefined> {
-    return this.#do(async (desk) => {
-      const kept = (await lettersNow(desk, [id])).get(id)?.kept
-      return kept?.original ?? kept?.letter.payload
+    return this.#do(async (context) => {
+      const record = (await readLetters(context, [id])).get(id)?.record
+      return record?.original ?? record?.letter.payload
     })
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       const search = searchOf(query)
-      return search.limit === 0 ? { items: [] } : find(desk, search)
+      return search.limit === 0 ? { items: [] } : find(context, search)
     })
   }
 
@@ -205,9 +219,9 @@ class DocumentStore implements OpenSearchStore {
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       checkTally(by, filter)
-      return tally(desk, by, filter)
+      return tally(context, by, filter)
     })
   }
 
@@ -216,42 +230,42 @@ class DocumentStore implements OpenSearchStore {
   }
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    return this.#do((desk) => stored(desk, ids))
+    return this.#do((context) => stored(context, ids))
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
-    return this.#do((desk) => keep(desk, structuredClone(letters)))
+    return this.#do((context) => keep(context, structuredClone(letters)))
   }
 
   async keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#do((desk) => desk.totals.set(totals))
+    return this.#do((context) => context.totals.set(totals))
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
-    return this.#do((desk) => {
+    return this.#do((context) => {
       checkLease(request.leaseMs)
       return this.#inClaimLine(async () => {
-        await this.#recoverAtTimes(desk)
-        return claim(desk, request)
+        await this.#recoverAtTimes(context)
+        return claim(context, request)
       })
     })
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       checkLease(leaseMs)
-      return renew(desk, leases, leaseMs)
+      return renew(context, leases, leaseMs)
     })
   }
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
-    return this.#do((desk) => apply(desk, structuredClone(changes)))
+    return this.#do((context) => apply(context, structuredClone(changes)))
   }
 
   async remove(which: LetterFilter): Promise<number> {
-    return this.#do(async (desk) => {
+    return this.#do(async (context) => {
       checkRemoval(which)
-      return remove(desk, which)
+      return remove(context, which)
     })
   }
 
@@ -260,17 +274,17 @@ class DocumentStore implements OpenSearchStore {
   }
 
   health(): Promise<StoreHealth> {
-    return this.#life.health(() => healthOf(this.#wire, this.#address))
+    return this.#life.health(() => healthOf(this.#connection, this.#address))
   }
 
-  /** A claim must not fail because tidying up did; it is tried again at the next time. */
-  async #recoverAtTimes(desk: Desk): Promise<void> {
-    if (desk.clock.mono() - this.#recoveredAt < recoverMs) return
-    this.#recoveredAt = desk.clock.mono()
-    await recover(desk).catch(() => {})
+  /** A claim must not fail because cleanup did; it is repeated at the next interval. */
+  async #recoverAtTimes(context: StoreContext): Promise<void> {
+    if (context.clock.mono() - this.#recoveredAt < recoverMs) return
+    this.#recoveredAt = context.clock.mono()
+    await recover(context).catch(() => {})
   }
 
-  #do<R>(work: (desk: Desk) => Promise<R>): Promise<R> {
-    return this.#life.run(() => work(this.#desk))
+  #do<R>(work: (context: StoreContext) => Promise<R>): Promise<R> {
+    return this.#life.run(() => work(this.#context))
   }
 }

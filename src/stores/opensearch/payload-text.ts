@@ -4,7 +4,10 @@ import { decodeText, kindOf } from '../../letter/payload.ts'
 /** How much of a payload can be searched. */
 const maxBytes = 32 * 1024
 
-/** The words of a payload that is JSON or text. Undefined for others, for sealed ones, and for what is not what it says. */
+/**
+ * The text of a payload that is JSON or text. Undefined for others, for encrypted ones, and for
+ * invalid ones.
+ */
 export function payloadText({ bytes, contentType, keyId }: Payload): string | undefined {
   if (keyId !== undefined || bytes.length === 0 || kindOf(contentType) === 'bytes') return undefined
   try {

@@ -5,8 +5,8 @@ import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import type { Shelf, Stamped } from './shelf.ts'
-import { crowded, maxTries } from './tries.ts'
+import type { DocumentIndex, Stamped } from './document-index.ts'
+import { contentionError, maxAttempts } from './contention.ts'
 
 export interface RecordDocument extends Stamped {
   kind: string
@@ -19,9 +19,11 @@ export interface RecordDocument extends Stamped {
 
 const pageSize = 500
 
-/** Records as documents. `use` is called before everything, and throws when the store is closed. */
+/**
+ * Records as documents. `use` is called before every operation, and throws if the store is closed.
+ */
 export function openSearchRecords(
-  use: () => { records: Shelf<RecordDocument>; clock: Clock },
+  use: () => { records: DocumentIndex<RecordDocument>; clock: Clock },
 ): Records {
   const documentId = (kind: string, id: string): string => hashOf(kind, id)
 
@@ -35,7 +37,7 @@ export function openSearchRecords(
     put: async (kind, id, value, expectedVersion) => {
       const { records, clock } = use()
       const name = documentId(kind, id)
-      for (let tries = 0; tries < maxTries; tries++) {
+      for (let tries = 0; tries < maxAttempts; tries++) {
         const found = (await records.read([name])).get(name)
         const version = found?.source.version ?? 0
         if (expectedVersion !== undefined && expectedVersion !== version) return 'conflict'
@@ -44,7 +46,7 @@ export function openSearchRecords(
         const [written] = await records.write([{ id: name, put, at: found?.mark ?? 'new' }])
         if (written!.done) return 'written'
       }
-      throw crowded('a record')
+      throw contentionError('a record')
     },
 
     list: async (kind, options = {}) => {
@@ -74,13 +76,13 @@ export function openSearchRecords(
     remove: async (kind, id) => {
       const { records } = use()
       const name = documentId(kind, id)
-      for (let tries = 0; tries < maxTries; tries++) {
+      for (let tries = 0; tries < maxAttempts; tries++) {
         const found = (await records.read([name])).get(name)
         if (!found) return false
         const [written] = await records.write([{ id: name, drop: true, at: found.mark }])
         if (written!.done) return true
       }
-      throw crowded('a record')
+      throw contentionError('a record')
     },
 
     kinds: async () => {
@@ -106,7 +108,7 @@ function recordOf({ kind, id, value, version, updated_at }: RecordDocument): Doc
   } catch {
     throw new RedriveError(
       'STORE_UNSAFE',
-      `opensearch: the record ${kind} ${id} is damaged: put it anew, or remove it`,
+      `opensearch: the record ${kind} ${id} is damaged: write it again, or remove it`,
     )
   }
 }

@@ -9,17 +9,17 @@ import { fieldsOf } from './fields.ts'
 import { fullText } from './full-text.ts'
 import { indexOf, letterFields, openIndices } from './mapping.ts'
 import { oldForm } from './migrate.ts'
-import { Shelf, type Hit, type Stamped } from './shelf.ts'
+import { DocumentIndex, type Hit, type Stamped } from './document-index.ts'
 import { faultOf, type Fault } from '../../backends/opensearch/errors.ts'
-import { Wire } from '../../backends/opensearch/connection.ts'
+import { OpensearchConnection } from '../../backends/opensearch/connection.ts'
 
 export interface SearchIndexOptions {
   url: string
   prefix?: string
   replicas?: number
   /**
-   * An alias under which queries of your own find the letters. Default: `mahavishnu_dlq`, the index of the workflow design, so that its
-   * queries work as they are. False: none.
+   * An alias for your own queries on letters. False: none. Default: `mahavishnu_dlq`, the index of
+   * the workflow design, so that its queries work unchanged.
    */
   alias?: string | false
   clock?: Clock
@@ -35,19 +35,28 @@ const knownOptions = keysOf<SearchIndexOptions>({
   client: true,
 })
 
-/** An index of letters that another store keeps: it only finds them. All of it can be made anew from that store. */
+/**
+ * A full-text index of letters in another store. It only finds them, and can be rebuilt from that
+ * store.
+ */
 export interface SearchIndex {
-  /** What it is called, for the note of how far it was fed. */
+  /** The name of the index, for the record of its progress. */
   readonly name: string
   open(): Promise<void>
   close(): Promise<void>
-  /** Puts letters in the place of older versions of them; newer ones stay. Harmless to repeat. Answers those it cannot take. */
+  /**
+   * Replaces older versions of letters; newer ones stay. Idempotent. Returns the ids of letters
+   * that it rejects.
+   */
   feed(letters: readonly DeadLetter[]): Promise<string[]>
-  /** Takes letters out. */
+  /** Removes letters. */
   drop(ids: readonly string[]): Promise<void>
-  /** Which version of each letter it has, for ids after one and up to another; without a last one, all that follow. 0: fed by an older Redrive. */
+  /**
+   * The version of each letter in the index, for ids after `after` and up to `last`; without
+   * `last`, all that follow. 0: fed by an older version of Redrive.
+   */
   versions(after: string | undefined, last: string | undefined): Promise<Map<string, number>>
-  /** Ids of letters that have the words, best first. */
+  /** Ids of letters with these words, best first. */
   search(text: string, options?: SearchOptions): Promise<string[]>
 }
 
@@ -66,25 +75,28 @@ export function openSearchIndex(options: SearchIndexOptions): SearchIndex {
 class LetterIndex implements SearchIndex {
   readonly name: string
   readonly #address: Address
-  readonly #wire: Wire
-  readonly #shelf: Shelf<IndexedLetter>
+  readonly #connection: OpensearchConnection
+  readonly #shelf: DocumentIndex<IndexedLetter>
   #opening: Promise<void> | undefined
 
   constructor(options: SearchIndexOptions) {
     const { url, client, clock = systemClock } = options
     this.#address = addressOf(url, options)
-    this.#wire = new Wire(this.#address, clock, client)
+    this.#connection = new OpensearchConnection(this.#address, clock, client)
     this.name = indexOf(this.#address.prefix, 'search')
-    this.#shelf = new Shelf(this.#wire, this.#address.node, this.name, clock)
+    this.#shelf = new DocumentIndex(this.#connection, this.#address.node, this.name, clock)
   }
 
   /** Documents of an older form stay until they are fed again: see `versions`. */
   async open(): Promise<void> {
-    const old = await openIndices(this.#wire, this.#address, { search: letterFields })
+    const old = await openIndices(this.#connection, this.#address, { search: letterFields })
     for (const { done } of old) await done()
   }
 
-  /** Opens the index before the first search: the feeder opens it in the background, so a search can come first. */
+  /**
+   * Opens the index before the first search: the feeder opens it in the background, so a search can
+   * come first.
+   */
   #openOnce(): Promise<void> {
     this.#opening ??= this.open().catch((error: unknown) => {
       this.#opening = undefined
@@ -94,7 +106,7 @@ class LetterIndex implements SearchIndex {
   }
 
   close(): Promise<void> {
-    return this.#wire.close()
+    return this.#connection.close()
   }
 
   async feed(letters: readonly DeadLetter[]): Promise<string[]> {
@@ -128,12 +140,12 @@ class LetterIndex implements SearchIndex {
     const current = { exists: { field: 'letter_id' } }
     for await (const { id, source } of this.#walk('letter_id', current, after, last))
       found.set(id, source.version)
-    // No letter has version 0: whoever compares feeds it again, or drops it.
+    // No letter has version 0: a comparison feeds it again, or removes it.
     for await (const { id } of this.#walk('task_id', oldForm, after, last)) found.set(id, 0)
     return found
   }
 
-  /** Documents in the order of the field that has the id of the letter. */
+  /** Documents in the order of the field with the id of the letter. */
   async *#walk(
     field: string,
     query: object,
@@ -162,10 +174,13 @@ class LetterIndex implements SearchIndex {
     return hits.map(({ id }) => id)
   }
 
-  /** A newer version that is there already, or a letter that is gone already, is as good as written. Answers what was refused. */
+  /**
+   * A newer version, or a letter that is already removed, counts as written. Returns the rejected
+   * ids.
+   */
   async #send(lines: string): Promise<string[]> {
     if (lines === '') return []
-    const { body } = await this.#wire.write<{
+    const { body } = await this.#connection.write<{
       items: Record<string, { _id: string; status: number; error?: Fault }>[]
     }>(this.name, lines)
     const refused: string[] = []

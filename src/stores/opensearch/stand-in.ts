@@ -6,14 +6,14 @@ import {
   type LetterSummary,
 } from '../../letter/letter.ts'
 
-/** The fields of a document that a letter can be guessed from, none of which may be as it should. */
+/** The fields of a document from which a damaged letter is reconstructed. Each may be invalid. */
 type Clues = Record<string, unknown>
 
-/** Search fields that help, besides those that are verified. */
+/** Further useful search fields besides the verified ones. */
 export const clueFields = ['dead_lettered_at', 'updated_at', 'retry_count', 'max_retries']
 
-/** A damaged letter with stand-ins for all that is not there or not of its kind. */
-export function repaired(id: string, clues: object, damaged: unknown): LetterSummary {
+/** A damaged letter with placeholders for missing and invalid values. */
+export function repairLetter(id: string, clues: object, damaged: unknown): LetterSummary {
   const whole = standIn(id, clues as Clues)
   if (typeof damaged !== 'object' || damaged === null) return whole
   const letter: Record<string, unknown> = { ...damaged }
@@ -26,7 +26,7 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
 }
 
-/** What the search fields still say of a letter, and else the plainest there is. */
+/** Reconstructs a letter from its search fields, with defaults for the rest. */
 function standIn(id: string, found: Clues): LetterSummary {
   const text = (field: string, otherwise: string): string =>
     typeof found[field] === 'string' ? found[field] : otherwise

@@ -3,12 +3,13 @@ import { Batcher } from '../../backends/batcher.ts'
 import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import type { Found, Mark, Shelf, Stamped } from './shelf.ts'
-import { crowded, maxTries } from './tries.ts'
+import type { Found, Mark, DocumentIndex, Stamped } from './document-index.ts'
+import { contentionError, maxAttempts } from './contention.ts'
 
 /**
- * What happened in one queue, as far as one process counted it, or, in the base, as far as it was folded in. The sum over
- * all documents of a queue is the truth. A sealed document is counted in no more and waits to be folded.
+ * Totals of one queue, counted by one process or, in the base, folded from several. The sum over
+ * all documents of a queue is the total. A sealed document is no longer written and waits to be
+ * folded.
  */
 export interface TotalsDocument extends Stamped {
   kind: 'totals'
@@ -17,7 +18,10 @@ export interface TotalsDocument extends Stamped {
   atMs: number
   totals: Total[]
   sealed?: true
-  /** In the base: documents whose counts are in it, and which therefore count no more although they may still be there. */
+  /**
+   * In the base: documents whose counts are included, and which no longer count although they may
+   * still exist.
+   */
   folded?: string[]
 }
 
@@ -25,7 +29,7 @@ type Counted = Pick<DeadLetter, 'queue' | 'priority' | 'retries' | 'backoffMs'>
 
 type Cells = Map<string, Total>
 
-/** The document that this process counts in, per queue. */
+/** The document of this process, per queue. */
 interface Own {
   name: string
   mark: Mark | 'new'
@@ -33,19 +37,19 @@ interface Own {
 }
 
 const dayMs = 86_400_000
-/** As many as one queue may have before they are put together. */
+/** Maximum number of documents of one queue before they are folded. */
 const manyDocuments = 8
 
-/** Counts of what happened, kept in documents. */
+/** Totals stored in documents. */
 export class Totals {
-  readonly #shelf: Shelf<TotalsDocument>
+  readonly #shelf: DocumentIndex<TotalsDocument>
   readonly #clock: Clock
   readonly #own = new Map<string, Own>()
-  /** Counted, and not yet written. */
+  /** Counted, but not yet written. */
   #pending = new Map<string, Cells>()
   readonly #writer: Batcher<null, null>
 
-  constructor(shelf: Shelf<TotalsDocument>, clock: Clock) {
+  constructor(shelf: DocumentIndex<TotalsDocument>, clock: Clock) {
     this.#shelf = shelf
     this.#clock = clock
     this.#writer = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
@@ -63,8 +67,8 @@ export class Totals {
   }
 
   /**
-   * Writes what was counted. The letters are written already, so that failing here must not fail their verb: what could
-   * not be written is kept for the next time.
+   * Writes the counts. The letters are already written, so a failure here must not fail their
+   * operation: unwritten counts are kept for the next time.
    */
   async flush(): Promise<void> {
     if (this.#pending.size > 0) await this.#writer.call(null).catch(() => {})
@@ -78,7 +82,7 @@ export class Totals {
     return [...sums.values()].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
   }
 
-  /** Sets totals in place of what was counted. Everything counted in their queues is folded on the way. */
+  /** Replaces the totals. Everything counted in their queues is folded on the way. */
   async set(totals: readonly Total[]): Promise<void> {
     await this.flush()
     const documents = await this.#documents()
@@ -89,7 +93,7 @@ export class Totals {
     }
   }
 
-  /** Puts together what this process and others that are gone have counted, before their documents become many. */
+  /** Folds the documents of this process and of dead ones, before they become many. */
   async end(): Promise<void> {
     await this.flush()
     const mine = new Set([...this.#own.values()].map(({ name }) => name))
@@ -105,7 +109,7 @@ export class Totals {
     }
   }
 
-  /** All documents that count. They are read at one moment, as they all stand in one shard. */
+  /** All documents with totals. They are read consistently, as they are in one shard. */
   async #documents(): Promise<Pick<Found<TotalsDocument>, 'id' | 'source'>[]> {
     await this.#shelf.refresh()
     const all: Pick<Found<TotalsDocument>, 'id' | 'source'>[] = []
@@ -129,7 +133,7 @@ export class Totals {
     this.#pending = new Map()
     try {
       for (let tries = 0; pending.size > 0; tries++) {
-        if (tries === maxTries) throw crowded('the totals')
+        if (tries === maxAttempts) throw contentionError('the totals')
         for (const queue of await this.#writeAll(pending)) pending.delete(queue)
       }
     } finally {
@@ -141,7 +145,7 @@ export class Totals {
     }
   }
 
-  /** Answers the queues whose counts were written. */
+  /** Returns the queues whose counts were written. */
   async #writeAll(pending: ReadonlyMap<string, Cells>): Promise<string[]> {
     const next = [...pending].map(([queue, cells]) => {
       const own = this.#own.get(queue) ?? this.#fresh(queue)
@@ -160,7 +164,8 @@ export class Totals {
     return next.flatMap(({ queue, own: { name }, totals }, at) => {
       const one = written[at]!
       if (one.done) this.#own.set(queue, { name, mark: one.mark, totals })
-      // It was sealed or folded by someone else: what it counted is safe, and we begin another.
+      // Another process has sealed or folded the document: its counts are safe, and a new one is
+      // started.
       else this.#own.delete(queue)
       return one.done ? [queue] : []
     })
@@ -173,10 +178,13 @@ export class Totals {
     return own
   }
 
-  /** Seals documents, so that nobody counts in them any more, adds them to the base, and only then removes them. */
+  /**
+   * Seals documents, so that nobody writes to them, adds them to the base, and only then removes
+   * them.
+   */
   async #fold(queue: string, names: readonly string[], wanted: readonly Total[]): Promise<void> {
     const base = baseOf(queue)
-    for (let tries = 0; tries < maxTries; tries++) {
+    for (let tries = 0; tries < maxAttempts; tries++) {
       const found = await this.#shelf.read([base, ...names])
       const old = found.get(base)
       const known = new Set(old?.source.folded)
@@ -199,7 +207,7 @@ export class Totals {
       const [written] = await this.#shelf.write([{ id: base, put, at: old?.mark ?? 'new' }])
       if (written!.done) return this.#drop(folded)
     }
-    throw crowded('the totals')
+    throw contentionError('the totals')
   }
 
   async #seal(parts: readonly Found<TotalsDocument>[]): Promise<boolean> {

@@ -19,7 +19,7 @@ import { inspect } from '../../backends/postgres/inspect.ts'
 import { Notifications } from '../../backends/postgres/notifications.ts'
 import type { Queryable } from '../../backends/postgres/query.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
   ApplyResult,
@@ -103,7 +103,7 @@ class PostgresLetterStore implements PostgresStore {
   readonly #connection: PostgresConnection
   readonly #books: StoreContext
   readonly #notifications: Notifications
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #slots: CounterSlots
   readonly #adds: Batcher<AddRequest[], AddResult[]>
   readonly #changes: Batcher<readonly Change[], ApplyResult[]>
@@ -125,7 +125,7 @@ class PostgresLetterStore implements PostgresStore {
       connection,
       clock,
       channel: `redrive_${connection.schema}`,
-      onNotification: () => this.#watchers.tell(),
+      onNotification: () => this.#watchers.notify(),
     })
     this.#slots = new CounterSlots(connection, clock)
     this.#books = {
@@ -351,7 +351,7 @@ class PostgresLetterStore implements PostgresStore {
    * notification.
    */
   #wake(): void {
-    this.#watchers.tell()
+    this.#watchers.notify()
     this.#notifications.notify()
   }
 

@@ -48,7 +48,7 @@ import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
 import { totalFields, totalsIn } from './tally.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export interface RedisStoreOptions {
   /**
@@ -112,7 +112,7 @@ class RedisLetterStore implements RedisStore {
   readonly #add: Add
   readonly #apply: Apply
   readonly #renew: Renew
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #life = new Lifetime('redis', {
     release: () => this.#context.connection.disconnect(),
     isRefusal,
@@ -128,7 +128,7 @@ class RedisLetterStore implements RedisStore {
     const server = serverOf(options)
     const limits = { waitReplicas, timeoutMs, connectMs: timeoutMs }
     const connection = new RedisConnection({ tenant, server, tag, ...limits })
-    this.#context = createContext(connection, tag, clock, () => this.#watchers.tell())
+    this.#context = createContext(connection, tag, clock, () => this.#watchers.notify())
     this.#add = createAdder(this.#context)
     this.#apply = createApplier(this.#context)
     this.#renew = createRenewer(this.#context)
@@ -248,7 +248,7 @@ class RedisLetterStore implements RedisStore {
   #listen(): void {
     if (this.#life.state !== 'open') return
     const { connection, tag } = this.#context
-    this.#stopListening ??= listen(connection, `${tag}:wake`, () => this.#watchers.tell())
+    this.#stopListening ??= listen(connection, `${tag}:wake`, () => this.#watchers.notify())
   }
 
   health(): Promise<StoreHealth> {

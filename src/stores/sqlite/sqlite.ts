@@ -31,7 +31,7 @@ import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { openStoreThread, type StoreThread } from './thread.ts'
 import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
-import { watchers, type Watchers } from '../../backends/watchers.ts'
+import { Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
   /** Path of the file. A missing file is created, readable by its owner only. */
@@ -93,13 +93,13 @@ class SqliteStore implements Store {
   }
   readonly records: Records
   readonly #thread: StoreThread
-  readonly #watchers: Watchers = watchers()
+  readonly #watchers = new Watchers()
   readonly #life = new Lifetime('sqlite', { release: () => this.#thread.close() })
 
   constructor(options: SqliteStoreOptions) {
     checkOptions(options)
     const { path, synchronous = 'full', busyTimeoutMs = 5000, clock = systemClock } = options
-    const wake = (): void => this.#watchers.tell()
+    const wake = (): void => this.#watchers.notify()
     this.#thread = openStoreThread({ path, synchronous, busyTimeoutMs }, clock, wake)
     this.records = sqliteRecords(() => this.#use())
   }

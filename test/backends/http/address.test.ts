@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { refusalOf } from '../../../src/backends/http/address.ts'
+import { checkAddress } from '../../../src/backends/http/address.ts'
 
 const never = [
   '0.0.0.0',
@@ -56,17 +56,17 @@ const outside = [
 ]
 
 describe('refusalOf', () => {
-  it.each(never)('refuses %j whatever is said', (address) => {
-    expect(refusalOf(address, false)).toBeDefined()
-    expect(refusalOf(address, true)).toBeDefined()
+  it.each(never)('rejects %j in any case', (address) => {
+    expect(checkAddress(address, false)).toBeDefined()
+    expect(checkAddress(address, true)).toBeDefined()
   })
 
-  it.each(inside)('refuses %s unless it may be private', (address) => {
-    expect(refusalOf(address, false)).toContain('private: true')
-    expect(refusalOf(address, true)).toBeUndefined()
+  it.each(inside)('rejects %s unless private addresses are allowed', (address) => {
+    expect(checkAddress(address, false)).toContain('private: true')
+    expect(checkAddress(address, true)).toBeUndefined()
   })
 
-  it.each(outside)('lets %s be called', (address) => {
-    expect(refusalOf(address, false)).toBeUndefined()
+  it.each(outside)('allows %s', (address) => {
+    expect(checkAddress(address, false)).toBeUndefined()
   })
 })

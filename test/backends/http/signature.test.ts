@@ -7,12 +7,12 @@ const nowMs = 1_700_000_000_500
 const body = '{"order":42}'
 
 describe('sign', () => {
-  it('gives the seconds, and an HMAC over them and the body', () => {
+  it('contains the seconds, and an HMAC over them and the body', () => {
     const hex = createHmac('sha256', secret).update(`1700000000.${body}`).digest('hex')
     expect(sign(body, secret, nowMs)).toBe(`t=1700000000,v1=${hex}`)
   })
 
-  it('signs text and its bytes alike', () => {
+  it('signs a string and its bytes alike', () => {
     expect(sign('é', secret, nowMs)).toBe(sign(Buffer.from('é'), secret, nowMs))
   })
 })
@@ -20,12 +20,12 @@ describe('sign', () => {
 describe('verifySignature', () => {
   const header = sign(body, secret, nowMs)
 
-  it('accepts what was signed, within five minutes either way', () => {
+  it('accepts a signature within five minutes either way', () => {
     for (const at of [nowMs, nowMs + 299_000, nowMs - 299_000])
       expect(verifySignature(header, body, secret, at)).toBe(true)
   })
 
-  it('takes any of several signatures, so that a secret can be changed', () => {
+  it('accepts any of several signatures, so that a secret can be rotated', () => {
     const old = sign(body, 'an old secret', nowMs).split(',')[1]!
     expect(verifySignature(`${header},${old}`, body, secret, nowMs)).toBe(true)
     expect(
@@ -33,7 +33,7 @@ describe('verifySignature', () => {
     ).toBe(true)
   })
 
-  it('takes a header as node:http gives it', () => {
+  it('accepts a header as node:http provides it', () => {
     expect(verifySignature([header], body, secret, nowMs)).toBe(true)
   })
 
@@ -55,7 +55,7 @@ describe('verifySignature', () => {
     expect(verifySignature(given, text, key, at)).toBe(false)
   })
 
-  it('refuses any when the tolerance is no number', () => {
+  it('rejects any if the tolerance is not a number', () => {
     expect(verifySignature(header, body, secret, nowMs + 301_000, Number.NaN)).toBe(false)
   })
 })

@@ -18,13 +18,13 @@ describe('connectionTo', () => {
 })
 
 describe('placeOf', () => {
-  it('names the hosts and no secret', () => {
+  it('returns the hosts without secrets', () => {
     expect(placeOf('nats://me:hunter2@a:1,b:2?prefix=x')).toBe('a:1,b:2')
   })
 })
 
 describe('settingsIn', () => {
-  it('reads what stands behind the question mark', () => {
+  it('parses the parameters after the question mark', () => {
     expect(settingsIn('nats://a?prefix=x&replicas=3&maxMessages=10&dedupeSeconds=60')).toEqual({
       prefix: 'x',
       replicas: 3,

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { openSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { faultOf } from '../../../src/backends/opensearch/errors.ts'
 
-it('says what went wrong on the shards, and not only that it did', () => {
+it('includes the errors of the shards', () => {
   const cause = { type: 'query_shard_exception', reason: 'failed to create query' }
   const fault = {
     type: 'search_phase_execution_exception',
@@ -15,7 +15,7 @@ it('says what went wrong on the shards, and not only that it did', () => {
   expect(faultOf(400, { ...fault, root_cause: [] }, 'node').message).toContain('all shards failed')
 })
 
-it('says what to do about a server that is not there', async () => {
+it('names the fix for an unreachable server', async () => {
   const store = openSearchStore({ url: 'opensearch://127.0.0.1:1' })
   await expect(store.open()).rejects.toMatchObject({
     code: 'STORE_UNAVAILABLE',

@@ -10,7 +10,7 @@ const timestamp = { '!': 'timestamp', value: 1_700_000_000 }
 const decimal = { '!': 'decimal', value: { places: 2, digits: 1999 } }
 const int = (value: number): object => ({ '!': 'int', value })
 
-/** What the client reads, and what it is given to send. */
+/** Values as the client reads them, and as it gets them for sending. */
 const values: [name: string, read: unknown, sent: unknown][] = [
   ['a string', 'x', 'x'],
   ['a small integer', 5, int(5)],
@@ -28,14 +28,14 @@ const values: [name: string, read: unknown, sent: unknown][] = [
 ]
 
 describe('toJson and fromJson', () => {
-  it.each(values)('keep the type of %s', (_name, read, sent) => {
+  it.each(values)('preserve the type of %s', (_name, read, sent) => {
     expect(fromJson(JSON.parse(JSON.stringify(toJson(read))))).toEqual(sent)
     expect(lossOf(read)).toBeUndefined()
   })
 })
 
 describe('formatValue', () => {
-  it('shows a string as it is and anything else as JSON', () => {
+  it('formats a string unchanged and anything else as JSON', () => {
     expect(formatValue('5')).toBe('5')
     expect(formatValue(5)).toBe('5')
     expect(formatValue({ a: [1, null] })).toBe('{"a":[1,null]}')
@@ -53,7 +53,7 @@ describe('lossOf', () => {
     [{ '!': 'decimal', value: { places: 0, digits: 0xffffffff } }, 'sign of a decimal'],
     [{ '!': 'anything' }, 'the key "!"'],
     [polluted, '__proto__'],
-  ])('reports what the client could not read exactly: %j', (value, reason) => {
+  ])('reports values that the client could not read exactly: %j', (value, reason) => {
     expect(lossOf(value)).toContain(reason)
   })
 })

@@ -1,6 +1,6 @@
 import type { Message, MessageProperties, Options } from 'amqplib'
 import { describe, expect, it } from 'vitest'
-import { copyOf, deliveryOf, publishingOf } from '../../../src/backends/rabbitmq/form.ts'
+import { toCopy, deliveryOf, toPublishOptions } from '../../../src/backends/rabbitmq/form.ts'
 import type { Delivery, OutgoingMessage } from '../../../src/mailbox.ts'
 
 const nowMs = Date.UTC(2026, 0, 2)
@@ -12,7 +12,7 @@ function parcel(more: Partial<OutgoingMessage> = {}): OutgoingMessage {
   return { id: 'one', bytes, contentType: 'text/plain', headers: {}, ...more }
 }
 
-/** A message as the client hands it out. */
+/** A message as the client delivers it. */
 function message(properties: Options.Publish, redelivered = false): Message {
   const fields = { deliveryTag: 1, redelivered, exchange: '', routingKey: 'q' }
   return { content: Buffer.from('body'), fields, properties: properties as MessageProperties }
@@ -21,8 +21,8 @@ function message(properties: Options.Publish, redelivered = false): Message {
 const delivered = (one: Message): Delivery => deliveryOf(one, about)
 
 describe('publishingOf', () => {
-  it('maps to the properties of AMQP, so that others can read them', () => {
-    const sent = publishingOf(parcel({ replyTo: 'answers', headers: { a: 'b' } }), memory)
+  it('maps to properties of AMQP, so that others can read them', () => {
+    const sent = toPublishOptions(parcel({ replyTo: 'answers', headers: { a: 'b' } }), memory)
     expect(sent).toMatchObject({
       messageId: 'one',
       contentType: 'text/plain',
@@ -32,7 +32,7 @@ describe('publishingOf', () => {
     })
   })
 
-  it('carries what the server would act upon, and what does not fit, where neither happens', () => {
+  it('hides names that the server would act upon, and values that are too long', () => {
     const odd = parcel({
       id: '東'.repeat(200),
       contentType: `text/plain; name=${'東'.repeat(150)}`,
@@ -44,7 +44,7 @@ describe('publishingOf', () => {
         ['東'.repeat(100), 'long'],
       ]),
     })
-    const sent = publishingOf(odd, memory)
+    const sent = toPublishOptions(odd, memory)
     expect(Object.keys(sent.headers as object)).toEqual(['x-redrive'])
     expect(sent.replyTo).toBeUndefined()
     const back = delivered(message(sent))
@@ -52,23 +52,23 @@ describe('publishingOf', () => {
     expect(Object.entries(back.headers)).toEqual(Object.entries(odd.headers))
   })
 
-  it('refuses headers that the client would cut off', () => {
+  it('rejects headers that the client would truncate', () => {
     const headers = Object.fromEntries(
       Array.from({ length: 8 }, (_, n) => [`h${n}`, 'x'.repeat(8000)]),
     )
-    expect(() => publishingOf(parcel({ headers }), memory)).toThrow(
+    expect(() => toPublishOptions(parcel({ headers }), memory)).toThrow(
       expect.objectContaining({ code: 'TOO_LARGE' }) as Error,
     )
   })
 })
 
 describe('copyOf', () => {
-  it('has room for what it remembers, however long the headers are that were sent', () => {
+  it('reserves room for its state, however long the headers are', () => {
     const headers = Object.fromEntries(
       Array.from({ length: 7 }, (_, n) => [`h${n}`, 'x'.repeat(8192)]),
     )
     const fits = (length: number): Options.Publish =>
-      publishingOf(parcel({ headers: { ...headers, last: 'x'.repeat(length) } }), memory)
+      toPublishOptions(parcel({ headers: { ...headers, last: 'x'.repeat(length) } }), memory)
     let most = 8192
     while (most > 0)
       try {
@@ -79,48 +79,48 @@ describe('copyOf', () => {
       }
     expect(most).toBeGreaterThan(0)
     const sent = message(fits(most))
-    const copy = copyOf(sent, delivered(sent), 'failed')
+    const copy = toCopy(sent, delivered(sent), 'failed')
     expect(delivered(message(copy))).toMatchObject({ id: 'one', deliveries: 2, failures: 1 })
   })
 
-  it('remembers deliveries, failures and moments', () => {
-    const first = message(publishingOf(parcel(), memory))
+  it('preserves deliveries, failures and timestamps', () => {
+    const first = message(toPublishOptions(parcel(), memory))
     const one = delivered(first)
     expect(one).toMatchObject({ deliveries: 1, failures: 0, firstReceivedMs: nowMs })
-    const second = message(copyOf(first, one, 'failed'))
+    const second = message(toCopy(first, one, 'failed'))
     const two = deliveryOf(second, { ...about, nowMs: nowMs + 1000 })
     expect(two).toMatchObject({ deliveries: 2, failures: 1, enqueuedMs: 5000 })
     expect(two.firstReceivedMs).toBe(nowMs)
-    const lapsed = delivered(message(copyOf(second, two, 'lapsed')))
+    const lapsed = delivered(message(toCopy(second, two, 'lapsed')))
     expect(lapsed).toMatchObject({ deliveries: 3, failures: 1 })
-    const untried = delivered(message(copyOf(second, two, 'untried')))
+    const untried = delivered(message(toCopy(second, two, 'untried')))
     expect(untried).toMatchObject({ deliveries: 2, failures: 1, firstReceivedMs: nowMs })
   })
 
-  it('remembers them of a message whose timestamp is no moment', () => {
+  it('preserves them for a message with an invalid timestamp', () => {
     const first = message({ messageId: 'theirs', timestamp: 1.7e18 })
     const one = delivered(first)
     expect(one).toMatchObject({ deliveries: 1, enqueuedMs: nowMs })
-    const two = delivered(message(copyOf(first, one, 'failed')))
+    const two = delivered(message(toCopy(first, one, 'failed')))
     expect(two).toMatchObject({ deliveries: 2, failures: 1, enqueuedMs: nowMs })
   })
 
-  it('counts what the server counts on top, and starts that anew', () => {
-    const sent = publishingOf(parcel(), memory)
+  it('adds the counts of the server, and resets them', () => {
+    const sent = toPublishOptions(parcel(), memory)
     const again = message({ ...sent, headers: { ...sent.headers, 'x-delivery-count': 2 } }, true)
     const third = delivered(again)
     expect(third.deliveries).toBe(3)
-    const copy = copyOf(again, third, 'lapsed')
+    const copy = toCopy(again, third, 'lapsed')
     expect(copy.headers).not.toHaveProperty('x-delivery-count')
     expect(delivered(message(copy)).deliveries).toBe(4)
   })
 
-  it("leaves others' properties as they were, but those that would harm it", () => {
+  it('preserves properties of others, except harmful ones', () => {
     const headers = { retries: 3, nested: { deep: true } }
     const kept = { correlationId: 'c', type: 't', appId: 'app', contentEncoding: 'gzip' }
     const foreign = message({ ...kept, headers, userId: 'somebody', expiration: '1000' })
     const one = delivered(foreign)
-    const copy = copyOf(foreign, one, 'failed')
+    const copy = toCopy(foreign, one, 'failed')
     expect(asRead(copy)).toMatchObject({ ...kept, headers })
     expect(copy).not.toHaveProperty('userId')
     expect(copy).not.toHaveProperty('expiration')
@@ -129,7 +129,7 @@ describe('copyOf', () => {
     expect(two.headers).toEqual(one.headers)
   })
 
-  it('forgets that it has waited for a delay, and no other death', () => {
+  it('removes its own delays from x-death, and no other death', () => {
     const death = (queue: string): object => ({ queue, reason: 'expired', count: 1 })
     const ours = {
       'x-death': [death('redrive.delay.1000.q'), death('theirs')],
@@ -138,14 +138,14 @@ describe('copyOf', () => {
       'x-last-death-reason': 'expired',
     }
     const foreign = message({ headers: ours })
-    const { headers } = asRead(copyOf(foreign, delivered(foreign), 'failed'))
+    const { headers } = asRead(toCopy(foreign, delivered(foreign), 'failed'))
     expect(headers).toMatchObject({ 'x-death': [death('theirs')], 'x-first-death-queue': 'theirs' })
     expect(headers).not.toHaveProperty('x-last-death-queue')
     expect(headers).not.toHaveProperty('x-last-death-reason')
   })
 })
 
-/** What the client reads of what it was given to send: integers without their width. */
+/** Headers as the client reads them after sending: integers without their width. */
 function asRead<T>(sent: T): T {
   const text = JSON.stringify(sent)
   return JSON.parse(text, (_key, value: unknown) => {
@@ -155,7 +155,7 @@ function asRead<T>(sent: T): T {
 }
 
 describe('deliveryOf', () => {
-  it('makes a delivery of anything', () => {
+  it('converts any message to a delivery', () => {
     const bare = delivered(message({}))
     expect(bare).toMatchObject({ id: 'fresh', contentType: 'application/octet-stream' })
     expect(bare).toMatchObject({ headers: {}, deliveries: 1, failures: 0, enqueuedMs: nowMs })
@@ -184,7 +184,7 @@ describe('deliveryOf', () => {
     '{"enqueuedMs":1,"deliveries":1,"failures":"0"}',
     '{"enqueuedMs":1,"deliveries":1,"failures":0,"id":7}',
     '{"enqueuedMs":1,"deliveries":1,"failures":0,"headers":{"a":1}}',
-  ])('does not believe a note that is none: %s', (note) => {
+  ])('ignores an invalid state header: %s', (note) => {
     const delivery = delivered(message({ messageId: 'theirs', headers: { 'x-redrive': note } }))
     expect(delivery).toMatchObject({ id: 'theirs', deliveries: 1, failures: 0, headers: {} })
   })

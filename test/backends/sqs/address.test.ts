@@ -32,8 +32,10 @@ describe('addressOf', () => {
     expect(() => addressOf(url)).toThrow(/SQS URL/)
   })
 
-  it('takes no secrets, and does not repeat them', () => {
-    expect(() => addressOf('sqs://key:hunter2@a/b')).toThrow(/^(?!.*hunter2).*no secrets/)
+  it('rejects secrets without repeating them', () => {
+    expect(() => addressOf('sqs://key:hunter2@a/b')).toThrow(
+      /^(?!.*hunter2).*must not contain secrets/,
+    )
   })
 })
 
@@ -50,18 +52,18 @@ describe('urlBeside', () => {
         region: 'eu-west-1',
       },
     ],
-  ])('leads from %s to the queue that is asked for', (url, address) => {
+  ])('leads from %s to the requested queue', (url, address) => {
     expect(addressOf(urlBeside(url, 'replies'))).toEqual(address)
   })
 })
 
 describe('queueNameOf', () => {
-  it('leaves fit names as they are', () => {
+  it('leaves valid names unchanged', () => {
     for (const name of ['orders', 'order_events-2', 'orders.fifo', 'x'.repeat(75)])
       expect(queueNameOf(name)).toBe(name)
   })
 
-  it('makes fit names of all others, no two alike', () => {
+  it('creates valid names of all others, no two equal', () => {
     const names = ['a.b', 'a/b', 'a b', 'é', 'x'.repeat(200), `${'x'.repeat(199)}y`, 'a b.fifo']
     const made = names.map(queueNameOf)
     for (const name of made) expect(name).toMatch(/^[A-Za-z0-9_-]{1,75}(\.fifo)?$/)
@@ -69,7 +71,7 @@ describe('queueNameOf', () => {
     expect(queueNameOf('a b.fifo').endsWith('.fifo')).toBe(true)
   })
 
-  it('keeps a name apart that looks like a made one', () => {
+  it('distinguishes a name that looks like a hashed one', () => {
     const made = queueNameOf('a.b')
     expect(queueNameOf(made)).not.toBe(made)
   })

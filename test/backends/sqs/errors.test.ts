@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { toRedriveError } from '../../../src/backends/sqs/errors.ts'
 
-it('says how to name a region when none is known', () => {
+it('explains how to set a region if none is known', () => {
   const trouble = toRedriveError(new Error('Region is missing'), 'orders')
   expect(trouble.code).toBe('INVALID_CONFIG')
   expect(trouble.message).toMatch(/orders: .*\?region=.*AWS_REGION/)

@@ -1,12 +1,12 @@
 import type { Message } from '@aws-sdk/client-sqs'
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../../src/clock/clock.ts'
-import type { PollAsk } from '../../../src/backends/sqs/line.ts'
+import type { PollRequest } from '../../../src/backends/sqs/poll-group.ts'
 import { Polls } from '../../../src/backends/sqs/polls.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 
 interface Poll {
-  ask: PollAsk
+  ask: PollRequest
   answer: (count: number) => Promise<void>
   fail: (error: Error) => Promise<void>
 }
@@ -14,11 +14,11 @@ interface Poll {
 interface Scene {
   clock: FakeClock
   polls: Polls
-  /** Those that were started, the first one first. */
+  /** Polls in the order of their start. */
   started: Poll[]
   givenBack: Message[]
-  /** Asks so often for the same, in one turn. */
-  ask: (times: number, ask?: Partial<PollAsk>, signal?: AbortSignal) => Promise<Message[]>[]
+  /** Takes this often with the same request, in one tick. */
+  ask: (times: number, ask?: Partial<PollRequest>, signal?: AbortSignal) => Promise<Message[]>[]
 }
 
 function scene({ shared = true } = {}): Scene {
@@ -26,7 +26,7 @@ function scene({ shared = true } = {}): Scene {
   const started: Poll[] = []
   const givenBack: Message[] = []
   let made = 0
-  const start = (ask: PollAsk): Promise<Message[]> =>
+  const start = (ask: PollRequest): Promise<Message[]> =>
     new Promise((resolve, reject) => {
       const answer = (count: number): Promise<void> => {
         resolve(Array.from({ length: count }, () => ({ MessageId: String(made++) })))
@@ -35,8 +35,8 @@ function scene({ shared = true } = {}): Scene {
       const fail = (error: Error): Promise<void> => (reject(error), nextTurn())
       started.push({ ask, answer, fail })
     })
-  const giveBack = (messages: Message[]): void => void givenBack.push(...messages)
-  const polls = new Polls({ clock, shared, start, giveBack })
+  const release = (messages: Message[]): void => void givenBack.push(...messages)
+  const polls = new Polls({ clock, shared, start, release })
   const ask: Scene['ask'] = (times, asked = {}, signal = new AbortController().signal) =>
     Array.from({ length: times }, () =>
       polls.take({ max: 1, visibilitySeconds: 30, waitSeconds: 20, ...asked }, signal),
@@ -44,17 +44,17 @@ function scene({ shared = true } = {}): Scene {
   return { clock, polls, started, givenBack, ask }
 }
 
-const asks = (started: Poll[]): PollAsk[] => started.map(({ ask }) => ask)
+const asks = (started: Poll[]): PollRequest[] => started.map(({ ask }) => ask)
 const maxima = (started: Poll[]): number[] => started.map(({ ask }) => ask.max)
 
-/** What each has got. Undefined: it still waits. */
+/** The result of each call. Undefined: it still waits. */
 async function lengths(waiting: Promise<Message[]>[]): Promise<(number | undefined)[]> {
   const still = nextTurn().then(() => undefined)
   return Promise.all(waiting.map((one) => Promise.race([one.then(({ length }) => length), still])))
 }
 
 describe('Polls', () => {
-  it('share: one asks for up to ten who wait for the same', async () => {
+  it('are shared by up to ten waiters with the same request', async () => {
     const { ask, started, givenBack } = scene()
     const waiting = ask(12)
     await nextTurn()
@@ -69,7 +69,7 @@ describe('Polls', () => {
     expect(givenBack).toEqual([])
   })
 
-  it('give each as much as it takes, and go on for those who got nothing', async () => {
+  it('give each waiter as much as it takes, and continue for those that got nothing', async () => {
     const { ask, started } = scene()
     const waiting = ask(3, { max: 3 })
     await nextTurn()
@@ -79,12 +79,13 @@ describe('Polls', () => {
     expect(maxima(started)).toEqual([9, 3])
   })
 
-  it('never ask for more than those who wait would take', async () => {
+  it('never request more than the waiters would take', async () => {
     const { ask, started, givenBack } = scene()
     const waiting = [...ask(1, { max: 10 }), ...ask(1, { max: 3 }), ...ask(7)]
     await nextTurn()
     expect(maxima(started)).toEqual([10, 3, 7])
-    // Whichever comes first, and however little it brings, the others have no more on their way than is wanted.
+    // Whichever returns first, and however little it brings, the others request no more than is
+    // wanted.
     await started[1]!.answer(1)
     await started[2]!.answer(2)
     await started[0]!.answer(10)
@@ -94,7 +95,7 @@ describe('Polls', () => {
     expect(givenBack).toEqual([])
   })
 
-  it('keep those apart who want messages hidden for other times', async () => {
+  it('are separate for different visibility times', async () => {
     const { ask, started } = scene()
     const [short] = ask(1, { visibilitySeconds: 1 })
     const [long] = ask(1, { visibilitySeconds: 60 })
@@ -104,7 +105,7 @@ describe('Polls', () => {
     expect(await lengths([short!, long!])).toEqual([undefined, 1])
   })
 
-  it('are few, and those who come meanwhile share the next one', async () => {
+  it('are limited in number, and later waiters share the next one', async () => {
     const { ask, started } = scene()
     for (let n = 0; n < 30; n++) {
       void ask(1)
@@ -115,14 +116,14 @@ describe('Polls', () => {
     expect(maxima(started).slice(8)).toEqual([10])
   })
 
-  it('serve one each where what comes together must stay together', async () => {
+  it('serve one waiter each if messages must not be shared', async () => {
     const { ask, started } = scene({ shared: false })
     void ask(12)
     await nextTurn()
     expect(maxima(started)).toEqual(Array.from({ length: 12 }, () => 1))
   })
 
-  it('go on for the next one when somebody gives up', async () => {
+  it('continue for the next waiter when one gives up', async () => {
     const { ask, started } = scene()
     const stop = new AbortController()
     const [gone] = ask(1, {}, stop.signal)
@@ -136,7 +137,7 @@ describe('Polls', () => {
     expect(await next).toHaveLength(1)
   })
 
-  it('give back at once what nobody waits for any more', async () => {
+  it('release messages at once that nobody waits for', async () => {
     const { ask, started, givenBack, polls } = scene()
     const stop = new AbortController()
     const [first, second] = ask(2, {}, stop.signal)
@@ -151,7 +152,7 @@ describe('Polls', () => {
     expect(await stays).toEqual([{ MessageId: '0' }])
   })
 
-  it('do not begin for those who gave up in the same turn', async () => {
+  it('do not start for waiters that gave up in the same tick', async () => {
     const { ask, started } = scene()
     const stop = new AbortController()
     const waiting = ask(3, {}, stop.signal)
@@ -161,7 +162,7 @@ describe('Polls', () => {
     expect(started).toEqual([])
   })
 
-  it('look anew for whoever does not wait', async () => {
+  it('start anew for a caller that does not wait', async () => {
     const { ask, started } = scene()
     void ask(1)
     await nextTurn()
@@ -172,7 +173,7 @@ describe('Polls', () => {
     expect(await now).toEqual([])
   })
 
-  it('last no longer than SQS waits, and are begun again for those who wait longer', async () => {
+  it('last no longer than the limit of SQS, and are repeated for longer waits', async () => {
     const { ask, started, clock } = scene()
     const [waiting] = ask(1, { waitSeconds: 45 })
     await nextTurn()
@@ -187,7 +188,7 @@ describe('Polls', () => {
     expect(started).toHaveLength(3)
   })
 
-  it('do not hold up those who want to wait for less long', async () => {
+  it('do not delay waiters with a shorter wait', async () => {
     const { ask, started, clock } = scene()
     const stop = new AbortController()
     void ask(1, {}, stop.signal)
@@ -199,7 +200,7 @@ describe('Polls', () => {
     expect(started).toHaveLength(1)
   })
 
-  it('fail for as many as they were for', async () => {
+  it('reject as many waiters as they were for', async () => {
     const { ask, started } = scene()
     const waiting = ask(12)
     await nextTurn()

@@ -109,7 +109,9 @@ graphs:
     expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
     expect(await wrong('replay', 'something-else')).toContain(': there are node-1 (parser)')
     expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
-    expect(await wrong('replay', 'parser', '--limit', 'many')).toContain('limit is a number')
+    expect(await wrong('replay', 'parser', '--limit', 'many')).toContain(
+      'limit must be a whole number',
+    )
     expect(await wrong('replay', 'parser', '--id', '')).toContain('--id is empty')
     const { err } = await redrive(['pipeline', 'status', '--config', join(folder, 'none.yaml')])
     expect(err).toContain('cannot be read')

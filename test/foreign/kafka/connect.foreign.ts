@@ -119,7 +119,7 @@ describe('a Kafka tap and Kafka Connect', () => {
       },
     })
     // Connect reads what was sent back, and fails again.
-    await tap.sendBack(unwritable, 1)
+    await tap.returnToSource(unwritable, 1)
     const again = await kept.next()
     expect(again).toMatchObject({
       origin: { partition: '1', offset: '2' },

@@ -88,7 +88,7 @@ describe('a Kafka tap and Spring Kafka', () => {
       message: 'the bank did not answer',
       causes: [{ name: 'SocketTimeoutException', message: 'Read timed out', causes: [] }],
     })
-    await tap.sendBack(letter, 1)
+    await tap.returnToSource(letter, 1)
     const after = await delivered('retryable')
     expect(after.headers).toEqual(withLineage(before, letter))
     expect(after.partition).toBe(before.partition)
@@ -111,7 +111,7 @@ describe('a Kafka tap and Spring Kafka', () => {
       category: 'validation',
       failure: { name: 'IllegalArgumentException', message: 'no such customer', causes: [] },
     })
-    await tap.sendBack(letter, 1)
+    await tap.returnToSource(letter, 1)
     const after = await delivered('plain')
     expect(after.headers.filter(([name]) => name !== 'kafka_deliveryAttempt')).toEqual(
       withLineage(before, letter),

@@ -42,7 +42,7 @@ describe('a message that the Java client of NATS ended with TERM', () => {
       const letter = await letters.next()
       expect(letter).toMatchObject({ source: `${stream}/worker`, headers: { via: 'a, b, c' } })
       expect(letter.reason).toContain('TERM')
-      await tap.sendBack(letter, 1)
+      await tap.returnToSource(letter, 1)
       expect(await run('get', stream, '2')).toEqual({ via: 'a|b, c', type: 'null' })
     } finally {
       await tap.stop()

@@ -52,7 +52,7 @@ describe('a message of the Java client of RabbitMQ', () => {
   it('returns with every header and property as it was', async () => {
     await run('send', orders, 'plain')
     await reject()
-    await tap.sendBack(await letters.next(), 1)
+    await tap.returnToSource(await letters.next(), 1)
     const {
       'header redrive-replays': replays,
       'header redrive-original-id': _id,
@@ -84,9 +84,11 @@ describe('a message of the Java client of RabbitMQ', () => {
     await run('send', orders, 'large')
     await reject()
     const letter = await letters.next()
-    await expect(tap.sendBack(letter, 1)).rejects.toThrow('the header "large" could not be read')
+    await expect(tap.returnToSource(letter, 1)).rejects.toThrow(
+      'the header "large" could not be read',
+    )
     const { large: _, ...headers } = letter.headers
-    await tap.sendBack({ ...letter, headers }, 1)
+    await tap.returnToSource({ ...letter, headers }, 1)
     expect(await run('get', orders)).toMatchObject({ 'header int': 'Integer 5' })
   })
 })

@@ -4,7 +4,7 @@ import { aDeadMessage } from '../a-dead-message.ts'
 
 const context = { attempt: 1, signal: new AbortController().signal } as never
 
-it('an alert says which message died of what, and not what was in it', async () => {
+it('reports the message and its error, but not its body', async () => {
   const lines: unknown[] = []
   const told: string[] = []
   const handler = alertHandler({
@@ -29,7 +29,7 @@ it('an alert says which message died of what, and not what was in it', async () 
   ])
 })
 
-it('an alert that nobody could be told of is not done', async () => {
+it('fails if notify fails', async () => {
   const handler = alertHandler({ notify: () => Promise.reject(new Error('no pager')) })
   await expect(handler(aDeadMessage(), context)).rejects.toThrow('no pager')
 })

@@ -19,7 +19,7 @@ function bench(): ReturnType<typeof aLoop> & { seen: ReturnType<typeof recordedS
 }
 
 describe('dedupedReplay', () => {
-  it('sends one message of each request, also when another process goes on', async () => {
+  it('sends one message of each request, also after a restart in another process', async () => {
     const { requests: source, seen } = bench()
     const first: Handler = async (dead) => dedupedReplay({ source, seen })(dead, context)
     const second: Handler = async (dead) => dedupedReplay({ source, seen })(dead, context)
@@ -29,7 +29,7 @@ describe('dedupedReplay', () => {
     expect(await source.approximateCount()).toBe(2)
   })
 
-  it('never takes messages without a request id for each other', async () => {
+  it('never deduplicates messages without a request id', async () => {
     const { requests: source, seen } = bench()
     const handler = dedupedReplay({ source, seen })
     await handler(of('m-1'), context)
@@ -37,7 +37,7 @@ describe('dedupedReplay', () => {
     expect(await source.approximateCount()).toBe(2)
   })
 
-  it('marks a request after it was sent, so that one that could not be is not lost', async () => {
+  it('marks a request after it was sent, so that one that could not be sent is not lost', async () => {
     const { clock, seen } = bench()
     const source = memoryMailbox({ name: 'requests', clock, maxMessages: 1 })
     await source.send({})
@@ -55,7 +55,7 @@ describe('dedupedReplay', () => {
     expect(message?.replyTo).toBe('replies')
   })
 
-  it('lets a request that failed again after its replay go once more', async () => {
+  it('sends a request again that failed again after its replay', async () => {
     const { requests: source, seen } = bench()
     const handler = dedupedReplay({ source, seen })
     await handler(of('m-1', 'r-1'), context)
@@ -63,7 +63,7 @@ describe('dedupedReplay', () => {
     expect(await handler(again, context)).toEqual({ action: 'replayed' })
   })
 
-  it('counts a message as replayed although it could not be marked, and tells', async () => {
+  it('counts a message as replayed although it could not be marked, and reports the error', async () => {
     const made = bench()
     const seen = { has: async () => false, add: () => Promise.reject(new Error('away')) }
     const handler = dedupedReplay({ source: made.requests, seen, onEvent: made.onEvent })
@@ -72,12 +72,12 @@ describe('dedupedReplay', () => {
   })
 
   it.each([1, 'yes', {}, null])(
-    'discards nothing when seen answers %o, which is no boolean',
+    'discards nothing when seen returns %o, which is not a boolean',
     async (answer) => {
       const { requests: source } = bench()
       const seen = { has: async () => answer as boolean, add: async () => {} }
       await expect(dedupedReplay({ source, seen })(of('m-1', 'r-1'), context)).rejects.toThrow(
-        'seen.has returned',
+        'seen.has must return true or false',
       )
       expect(await source.approximateCount()).toBe(0)
     },

@@ -13,7 +13,7 @@ import { aLoop } from '../a-loop.ts'
 const context = { attempt: 1, signal: new AbortController().signal } as never
 
 describe('a replay', () => {
-  it('sends the very bytes back, with the reply address, the headers and the lineage', async () => {
+  it('sends the exact bytes, with the reply address, the headers and the lineage', async () => {
     const { requests } = aLoop()
     const bytes = new Uint8Array([1, 2, 255])
     const dead = aDeadMessage({
@@ -39,7 +39,7 @@ describe('a replay', () => {
     expect([...message!.body.bytes]).toEqual([...bytes])
   })
 
-  it('done twice is one message, and never has the id of the message that died', async () => {
+  it('sends one message when called twice, and never reuses the id of the message that died', async () => {
     const { requests } = aLoop()
     const dead = aDeadMessage()
     await replay(dead, { source: requests })
@@ -49,14 +49,14 @@ describe('a replay', () => {
     expect(messages[0]?.id).not.toBe(dead.messageId)
   })
 
-  it('of two messages that had one id and different bodies is two messages', async () => {
+  it('sends two messages for two bodies with the same id', async () => {
     const { requests, take } = aLoop()
     for (const event of ['created', 'cancelled'])
       await replay(aDeadMessage({ body: encodePayload({ event }) }), { source: requests })
     expect(await take(requests)).toEqual([{ event: 'created' }, { event: 'cancelled' }])
   })
 
-  it('takes headers and an id with line breaks along, as in a URL', async () => {
+  it('preserves headers and an id with line breaks, URL-encoded', async () => {
     const { requests } = aLoop()
     const headers = { 'x-exception-stacktrace': 'java.lang.X\n\tat y' }
     await replay(aDeadMessage({ messageId: 'a\nb', headers }), { source: requests })
@@ -66,7 +66,7 @@ describe('a replay', () => {
     })
   })
 
-  it('bears a content type of others that no wire would carry', async () => {
+  it('survives a foreign content type that no connection could carry', async () => {
     const { requests } = aLoop()
     for (const contentType of ['', 'text/plain;\ncharset=utf-8', 'x'.repeat(201)]) {
       const body = { ...encodePayload('odd', 'text/plain'), contentType }
@@ -79,7 +79,7 @@ describe('a replay', () => {
     }
   })
 
-  it('takes as many headers along as a message may have', async () => {
+  it('preserves as many headers as a message may have', async () => {
     const { requests } = aLoop()
     const all = Array.from({ length: 100 }, (_, n) => [`h${n}`, String(n)])
     const headers = Object.fromEntries(all) as Record<string, string>
@@ -88,7 +88,7 @@ describe('a replay', () => {
     expect(message?.headers).toMatchObject({ ...headers, 'redrive-replays': '1' })
   })
 
-  it('finds the source by its name, and fails when nobody knows it', async () => {
+  it('finds the source by its name, and fails when it is unknown', async () => {
     const { requests } = aLoop()
     const source: MailboxResolver = {
       resolve: (name) => (name === 'requests' ? requests : undefined),
@@ -96,11 +96,11 @@ describe('a replay', () => {
     await replay(aDeadMessage(), { source })
     expect(await requests.approximateCount()).toBe(1)
     await expect(replay(aDeadMessage({ sourceMailbox: 'gone' }), { source })).rejects.toThrow(
-      'nothing is known here of the mailbox gone',
+      'the mailbox gone that the message came from is unknown',
     )
   })
 
-  it('to an unknown reply address is refused, or goes without it and is told, as was chosen', async () => {
+  it('refuses an unknown reply address, or sends without it and reports it, by option', async () => {
     const bench = aLoop()
     const { requests: source, onEvent } = bench
     const replies: MailboxResolver = { resolve: () => undefined }
@@ -115,7 +115,7 @@ describe('a replay', () => {
     expect(bench.heard('error')).toHaveLength(1)
   })
 
-  it('sends what transform makes of the body', async () => {
+  it('sends the result of transform', async () => {
     const { requests: source } = aLoop()
     await replay(aDeadMessage(), {
       source,
@@ -140,7 +140,7 @@ describe('a replay', () => {
 })
 
 describe('replayHandler', () => {
-  it('lets a message that fails every time go round three times, and then parks it', async () => {
+  it('replays a message that always fails three times, then parks it', async () => {
     const bench = aLoop()
     const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
     const loop = new MainLoop({
@@ -164,7 +164,7 @@ describe('replayHandler', () => {
     expect(bench.heard('dead-lettered')).toHaveLength(4)
     const handled = bench.heard('dead-letter-handled').map(({ action }) => action)
     expect(handled).toEqual(['replayed', 'replayed', 'replayed'])
-    expect(bench.heard('dead-letter-parked')).toMatchObject([{ why: 'replayed 3 times already' }])
+    expect(bench.heard('dead-letter-parked')).toMatchObject([{ why: 'already replayed 3 times' }])
     const [message] = await parked.receive()
     expect(message?.value()).toMatchObject({
       originalId: id,
@@ -175,7 +175,7 @@ describe('replayHandler', () => {
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
-  it('parks what is not fit to run again, unless it is transformed', async () => {
+  it('parks a message that is not fit to run again, unless it is transformed', async () => {
     const { requests: source } = aLoop()
     const dead = aDeadMessage({ hopeless: true })
     expect(await replayHandler({ source })(dead, context)).toMatchObject({ action: 'park' })
@@ -185,7 +185,7 @@ describe('replayHandler', () => {
     })
   })
 
-  it('that cannot send leaves the dead message where it is', async () => {
+  it('leaves the dead message in place if it cannot be sent', async () => {
     const bench = aLoop()
     const full = memoryMailbox({ name: 'requests', clock: bench.clock, maxMessages: 1 })
     await full.send({})

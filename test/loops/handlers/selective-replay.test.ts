@@ -13,7 +13,7 @@ import { aLoop, faulty, type LoopBench } from '../a-loop.ts'
 
 const timedOut = (dead: DeadMessage): boolean => dead.lastErrorType === 'TimeoutError'
 
-/** Every third one is a timeout. */
+/** Every third message is a timeout. */
 async function filled(bench: LoopBench, count: number): Promise<void> {
   for (let n = 0; n < count; n++)
     await mailboxDestination(bench.dlq).keep(
@@ -32,7 +32,9 @@ const options = (bench: LoopBench): SelectiveReplayOptions => ({
   onEvent: bench.onEvent,
 })
 
-/** The same mailbox of a broker that cannot be browsed, and may find nothing for those who do not wait, as SQS. */
+/**
+ * The same mailbox of a broker that cannot browse, and may find nothing without waiting, like SQS.
+ */
 function unbrowsable(mailbox: Mailbox): Mailbox {
   const receive: Mailbox['receive'] = async ({ waitSeconds = 0, ...asked } = {}) =>
     waitSeconds > 0 ? mailbox.receive(asked) : []
@@ -50,31 +52,28 @@ describe('selectiveReplay', () => {
   it.each([
     ['browsed', (mailbox: Mailbox) => mailbox],
     ['not browsed', unbrowsable],
-  ])(
-    'replays all that match in the whole queue, and leaves the rest in order, %s',
-    async (_, way) => {
-      const bench = aLoop()
-      await filled(bench, 31)
-      const report = await selectiveReplay(way(bench.dlq), options(bench))
-      expect(report).toMatchObject({ scanned: 31, replayed: 11, complete: true })
-      expect(report.results.map(({ messageId }) => messageId)).toContain('m-30')
-      expect(await bench.requests.approximateCount()).toBe(11)
-      expect(await bench.dlq.approximateCount()).toBe(20)
-      expect(bench.heard('dead-letter-handled')).toHaveLength(11)
-      const left: unknown[] = []
-      for (let batch = 0; batch < 2; batch++)
-        for (const message of await bench.dlq.receive({ max: 10 })) {
-          left.push((message.value() as DeadMessage).messageId)
-          expect(message).toMatchObject({ failures: 0 })
-          expect(message.deliveries).toBeLessThanOrEqual(2)
-        }
-      expect(left).toEqual(
-        Array.from({ length: 31 }, (_, n) => `m-${n}`).filter((_, n) => n % 3 !== 0),
-      )
-    },
-  )
+  ])('replays all matches of the whole queue, and leaves the rest in order, %s', async (_, way) => {
+    const bench = aLoop()
+    await filled(bench, 31)
+    const report = await selectiveReplay(way(bench.dlq), options(bench))
+    expect(report).toMatchObject({ scanned: 31, replayed: 11, complete: true })
+    expect(report.results.map(({ messageId }) => messageId)).toContain('m-30')
+    expect(await bench.requests.approximateCount()).toBe(11)
+    expect(await bench.dlq.approximateCount()).toBe(20)
+    expect(bench.heard('dead-letter-handled')).toHaveLength(11)
+    const left: unknown[] = []
+    for (let batch = 0; batch < 2; batch++)
+      for (const message of await bench.dlq.receive({ max: 10 })) {
+        left.push((message.value() as DeadMessage).messageId)
+        expect(message).toMatchObject({ failures: 0 })
+        expect(message.deliveries).toBeLessThanOrEqual(2)
+      }
+    expect(left).toEqual(
+      Array.from({ length: 31 }, (_, n) => `m-${n}`).filter((_, n) => n % 3 !== 0),
+    )
+  })
 
-  it('does not touch a browsable queue in which nothing matches', async () => {
+  it('does not touch a browsable queue without a match', async () => {
     const bench = aLoop()
     await filled(bench, 5)
     const dlq = faulty(bench.dlq)
@@ -86,7 +85,7 @@ describe('selectiveReplay', () => {
   it.each([
     ['browsed', (mailbox: Mailbox) => mailbox],
     ['not browsed', unbrowsable],
-  ])('says in a dry run what matches and sends nothing, %s', async (_, way) => {
+  ])('reports matches in a dry run and sends nothing, %s', async (_, way) => {
     const bench = aLoop()
     await filled(bench, 4)
     const report = await selectiveReplay(way(bench.dlq), { ...options(bench), dryRun: true })
@@ -98,7 +97,7 @@ describe('selectiveReplay', () => {
     expect(await bench.dlq.receive({ max: 10 })).toHaveLength(4)
   })
 
-  it('reports each message on its own: sent, refused, failed, busy', async () => {
+  it('reports each message separately: sent, refused, failed, busy', async () => {
     const bench = aLoop()
     await filled(bench, 7)
     const [first] = await bench.dlq.receive({ visibilitySeconds: 600 })
@@ -109,14 +108,14 @@ describe('selectiveReplay', () => {
     expect(report.results).toMatchObject([
       { messageId: 'm-3', outcome: 'replayed' },
       { messageId: 'm-6', outcome: 'failed', error: { code: 'MAILBOX_FULL' } },
-      { messageId: 'capped', outcome: 'refused', why: 'replayed 3 times already' },
+      { messageId: 'capped', outcome: 'refused', why: 'already replayed 3 times' },
       { messageId: 'm-0', outcome: 'busy' },
     ])
     await first!.nack({ failed: false })
     expect(await bench.dlq.receive({ max: 10 })).toHaveLength(7)
   })
 
-  it('goes on past a predicate that throws, and gives everything back when receiving breaks down', async () => {
+  it('continues after a predicate that throws, and releases everything when receive fails', async () => {
     const bench = aLoop()
     await filled(bench, 3)
     const report = await selectiveReplay(bench.dlq, {
@@ -142,7 +141,7 @@ describe('selectiveReplay', () => {
     expect(await bench.dlq.receive({ max: 10 })).toHaveLength(2)
   })
 
-  it('stops at its bound and says that there may be more', async () => {
+  it('stops at its limit and reports that there may be more', async () => {
     const bench = aLoop()
     await filled(bench, 10)
     const report = await selectiveReplay(bench.dlq, { ...options(bench), maxScanned: 4 })
@@ -152,7 +151,7 @@ describe('selectiveReplay', () => {
     expect(second).toMatchObject({ scanned: 3, complete: false })
   })
 
-  it('says that it is not complete when it took so long that what it held came again', async () => {
+  it('is not complete if it took so long that a held message was delivered again', async () => {
     const bench = aLoop()
     await filled(bench, 12)
     const running = selectiveReplay(unbrowsable(bench.dlq), {
@@ -181,7 +180,7 @@ describe('selectiveReplay', () => {
     const report = await selectiveReplay(bench.dlq, { ...options(bench), predicate: given })
     expect(report).toMatchObject({ scanned: 3, replayed: 0 })
     expect(report.results.map(({ outcome }) => outcome)).toEqual(['failed', 'failed', 'failed'])
-    expect(String(report.results[0]?.error)).toContain('predicate returned')
+    expect(String(report.results[0]?.error)).toContain('predicate must return true or false')
     expect(await bench.dlq.approximateCount()).toBe(3)
     expect(await bench.requests.approximateCount()).toBe(0)
   })

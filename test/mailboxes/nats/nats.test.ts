@@ -3,7 +3,7 @@ import { connect, headers, type Msg, type NatsConnection } from '@nats-io/transp
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
-import { consumer, namingOf } from '../../../src/mailboxes/nats/naming.ts'
+import { consumer, toNaming } from '../../../src/mailboxes/nats/naming.ts'
 import { natsMailbox, type NatsMailboxOptions } from '../../../src/mailboxes/nats/nats.ts'
 import { natsPlace } from '../../servers/broker-places.ts'
 import type { Place } from '../../servers/places.ts'
@@ -38,12 +38,12 @@ describe.skipIf(missing)('natsMailbox', () => {
     return mailbox
   }
 
-  it('makes its consumer again when somebody has deleted it', async () => {
+  it('recreates its consumer if somebody has deleted it', async () => {
     const mailbox = await opened()
-    const { stream } = namingOf(place.name, 'orders')
+    const { stream } = toNaming(place.name, 'orders')
     const { consumers } = await jetstreamManager(connection)
     const waiting = mailbox.receive({ waitSeconds: 60 })
-    // The answer to this one comes after the pull is known.
+    // The answer to this request arrives after the server knows the pull.
     await mailbox.approximateCount()
     await consumers.delete(stream, consumer)
     await mailbox.send('waited for')
@@ -58,22 +58,22 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('says that the stream may be gone when nobody takes a message', async () => {
+  it('reports that the stream may be deleted if nothing accepts a message', async () => {
     const mailbox = await opened()
     const { streams } = await jetstreamManager(connection)
-    await streams.delete(namingOf(place.name, 'orders').stream)
+    await streams.delete(toNaming(place.name, 'orders').stream)
     await expect(mailbox.send('x')).rejects.toMatchObject({
       code: 'MAILBOX_UNAVAILABLE',
-      message: expect.stringContaining('the stream is gone') as string,
+      message: expect.stringContaining('the stream was deleted') as string,
     })
     await expect(mailbox.receive()).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })
 
-  it('sets nothing aside for longer than a delay can be, however wrong the clock is', async () => {
+  it('delays a message no longer than the maximum delay, however wrong the clock is', async () => {
     const decadeMs = 10 * 365 * 24 * 3600 * 1000
     const clock = { ...systemClock, now: () => systemClock.now() - decadeMs }
     const mailbox = await opened({ clock })
-    const { stream } = namingOf(place.name, 'orders')
+    const { stream } = toNaming(place.name, 'orders')
     const heard = connection.subscribe(`$JS.ACK.${stream}.>`)
     await connection.flush()
     await mailbox.send('later', { delaySeconds: 5 })
@@ -83,9 +83,9 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect((said as Msg).string()).toBe('-NAK {"delay":43200000000000}')
   })
 
-  it('delivers what others publish to its subject', async () => {
+  it('delivers messages that others publish to its subject', async () => {
     const mailbox = await opened()
-    const { stream, subject } = namingOf(place.name, 'orders')
+    const { stream, subject } = toNaming(place.name, 'orders')
     const told = headers()
     told.append('Content-Type', 'application/json')
     told.append('tag', 'a')
@@ -101,9 +101,9 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(bare!.body).toMatchObject({ contentType: 'application/octet-stream', size: 2 })
   })
 
-  it('is not misled by a header of ours that somebody else wrote', async () => {
+  it('ignores a header of ours that somebody else wrote', async () => {
     const mailbox = await opened()
-    const { subject } = namingOf(place.name, 'orders')
+    const { subject } = toNaming(place.name, 'orders')
     const forgeries = [
       '{',
       'null',
@@ -122,7 +122,7 @@ describe.skipIf(missing)('natsMailbox', () => {
     )
   })
 
-  it('keeps a delayed message back also when nobody looked before its time', async () => {
+  it('delays a message even if nobody polled before its time', async () => {
     const mailbox = await opened()
     await mailbox.send('later', { delaySeconds: 0.05 })
     const counts: number[] = []
@@ -134,7 +134,7 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(counts).toEqual([1, 2, 3])
   })
 
-  it('finds what is due behind what is not, without waiting', async () => {
+  it('finds due messages behind delayed ones, without waiting', async () => {
     const mailbox = await opened()
     for (let n = 0; n < 5; n++) await mailbox.send('later', { delaySeconds: 600 })
     await mailbox.send('now')
@@ -142,7 +142,7 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(message?.value()).toBe('now')
   })
 
-  it('takes no more than maxMessages', async () => {
+  it('accepts no more than maxMessages', async () => {
     const mailbox = await opened({ maxMessages: 2 })
     await mailbox.send(1)
     await mailbox.send(2)
@@ -153,7 +153,7 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(2)
   })
 
-  it('refuses headers that leave no room for the body', async () => {
+  it('rejects headers that leave no room for the body', async () => {
     const mailbox = await opened()
     const body = new Uint8Array(mailbox.powers.maxBodyBytes)
     const large = Object.fromEntries(
@@ -165,8 +165,8 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('leaves a stream as it is that is there already, and says what is wrong with it', async () => {
-    const { stream, subject } = namingOf(place.name, 'orders')
+  it('does not change an existing stream, and reports its problems', async () => {
+    const { stream, subject } = toNaming(place.name, 'orders')
     const { streams, consumers } = await jetstreamManager(connection)
     await streams.add({ name: stream, subjects: [subject], storage: 'memory', max_msgs: 9 })
     await consumers.add(stream, {
@@ -181,9 +181,9 @@ describe.skipIf(missing)('natsMailbox', () => {
     expect(problems.join()).toMatch(/memory.*discard: old.*max_deliver/)
   })
 
-  it('writes to the disk, gives up on nothing, and deletes nothing for want of room', async () => {
+  it('stores on disk, without delivery limit, and deletes nothing when full', async () => {
     await opened()
-    const { stream } = namingOf(place.name, 'orders')
+    const { stream } = toNaming(place.name, 'orders')
     const { streams, consumers } = await jetstreamManager(connection)
     const { config } = await streams.info(stream)
     expect(config).toMatchObject({ storage: 'file', discard: 'new', retention: 'workqueue' })
@@ -207,7 +207,7 @@ describe('natsMailbox', () => {
     [{ url: 'nats://localhost', prefix: 'a.b' }, /prefix/],
     [{ url: 'nats://localhost', maxMessages: 0 }, /maxMessages/],
     [{ url: 'nats://localhost', dedupeSeconds: -1 }, /dedupeSeconds/],
-  ])('refuses %o by name', (options, said) => {
+  ])('rejects %o by name', (options, said) => {
     const make = (): Mailbox => natsMailbox({ name: 'a', ...options })
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }) as Error)
     expect(make).toThrow(said)

@@ -5,7 +5,7 @@ import { connect } from '@nats-io/transport-node'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../../scripts/servers/machine.ts'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
-import { namingOf } from '../../../src/mailboxes/nats/naming.ts'
+import { toNaming } from '../../../src/mailboxes/nats/naming.ts'
 import { natsMailbox } from '../../../src/mailboxes/nats/nats.ts'
 import { createProxy, type Proxy } from '../../faults/proxy.ts'
 import type { PrivateServer } from '../../servers/control.ts'
@@ -13,7 +13,7 @@ import { lacksPrivate, privateNats } from '../../servers/private.ts'
 
 const away = { code: 'MAILBOX_UNAVAILABLE' }
 
-/** A server that accepts nobody's credentials, as one does whose users are not loaded yet. */
+/** A server that rejects all credentials, like one whose users are not loaded yet. */
 async function refusing(): Promise<{
   url: string
   refused: (times: number) => Promise<void>
@@ -39,7 +39,7 @@ async function refusing(): Promise<{
   }
 }
 
-describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away', () => {
+describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server with outages', () => {
   let server: PrivateServer
   let proxy: Proxy | undefined
   const mailboxes: Mailbox[] = []
@@ -65,7 +65,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
   }
 
   const isBack = (mailbox: Mailbox): Promise<unknown> =>
-    until('the mailbox is well again', async () => (await mailbox.health()).ok, 20)
+    until('the mailbox is healthy again', async () => (await mailbox.health()).ok, 20)
 
   const drained = async (mailbox: Mailbox): Promise<Message[]> => {
     const all: Message[] = []
@@ -77,7 +77,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     }
   }
 
-  it('loses nothing when it is killed, and what was out can be settled afterwards', async () => {
+  it('loses nothing when it is killed, and open deliveries can be settled afterwards', async () => {
     server = await privateNats()
     const mailbox = await opened(server.url)
     const sent = await Promise.all(Array.from({ length: 20 }, (_, n) => mailbox.send(n)))
@@ -113,7 +113,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect([message?.id, message?.deliveries]).toEqual([id, 1])
   })
 
-  it('says so when it does not know whether a message arrived; sent again, it is there once', async () => {
+  it('reports an unknown outcome of send; sent again, the message is stored once', async () => {
     const [mailbox, between] = await proxied()
     await between.set('hold replies')
     await expect(mailbox.send('perhaps', { id: 'same' })).rejects.toMatchObject(away)
@@ -123,7 +123,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect(await mailbox.approximateCount()).toBe(1)
   })
 
-  it('lets an acknowledgement be made again whose answer was lost', async () => {
+  it('allows repeating an acknowledgement whose answer was lost', async () => {
     const [mailbox, between] = await proxied()
     await mailbox.send('done')
     const [message] = await mailbox.receive({ visibilitySeconds: 600 })
@@ -136,12 +136,12 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('gives a message back that was on its way to one who had given up', async () => {
+  it('releases a message that was in flight to a receiver that gave up', async () => {
     const [mailbox, between] = await proxied()
     const other = await opened(server.url)
     const stop = new AbortController()
     const waiting = mailbox.receive({ waitSeconds: 60, signal: stop.signal })
-    // The answer to this one comes after the pull is known.
+    // The answer to this request arrives after the server knows the pull.
     await mailbox.approximateCount()
     await between.set('hold replies')
     await other.send('passing')
@@ -153,7 +153,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect([message?.value(), message?.deliveries]).toEqual(['passing', 2])
   })
 
-  it('closes when the server no longer answers, also if nobody waits for a message', async () => {
+  it('closes when the server no longer answers, even if nobody waits for a message', async () => {
     const [mailbox, between] = await proxied()
     await mailbox.send('before')
     await between.set('blackhole')
@@ -161,7 +161,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect(mailbox.closed).toBe(true)
   })
 
-  it('comes back once its credentials are taken again, however often they were refused', async () => {
+  it('reconnects once its credentials are accepted again, however often they were rejected', async () => {
     const [mailbox, between] = await proxied()
     const gatekeeper = await refusing()
     try {
@@ -179,7 +179,7 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect(message?.value()).toBe('after')
   })
 
-  it('refuses at once to open when nobody is there', async () => {
+  it('rejects open at once if the server is unreachable', async () => {
     server = await privateNats()
     const mailbox = natsMailbox({ name: 'orders', url: 'nats://user:hunter2@127.0.0.1:1' })
     mailboxes.push(mailbox)
@@ -188,14 +188,14 @@ describe.skipIf(lacksPrivate.nats() !== undefined)('a NATS server that goes away
     expect(String(error)).not.toContain('hunter2')
   })
 
-  it('goes on after somebody else has purged the stream', async () => {
+  it('continues after somebody else has purged the stream', async () => {
     server = await privateNats()
     const mailbox = await opened(server.url)
     await Promise.all(Array.from({ length: 5 }, (_, n) => mailbox.send(n)))
     await mailbox.receive({ max: 2 })
     const connection = await connect({ servers: server.url })
     const { streams } = await jetstreamManager(connection)
-    await streams.purge(namingOf('redrive', 'orders').stream)
+    await streams.purge(toNaming('redrive', 'orders').stream)
     await connection.close()
     expect(await mailbox.receive({ max: 10 })).toEqual([])
     await mailbox.send('new')

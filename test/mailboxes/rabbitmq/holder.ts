@@ -1,4 +1,4 @@
-// A process that takes messages and never settles them. It says so once it has them, and waits to be killed.
+// A process that receives messages and never settles them. It reports that, and waits to be killed.
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 
 const [url = '', name = '', count = '1'] = process.argv.slice(2)

@@ -1,7 +1,7 @@
 import amqplib, { type Channel } from 'amqplib'
 import { delayQueuesOf, queueOf } from '../../../src/backends/rabbitmq/names.ts'
 
-/** Does something on a channel of its own, as any other client would. */
+/** Runs work on its own channel, like any other client. */
 export async function onRabbitMQ<T>(
   url: string,
   work: (channel: Channel) => Promise<T>,
@@ -17,7 +17,7 @@ export async function onRabbitMQ<T>(
   }
 }
 
-/** Removes the queues of mailboxes. */
+/** Deletes the queues of mailboxes. */
 export async function removeMailboxes(url: string, names: readonly string[]): Promise<void> {
   await onRabbitMQ(url, async (channel) => {
     for (const name of names) {

@@ -26,7 +26,7 @@ async function takeOne(from: Mailbox, options: ReceiveOptions = {}): Promise<Mes
 const coded = (code: string): unknown => expect.objectContaining({ code })
 
 describe('rabbitmqMailbox', () => {
-  it('refuses what is no URL, and says nothing of its password', () => {
+  it('rejects an invalid URL without its password', () => {
     for (const wrong of [
       'http://user:hunter2@host',
       'user:hunter2@host',
@@ -38,7 +38,7 @@ describe('rabbitmqMailbox', () => {
     }
   })
 
-  it('refuses a timeout that is none', () => {
+  it('rejects an invalid timeout', () => {
     for (const timeoutMs of [0, -1, Number.NaN])
       expect(() => rabbitmqMailbox({ url: 'amqp://localhost', name: 'a', timeoutMs })).toThrow(
         coded('INVALID_INPUT'),
@@ -53,7 +53,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     await removeMailboxes(url, [...new Set(mailboxes.map(({ name }) => name))])
   })
 
-  it("delivers others' messages, and gives them back as they were", async () => {
+  it('delivers messages of others, and releases them unchanged', async () => {
     const mailbox = await open()
     await onRabbitMQ(url, async (channel) => {
       const options = { headers: { retries: 3 }, correlationId: 'c-1', type: 'order' }
@@ -74,7 +74,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     })
   })
 
-  it('makes durable quorum queues, of which no server drops a message by itself', async () => {
+  it('creates durable quorum queues without a delivery limit', async () => {
     const { name } = await open()
     const again = onRabbitMQ(url, (channel) =>
       channel.assertQueue(name, {
@@ -85,7 +85,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     await expect(again).resolves.toMatchObject({ queue: name })
   })
 
-  it('says when the queue is there and is another, and uses it if it may', async () => {
+  it('reports an existing queue with other settings, and uses it with declare: false', async () => {
     const name = freshName()
     await onRabbitMQ(url, (channel) => channel.assertQueue(name, { durable: true }))
     await expect(open({ name })).rejects.toMatchObject({ code: 'INVALID_CONFIG' })
@@ -97,11 +97,11 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect(await takeOne(mailbox)).toMatchObject({ deliveries: 2, failures: 1 })
   })
 
-  it('opens no queue that must be there and is not', async () => {
+  it('rejects a missing queue with declare: false', async () => {
     await expect(open({ declare: false })).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })
 
-  it('makes the queue again when somebody has removed it', async () => {
+  it('recreates a queue that somebody has deleted', async () => {
     const mailbox = await open()
     await mailbox.send('gone with the queue')
     await onRabbitMQ(url, (channel) => channel.deleteQueue(mailbox.name))
@@ -109,7 +109,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect((await takeOne(mailbox)).value()).toBe('sent afterwards')
   })
 
-  it('tells whoever waits that the queue was removed, and goes on with a new one', async () => {
+  it('reports a deleted queue to waiters, and continues with a new one', async () => {
     const mailbox = await open()
     const asked = mailbox.receive({ waitSeconds: 60 })
     const refused = expect(asked).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
@@ -120,7 +120,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect((await takeOne(mailbox)).value()).toBe('on the new one')
   })
 
-  it('refuses to send what no queue would get', async () => {
+  it('rejects a message for which no queue is bound', async () => {
     const name = freshName()
     await onRabbitMQ(url, (channel) => channel.assertQueue(name))
     const mailbox = await open({ name, declare: false })
@@ -128,7 +128,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     await expect(mailbox.send('lost')).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
   })
 
-  it('refuses headers that are too large together, and goes on', async () => {
+  it('rejects headers that are too large together, and continues', async () => {
     const mailbox = await open()
     const headers = Object.fromEntries(
       Array.from({ length: 100 }, (_, n) => [`h${n}`, 'x'.repeat(8192)]),
@@ -138,7 +138,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect((await takeOne(mailbox)).value()).toBe('small')
   })
 
-  it('carries headers that mean something to the server as any others', async () => {
+  it('preserves headers that have a meaning for the server', async () => {
     const mailbox = await open()
     const headers = { CC: 'x', 'x-death': 'y', 'x-delivery-count': '7', 'x-redrive': '{}' }
     await mailbox.send('body', { headers, replyTo: 'amq.rabbitmq.reply-to' })
@@ -149,20 +149,20 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect((await takeOne(mailbox)).headers).toEqual(headers)
   })
 
-  it('hides nothing from others that nobody here has', async () => {
+  it('hides no message without a consumer', async () => {
     const name = freshName()
     const [mine, other] = [await open({ name }), await open({ name })]
     const asked = mine.receive({ max: 10, waitSeconds: 10 })
     await mine.send(0)
     expect(await asked).toHaveLength(1)
-    // There is credit for nine more on the first handle at this moment.
+    // The first handle has credit for nine more at this time.
     await Promise.all([1, 2, 3, 4, 5].map((n) => other.send(n)))
     const seen: unknown[] = []
     while (seen.length < 5) seen.push((await takeOne(other)).value())
     expect(seen).toEqual([1, 2, 3, 4, 5])
   })
 
-  it('purges what another handle has delayed, and counts what it delayed itself', async () => {
+  it('purges messages that another handle has delayed, and counts those that it delayed itself', async () => {
     const name = freshName()
     const [mine, other] = [await open({ name }), await open({ name })]
     await mine.send('later', { delaySeconds: 3600 })
@@ -177,7 +177,7 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect((await takeOne(mine)).value()).toBe('after the purge')
   })
 
-  it('remembers failures and the first delivery through delays', async () => {
+  it('preserves failures and the first delivery through delays', async () => {
     const mailbox = await open()
     await mailbox.send('tried')
     const first = await takeOne(mailbox)
@@ -190,13 +190,13 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
     expect(third.enqueuedAt).toBe(first.enqueuedAt)
   })
 
-  it('names the server in its health', async () => {
+  it('reports the server in its health', async () => {
     const { checks } = await (await open()).health()
     expect(checks['server']).toMatch(/^RabbitMQ \d/)
   })
 })
 
-/** Resolves once somebody consumes from the queue. */
+/** Resolves once the queue has a consumer. */
 async function consumerOf(queue: string): Promise<void> {
   await onRabbitMQ(url, async (channel) => {
     while ((await channel.checkQueue(queue)).consumerCount === 0);

@@ -17,10 +17,10 @@ import { lacksPrivate } from '../../servers/private.ts'
 const lacking = lacksPrivate.rabbitmq()
 const patience = { timeout: 180_000 }
 
-/** A server that lets nobody hold a message for longer than two seconds. */
+/** A server that allows holding a message for two seconds only. */
 const impatient = 'consumer_timeout = 2000\n'
 const looksOften = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
-/** One whose disk is never free enough, so that it takes no messages. */
+/** A server whose disk never has enough space, so that it blocks publishing. */
 const full = 'disk_free_limit.absolute = 900000GB\n'
 
 describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
@@ -52,7 +52,7 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     await server?.remove()
   }, 60_000)
 
-  it('finds a message held for too long: gives it again, and the old receipt is stale', async () => {
+  it('ends a delivery that took too long redelivers it, and rejects the old receipt', async () => {
     await mailbox.send('slow')
     const old = await takeOne(mailbox)
     const again = await takeOne(mailbox)
@@ -61,8 +61,8 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     await again.acknowledge()
   })
 
-  it('is killed: has all that it has confirmed', async () => {
-    // A new queue is written down a little late by the server itself.
+  it('is killed has all confirmed messages', async () => {
+    // The server itself persists a new queue with a delay.
     await server.stop()
     await server.start()
     const sent = await Promise.all(
@@ -80,7 +80,7 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     expect([...seen].toSorted()).toEqual([...new Set(sent)].toSorted())
   })
 
-  it('has no room: says so, and what is there can still be received', async () => {
+  it('has no disk space reports it, and messages can still be received', async () => {
     await eventually(() => mailbox.send('there before'))
     await server.stop()
     appendFileSync(join(folder, 'rabbitmq.conf'), full)
@@ -92,9 +92,9 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     // As soon as it knows, it does not even try.
     const refusal = (): Promise<string> =>
       mailbox.send('too much').then(String, (error: Error) => error.message)
-    await expect.poll(refusal, { timeout: 30_000 }).toContain('takes no messages now')
+    await expect.poll(refusal, { timeout: 30_000 }).toContain('does not accept messages at present')
     expect(await mailbox.health()).toMatchObject({ ok: false })
-    // It cannot be sent anew, so it goes back as it is.
+    // It cannot be published again, so it is requeued unchanged.
     const again = await takeOne(mailbox)
     expect(again.id).toBe(held.id)
     await expect(again.nack()).rejects.toMatchObject(unavailable)
@@ -110,7 +110,7 @@ async function takeOne(from: Mailbox, options: ReceiveOptions = {}): Promise<Mes
   }
 }
 
-/** Calls wait by themselves for a while, so asking again is enough. */
+/** Calls wait by themselves for a while, so repeating is enough. */
 async function eventually<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++)
     try {

@@ -2,10 +2,10 @@ import type { FauxqsServer } from 'fauxqs'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { sqsMailbox, type SqsMailboxOptions } from '../../../src/mailboxes/sqs/sqs.ts'
 
-/** Anything will do: nobody looks at them. */
+/** Not checked by the server. */
 export const credentials = { accessKeyId: 'test', secretAccessKey: 'test' }
 
-/** A mailbox in a server that speaks like SQS, in this process. */
+/** A mailbox in an SQS-compatible server in this process. */
 export function onFauxqs(
   { port }: FauxqsServer,
   options: Omit<SqsMailboxOptions, 'url'> & { url?: string },

@@ -41,18 +41,18 @@ describe('sqsMailbox', () => {
 
   const urlOf = ({ name }: Mailbox): string => server.inspectQueue(name)!.url
 
-  it('refuses a receipt of its own that has lapsed, whatever the service would do with it', async () => {
+  it('rejects its own expired receipt, whatever the service would do with it', async () => {
     const clock = fakeClock()
     const mailbox = await opened({ clock })
     await mailbox.send('held')
     const [message] = await mailbox.receive({ visibilitySeconds: 600 })
-    // By the clock of the holder the time is over; the service still has it as held.
+    // The receipt has expired for the holder, but not for the service.
     await clock.advance(600_000)
     await expect(message!.acknowledge()).rejects.toMatchObject({ code: 'RECEIPT_EXPIRED' })
     expect(server.inspectQueue(mailbox.name)!.messages.inflight).toHaveLength(1)
   })
 
-  it('asks for no more than twelve hours since a message was received', async () => {
+  it('requests no more than twelve hours since a message was received', async () => {
     const clock = fakeClock()
     const mailbox = await opened({ clock })
     await mailbox.send('held')
@@ -64,7 +64,7 @@ describe('sqsMailbox', () => {
     expect((held!.visibilityDeadline - beforeMs) / 1000).toBeLessThan(39_700)
   })
 
-  it('delivers what others send', async () => {
+  it('delivers messages of other senders', async () => {
     const mailbox = await opened()
     const { MessageId } = await client.send(
       new SendMessageCommand({
@@ -83,7 +83,7 @@ describe('sqsMailbox', () => {
     expect(bare!.value()).toBe('text')
   })
 
-  it('shows others text as text, and what is no text in base64', async () => {
+  it('sends text as text, and other bodies in base64', async () => {
     const mailbox = await opened()
     await mailbox.send({ readable: true })
     await mailbox.send(Uint8Array.of(0, 1))
@@ -93,7 +93,7 @@ describe('sqsMailbox', () => {
     expect(Messages.map(({ Body }) => Body)).toEqual(['{"readable":true}', 'base64,AAE='])
   })
 
-  it('remembers the first delivery, though not the failures', async () => {
+  it('records the first delivery, but not the failures', async () => {
     const mailbox = await opened()
     await mailbox.send('dated')
     const [first] = await mailbox.receive()
@@ -107,14 +107,14 @@ describe('sqsMailbox', () => {
     })
   })
 
-  it('sends many at once, also when together they are too large for one call', async () => {
+  it('sends many messages at once, even if together they are too large for one call', async () => {
     const mailbox = await opened()
     const body = new Uint8Array(200_000)
     await Promise.all(Array.from({ length: 10 }, () => mailbox.send(body)))
     expect(await mailbox.approximateCount()).toBe(10)
   })
 
-  it('refuses what SQS would: a delay over 900 seconds, headers beyond the limit', async () => {
+  it('rejects what SQS would: a delay over 900 seconds, headers beyond the limit', async () => {
     const mailbox = await opened()
     const refused = expect.objectContaining({ code: 'INVALID_INPUT' }) as Error
     await expect(mailbox.send('x', { delaySeconds: 901 })).rejects.toThrow(refused)
@@ -126,7 +126,7 @@ describe('sqsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('lets the poll of one who gave up serve the next one', async () => {
+  it('serves the next waiter with the poll of one that gave up', async () => {
     const mailbox = await opened()
     const stop = new AbortController()
     const asked = mailbox.receive({ waitSeconds: 20, signal: stop.signal })
@@ -138,7 +138,7 @@ describe('sqsMailbox', () => {
     expect(message).toMatchObject({ deliveries: 1 })
   })
 
-  it('keeps the order within a group of a FIFO queue', async () => {
+  it('preserves the order within a group of a FIFO queue', async () => {
     const name = `${freshName()}.fifo`
     const mailbox = await opened({ name })
     const headers = { 'redrive-group': 'one' }
@@ -154,7 +154,7 @@ describe('sqsMailbox', () => {
     })
   })
 
-  it('gives what it gets at once from a FIFO queue to one alone, since it may be of one group', async () => {
+  it('gives all messages of one answer of a FIFO queue to one waiter, since they may be of one group', async () => {
     const asked: unknown[] = []
     const mailbox = await opened({
       name: `${freshName()}.fifo`,
@@ -167,7 +167,7 @@ describe('sqsMailbox', () => {
     for (const one of asked) expect(one).toMatchObject({ MaxNumberOfMessages: 1 })
   })
 
-  it('has many who wait share what comes', async () => {
+  it('shares messages among many waiters', async () => {
     const mailbox = await opened()
     const numbers = Array.from({ length: 40 }, (_, n) => n)
     const asked = numbers.map(() => mailbox.receive({ waitSeconds: 20 }))
@@ -179,14 +179,14 @@ describe('sqsMailbox', () => {
     expect(found.every(({ deliveries }) => deliveries === 1)).toBe(true)
   })
 
-  it('keeps messages for as long as SQS can', async () => {
+  it('stores messages as long as SQS can', async () => {
     const mailbox = await opened()
     const { checks } = await mailbox.health()
     expect(checks).toMatchObject({ retentionSeconds: '1209600', retention: '1209600 s' })
     expect(mailbox.powers.maxRetentionSeconds).toBe(1_209_600)
   })
 
-  it('reports a queue of others that deletes messages earlier than wanted', async () => {
+  it('reports a foreign queue that deletes messages earlier than required', async () => {
     const name = freshName()
     server.createQueue(name, { attributes: { MessageRetentionPeriod: '345600' } })
     const { ok, problems } = await (await opened({ name })).health()
@@ -195,7 +195,7 @@ describe('sqsMailbox', () => {
     expect((await (await opened({ name, retentionSeconds: 86_400 })).health()).ok).toBe(true)
   })
 
-  it('reads the retention in its URL, and asks SQS for the queue without it', async () => {
+  it('reads the retention from its URL, and removes it for SQS', async () => {
     const name = freshName()
     server.createQueue(name)
     const queue = `http://127.0.0.1:${server.port}/000000000000/${name}`
@@ -209,8 +209,8 @@ describe('sqsMailbox', () => {
   })
 })
 
-describe('an SQS that goes away', () => {
-  it('is reported by every verb, and does no harm once it is back', async () => {
+describe('an SQS with outages', () => {
+  it('is reported by every operation, and works again afterwards', async () => {
     const first = await startFauxqs({ port: 0, logger: false })
     const mailbox = onFauxqs(first, { name: 'orders' })
     await mailbox.open()
@@ -234,7 +234,7 @@ describe('an SQS that goes away', () => {
     await second.stop()
   })
 
-  it('refuses at once to open when nobody is there', async () => {
+  it('rejects open at once if the server is unreachable', async () => {
     const mailbox = sqsMailbox({
       name: 'orders',
       url: 'sqs://127.0.0.1:1?region=us-east-1',
@@ -245,7 +245,7 @@ describe('an SQS that goes away', () => {
   })
 })
 
-/** A logger for the client that keeps what is asked by one of its commands. */
+/** A logger for the client that records the input of one of its commands. */
 function listening(command: string, asked: unknown[]): NonNullable<SQSClientConfig['logger']> {
   const info = (entry: { commandName?: string; input?: unknown }): void => {
     if (entry.commandName === command) asked.push(entry.input)

@@ -54,7 +54,7 @@ describe('pipelineCapture', () => {
     expect((await store.tally('state')).get('parked')).toBe(1)
   })
 
-  it('says what is wrong with the record itself', async () => {
+  it('describes an invalid record', async () => {
     const clock = fakeClock()
     const door = aDoor(memoryStore({ clock }), clock)
     const reasonOf = async (more: Partial<DeadStream>): Promise<unknown> => {
@@ -69,7 +69,7 @@ describe('pipelineCapture', () => {
 })
 
 describe('queueOf', () => {
-  it('is the name of the node where a queue can have it', () => {
+  it('is the name of the node if it is a valid queue name', () => {
     expect(queueOf('parse')).toBe('parse')
     expect(queueOf('a\nb')).toMatch(/^node-[0-9a-f]{16}$/)
   })

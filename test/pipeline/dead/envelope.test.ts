@@ -17,7 +17,7 @@ import { wireFields } from '../wire-reader.ts'
 const hexOf = (text: string): string => Buffer.from(text).toString('hex')
 const bytesOf = (...hex: string[]): Buffer => Buffer.from(hex.join('').replaceAll(' ', ''), 'hex')
 
-/** The eight fields that everybody writes, by hand. */
+/** The eight basic fields, encoded by hand. */
 const eight = bytesOf(
   '0a 04 0a 02 7331', // 1, bytes: a stream with the id s1
   '12 07 54494d454f5554', // 2, bytes: TIMEOUT
@@ -29,7 +29,7 @@ const eight = bytesOf(
   '40 2a', // 8, number: the offset 42
 )
 
-/** A full one, by hand. The value comes last. */
+/** A full envelope, encoded by hand. The value comes last. */
 const full = bytesOf(
   '12 07 54494d454f5554',
   '1a 04 6c617465',
@@ -90,8 +90,8 @@ const withValue = (value: Uint8Array): DeadRecord['record'] => ({
   value: Buffer.from(value),
 })
 
-describe('the envelope on the wire', () => {
-  it('has the eight fields that everybody knows under their numbers', () => {
+describe('the encoded envelope', () => {
+  it('has the eight basic fields with their numbers', () => {
     const { message, value } = unseal(eight)!
     expect(readStream(value)?.streamId).toBe('s1')
     expect(message).toMatchObject({
@@ -109,7 +109,7 @@ describe('the envelope on the wire', () => {
     )
   })
 
-  it('is these bytes', () => {
+  it('has these bytes', () => {
     expect(sealed().toString('hex')).toBe(full.toString('hex'))
   })
 
@@ -133,7 +133,7 @@ describe('the envelope on the wire', () => {
 })
 
 describe('seal and unseal', () => {
-  it('give the same back', () => {
+  it('return the same record', () => {
     const { message, value, isStream } = unseal(sealed())!
     expect(isStream).toBe(true)
     expect(Buffer.from(value)).toEqual(dead.record.value)
@@ -153,7 +153,7 @@ describe('seal and unseal', () => {
     )
   })
 
-  it('keep every value byte for byte, stream or not', () => {
+  it('preserve every value byte for byte, stream or not', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const { value, isStream } = unseal(sealed({ record: withValue(bytes), isStream: false }))!
@@ -169,7 +169,7 @@ describe('seal and unseal', () => {
     ['a number in more bytes than it needs', '0a 8200 7331'],
     ['a field that comes twice', '0a 01 61 0a 02 7331'],
     ['a default that is written out', '0a 02 7331 38 00'],
-  ])('keep a stream with %s as it is', (_, hex) => {
+  ])('preserve a stream with %s', (_, hex) => {
     const bytes = bytesOf(hex)
     const { value, isStream } = unseal(sealed({ record: withValue(bytes) }))!
     expect(isStream).toBe(true)
@@ -177,7 +177,7 @@ describe('seal and unseal', () => {
     expect(Buffer.from(value).toString('hex')).toBe(bytes.toString('hex'))
   })
 
-  it('tell an empty value, and an absent key from an empty one', () => {
+  it('distinguish an empty value, and an absent key from an empty one', () => {
     const empty = unseal(sealed({ record: withValue(Buffer.alloc(0)), isStream: false }))!
     expect(empty.value).toHaveLength(0)
     const keyless = unseal(sealed({ record: { ...dead.record, key: undefined } }))!
@@ -186,12 +186,12 @@ describe('seal and unseal', () => {
     expect(blank.message.originalKey).toHaveLength(0)
   })
 
-  it('put in what is to be kept instead of the value', () => {
+  it('store the replacement instead of the value', () => {
     const { value } = unseal(sealed({ value: bytesOf('0a 02 7332') }))!
     expect(Buffer.from(value).toString('hex')).toBe('0a027332')
   })
 
-  it('bound what was said, and make it text', () => {
+  it('limit messages, and make them valid text', () => {
     const { message } = unseal(
       sealed({ message: '\u{1F600}'.repeat(9000).slice(1), stack: 'x'.repeat(50_000) }),
     )!
@@ -205,14 +205,14 @@ describe('unseal', () => {
   it.each([
     ['a stream', true],
     ['what is none', false],
-  ])('knows an envelope of %s that was cut off, wherever that was', (_, isStream) => {
+  ])('recognises a truncated envelope of %s at any length', (_, isStream) => {
     const bytes = sealed({ isStream })
     for (let length = 0; length < bytes.length; length++)
       expect(unseal(bytes.subarray(0, length)), `${length} bytes`).toBeUndefined()
     expect(unseal(bytes)).toBeDefined()
   })
 
-  it('never throws, and never makes up a value', () => {
+  it('never throws, and never invents a value', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         const envelope = unseal(bytes)
@@ -222,7 +222,7 @@ describe('unseal', () => {
     )
   })
 
-  it('never throws for an envelope with a byte that is wrong', () => {
+  it('never throws for an envelope with a wrong byte', () => {
     const bytes = sealed()
     fc.assert(
       fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 0, max: 255 }), (at, byte) => {
@@ -239,11 +239,11 @@ describe('unseal', () => {
     ['a stream that lies there by itself', '0a 02 7331'],
     ['an envelope without a value', '12 07 54494d454f5554 32 02 6e31'],
     ['a value without a failure', '0a 04 0a 02 7331'],
-  ])('takes %s for no envelope', (_, hex) => {
+  ])('does not take %s for an envelope', (_, hex) => {
     expect(unseal(bytesOf(hex))).toBeUndefined()
   })
 
-  it('reads a stream that comes in parts as one, as protobuf has it', () => {
+  it('reads a stream in several parts as one, like protobuf', () => {
     const parts = bytesOf('0a 04 0a 02 7331', '12 01 54', '0a 02 38 05')
     const { value } = unseal(parts)!
     expect(Buffer.from(value).toString('hex')).toBe('0a0273313805')
@@ -252,7 +252,7 @@ describe('unseal', () => {
 })
 
 describe('quarantined', () => {
-  it('says so in the same envelope, and changes nothing else', () => {
+  it('marks the same envelope, and changes nothing else', () => {
     const before = unseal(sealed({ quarantined: false }))!
     const after = unseal(quarantined(sealed({ quarantined: false }), 1_700_000_200_000))!
     expect(before.message.quarantined).toBe(false)
@@ -280,7 +280,7 @@ describe('keyOfDead', () => {
       { ...place, partition: 4 },
       { ...place, topic: 'out' },
       { ...place, partition: 34, offset: 2 },
-      // In a topic that was deleted and made anew.
+      // In a topic that was deleted and recreated.
       { ...place, timestampMs: place.timestampMs + 1 },
     ]
     expect(new Set(others.map((other) => keyOfDead(other).toString())).size).toBe(others.length)
@@ -288,7 +288,7 @@ describe('keyOfDead', () => {
 })
 
 describe('msOf', () => {
-  it('gives another moment where none is said', () => {
+  it('returns the default for a missing timestamp', () => {
     expect(msOf(create(DlqMessageSchema).failedAt, 7)).toBe(7)
     expect(msOf(unseal(eight)!.message.failedAt, 7)).toBe(1_700_000_100_000)
   })

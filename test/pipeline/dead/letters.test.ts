@@ -51,7 +51,7 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     await tap.start()
   }
 
-  it('keeps dead records of named topics and of all that fit the pattern', async () => {
+  it('stores dead records of named topics and of all that match the pattern', async () => {
     const kept = inbox<Captured>()
     await started({ keep: async (captured) => kept.put(captured) })
     await bench.dies([{ id: 'a', key: 'k', offset: 1 }])
@@ -63,12 +63,12 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     for (const topic of topics) await bench.put(topic, [put])
     const both = [await kept.next(), await kept.next()]
     expect(both.map(({ queue }) => queue)).toEqual(['node-2', 'node-2'])
-    // One dead record, one letter, in whichever topic it is found.
+    // A dead record is one letter, in whichever topic it is found.
     expect(new Set(both.map(({ context }) => context.id)).size).toBe(1)
     expect(both.map(({ reason }) => reason)).toContain('replay-limit')
   })
 
-  it('forgets the letter of a record that was erased, after it was kept', async () => {
+  it('removes the letter of an erased record, after it was stored', async () => {
     const steps = inbox<string>()
     let fails = true
     const keep = async ({ context }: Captured): Promise<void> => {
@@ -87,7 +87,7 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     expect([await steps.next(), await steps.next()]).toEqual([`keep ${id}`, `forget ${id}`])
   })
 
-  it('forgets what it could not keep and somebody else did', async () => {
+  it('removes a letter that it could not store but another process did', async () => {
     const topic = await bench.topic('four', 4)
     const settings = { ...bench.settings, dlq: { ...bench.settings.dlq, topic } }
     const puts = [0, 1, 2, 3].map((at) => putOf({ id: `s${at}`, offset: at }, settings, at))
@@ -116,7 +116,7 @@ describe.skipIf(missing)('pipelineDeadLetters', { timeout: 60_000 }, () => {
     await expect.poll(() => new Set(forgotten).size, { timeout: 30_000 }).toBe(4)
   })
 
-  it('keeps what is too large for the store without its payload, and says where that is', async () => {
+  it('stores a record that is too large for the store without its payload, with its location', async () => {
     const kept = inbox<Captured>()
     const keep = async (captured: Captured): Promise<void> => {
       if (captured.payload.size > 0) throw new RedriveError('TOO_LARGE', 'too large')

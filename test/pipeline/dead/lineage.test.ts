@@ -19,7 +19,7 @@ const own: Headers = [
 ]
 
 describe('lineage', () => {
-  it('is told by headers, beside those that were there', () => {
+  it('is written to a header, besides the existing ones', () => {
     const lineage = { reprocessed: 2, firstFailedMs: 1_700_000_000_000, dead: 'k', replay: 'r' }
     const headers = withLineage(own, lineage)
     expect(lineageIn(headers)).toEqual(lineage)
@@ -27,29 +27,32 @@ describe('lineage', () => {
     expect(withoutLineage(headers)).toEqual(own)
   })
 
-  it('replaces what was told before', () => {
+  it('replaces an earlier lineage', () => {
     const once = withLineage(own, { reprocessed: 1, dead: 'a', replay: 'x' })
     const twice = withLineage(once, { reprocessed: 2, dead: 'b' })
     expect(lineageIn(twice)).toEqual({ reprocessed: 2, dead: 'b' })
     expect(twice).toHaveLength(own.length + 1)
   })
 
-  it('is none for a record that was never replayed', () => {
+  it('is absent for a record that was never replayed', () => {
     expect(lineageIn(own)).toEqual({ reprocessed: 0 })
   })
 
-  it.each(['-1', '1.5', '"2"', '1e9', 'null', '[]'])('takes %s for no count of replays', (text) => {
-    expect(lineageIn([header('redrive-lineage', `{"replays":${text}}`)]).reprocessed).toBe(0)
-  })
+  it.each(['-1', '1.5', '"2"', '1e9', 'null', '[]'])(
+    'does not take %s for a count of replays',
+    (text) => {
+      expect(lineageIn([header('redrive-lineage', `{"replays":${text}}`)]).reprocessed).toBe(0)
+    },
+  )
 
   it.each(['{"firstFailedAt":"yesterday"}', '{"dead":1,"replay":{}}', '{', '7', 'null', ''])(
-    'takes %s for nothing',
+    'ignores %s',
     (text) => {
       expect(lineageIn([header('redrive-lineage', text)])).toEqual({ reprocessed: 0 })
     },
   )
 
-  it('never throws, whatever the headers are, and can be told again', () => {
+  it('never throws for any headers, and can be written again', () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const names = fc.oneof(bytes, fc.constant(Buffer.from('redrive-lineage')))
     const values = fc.oneof(
@@ -71,7 +74,7 @@ describe('lineage', () => {
       fc.property(fc.array(fc.tuple(names, values)), (headers) => {
         const lineage = lineageIn(headers)
         expect(lineage.reprocessed).toBeGreaterThanOrEqual(0)
-        // Moments that no letter can have are pulled back, once.
+        // Timestamps that no letter can have are limited, once.
         const told = lineageIn(withLineage(headers, lineage))
         expect({ ...told, firstFailedMs: 0 }).toEqual({ ...lineage, firstFailedMs: 0 })
         expect(lineageIn(withLineage(headers, told))).toEqual(told)
@@ -81,7 +84,7 @@ describe('lineage', () => {
 })
 
 describe('isSpent', () => {
-  it('allows as many replays as are said, and not one more', () => {
+  it('allows the maximum number of replays, and not one more', () => {
     expect([0, 1, 2, 3, 4].map((count) => isSpent(count, 3))).toEqual([
       false,
       false,

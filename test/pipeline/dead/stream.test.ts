@@ -15,7 +15,7 @@ function stored(dead: Dead, more: Partial<StoredRecord> = {}): StoredRecord {
 }
 
 describe('deadStreamOf', () => {
-  it('tells all that an envelope says', () => {
+  it('reads all fields of an envelope', () => {
     const headers = { trace: 'abc' }
     const dead = deadStreamOf(
       stored({ id: 's1', key: 'k', offset: 7, headers, code: 'E1', stack: 'at x', reprocessed: 2 }),
@@ -54,7 +54,7 @@ describe('deadStreamOf', () => {
     expect(dead.body.contentType).toContain('PipeStream')
   })
 
-  it('keeps what is no envelope, or was cut off, as it is', () => {
+  it('stores a record that is not an envelope, or truncated, unchanged', () => {
     const whole = stored({ id: 's1', offset: 7 })
     for (const value of [Buffer.from('junk'), whole.value.subarray(0, 40)]) {
       const dead = deadStreamOf({ ...whole, value }, found)
@@ -63,7 +63,7 @@ describe('deadStreamOf', () => {
     }
   })
 
-  it('knows records of others by their place', () => {
+  it('identifies foreign records by their offset', () => {
     const record = stored({ id: 's1', offset: 7 }, { key: undefined })
     expect(deadStreamOf(record, found).deadKey).toBe('dlq.prod.n1:2:5')
   })

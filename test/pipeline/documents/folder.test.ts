@@ -34,7 +34,7 @@ describe('documentFolder', () => {
   const lost = (location: string, checksum = '') =>
     documents.get(create(DocumentRefSchema, { location, checksum }))
 
-  it('gives back what was put', async () => {
+  it('returns a stored document', async () => {
     const ref = await documents.put(aDocument())
     expect(ref.location).toMatch(/^file:[0-9a-f]{64}$/)
     expect(ref).toMatchObject({ documentId: 'd1', checksum: ref.location.slice(5) })
@@ -43,7 +43,7 @@ describe('documentFolder', () => {
     expect(ref.size).toBe(BigInt((await stat(join(path, name))).size))
   })
 
-  it('keeps the same document once, whatever the order of its attributes', async () => {
+  it('stores the same document once, whatever the order of its attributes', async () => {
     const refs = await Promise.all(
       [aDocument(), aDocument({ b: '2', a: '1' }), aDocument()].map((one) => documents.put(one)),
     )
@@ -51,13 +51,13 @@ describe('documentFolder', () => {
     expect(await readdir(path)).toHaveLength(1)
   })
 
-  it('tells different documents apart', async () => {
+  it('distinguishes different documents', async () => {
     const one = await documents.put(aDocument())
     const other = await documents.put(aDocument({ a: '1' }))
     expect(one.location).not.toBe(other.location)
   })
 
-  it('keeps the same document of two owners apart, and that of one owner once', async () => {
+  it('stores the same document of two owners separately, and that of one owner once', async () => {
     const ada = await documents.put(aDocument(), 'ada')
     const bob = await documents.put(aDocument(), 'bob')
     expect(await documents.put(aDocument(), 'ada')).toEqual(ada)
@@ -68,7 +68,7 @@ describe('documentFolder', () => {
     await expect(lost(bob.location)).rejects.toMatchObject({ code: 'DOCUMENT_NOT_FOUND' })
   })
 
-  it('gives nothing that is not what was put there, and heals it when it is put again', async () => {
+  it('rejects a changed document, and repairs it when it is stored again', async () => {
     const ref = await documents.put(aDocument())
     const file = join(path, ref.checksum)
     const bytes = await readFile(file)
@@ -78,7 +78,7 @@ describe('documentFolder', () => {
     expect(await documents.get(ref)).toEqual(aDocument())
   })
 
-  it('takes a reference with another checksum for one to something else', async () => {
+  it('rejects a reference with another checksum', async () => {
     const { location } = await documents.put(aDocument())
     await expect(lost(location, 'f'.repeat(64))).rejects.toMatchObject({
       code: 'DOCUMENT_NOT_FOUND',
@@ -86,14 +86,14 @@ describe('documentFolder', () => {
     expect(await lost(location)).toEqual(aDocument())
   })
 
-  it('removes, and says whether it was there', async () => {
+  it('removes a document, and returns whether it existed', async () => {
     const ref = await documents.put(aDocument())
     expect(await documents.remove(ref)).toBe(true)
     expect(await documents.remove(ref)).toBe(false)
     await expect(documents.get(ref)).rejects.toMatchObject({ code: 'DOCUMENT_NOT_FOUND' })
   })
 
-  it('leaves nothing behind when it cannot write', async () => {
+  it('leaves no file behind if it cannot write', async () => {
     const ref = await documents.put(aDocument())
     await documents.remove(ref)
     await mkdir(join(path, ref.checksum))

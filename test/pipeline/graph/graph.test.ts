@@ -20,7 +20,7 @@ const aGraph = (nodes: NodeInput[], edges: GraphPart['edges'] = []): GraphInput 
   graphs: [{ graph_id: 'docs', nodes, edges }],
 })
 
-/** What is wrong, line by line. */
+/** The problems, line by line. */
 function problemsOf(read: () => unknown): string[] {
   try {
     read()
@@ -32,7 +32,7 @@ function problemsOf(read: () => unknown): string[] {
   return []
 }
 
-/** The same for values that the types would not let pass. */
+/** The same for values that the types would reject. */
 const problemsIn = (node: object, edges: unknown = []): string[] =>
   problemsOf(() =>
     graphsOf(aGraph([{ ...aNode('a'), ...node }, aNode('b')], edges as GraphPart['edges'])),
@@ -73,7 +73,7 @@ graphs:
 `
 
 describe('readGraphs', () => {
-  it('reads everything that can be said about a node', () => {
+  it('reads all settings of a node', () => {
     const { cluster, kafka, nodes, modules } = readGraphs(text)
     expect(cluster).toBe('prod')
     expect(kafka).toBe('kafka://127.0.0.1:9092')
@@ -110,7 +110,7 @@ describe('readGraphs', () => {
     })
   })
 
-  it('has a default for everything that is not said', () => {
+  it('has a default for every setting', () => {
     expect(readGraphs(text).nodes[1]).toEqual({
       cluster: 'prod',
       graph: 'docs',
@@ -140,7 +140,7 @@ describe('readGraphs', () => {
     })
   })
 
-  it('says in which line a problem is', () => {
+  it('reports the line of a problem', () => {
     expect(
       problemsOf(() => readGraphs(text.replace('max_retries', 'max_retrys'), 'g.yaml')),
     ).toEqual([
@@ -148,14 +148,14 @@ describe('readGraphs', () => {
     ])
     expect(problemsOf(() => readGraphs('cluster_id: [', 'g.yaml'))[0]).toContain('g.yaml:1')
     expect(problemsOf(() => readGraphs('just text', 'g.yaml'))).toEqual([
-      'g.yaml: must be a map of keys and values',
+      'g.yaml: must be an object',
     ])
     expect(problemsOf(() => readGraphs('', 'g.yaml'))).toHaveLength(1)
   })
 })
 
 describe('graphsOf', () => {
-  it('tells all problems at once', () => {
+  it('reports all problems at once', () => {
     expect(
       problemsIn({
         dlq_confg: {},
@@ -176,8 +176,12 @@ describe('graphsOf', () => {
   })
 
   it.each<[what: string, node: object, problem: string]>([
-    ['an id that is empty', { node_id: '' }, 'node_id: must be a text of 1 to 200 characters'],
-    ['an id with a control', { node_id: 'a\n' }, 'node_id: must be a text of 1 to 200 characters'],
+    ['an id that is empty', { node_id: '' }, 'node_id: must be a string of 1 to 200 characters'],
+    [
+      'an id with a control',
+      { node_id: 'a\n' },
+      'node_id: must be a string of 1 to 200 characters',
+    ],
     ['an id that is missing', { node_id: undefined }, 'node_id: is missing'],
     [
       'no module',
@@ -186,17 +190,17 @@ describe('graphsOf', () => {
     ],
     ['an empty module', { module: {} }, 'module: must have one of http, grpc and function'],
     ['two modules', { module: { grpc: 'h:1', function: 'f' } }, 'must have one of http, grpc'],
-    ['a URL of something else', { module: { http: 'ftp://x' } }, 'must begin with http or https'],
+    ['a URL of something else', { module: { http: 'ftp://x' } }, 'must start with http or https'],
     ['an address without a port', { module: { grpc: 'host' } }, 'module.grpc: must be host:port'],
     [
       'a topic that Kafka does not take',
       { kafka_input_topic: 'a b' },
-      '"a b" is no name of a topic',
+      '"a b" is not a valid topic name',
     ],
     [
       'a DLQ topic that Kafka does not take',
       { dlq_config: { topic: 'ü' } },
-      'is no name of a topic',
+      'is not a valid topic name',
     ],
     [
       'a fraction of a count',
@@ -211,7 +215,7 @@ describe('graphsOf', () => {
     [
       'a timeout over the deadline',
       { timeout: '5m' },
-      'timeout: is 5m, and all calls for a record together have 4m (deadline)',
+      'timeout: is 5m, but all calls for a record together have 4m (deadline)',
     ],
   ])('refuses %s', (_, node, problem) => {
     const problems = problemsIn(node)
@@ -219,7 +223,7 @@ describe('graphsOf', () => {
     expect(problems[0]).toMatch(/^graphs\.0\.nodes\.0\./)
   })
 
-  it('reports values and contradictions together', () => {
+  it('reports invalid values and contradictions together', () => {
     const nodes = [
       aNode('a', { concurrency: -1 }),
       aNode('b'),
@@ -236,7 +240,7 @@ describe('graphsOf', () => {
     ])
   })
 
-  it('takes 0 where it means something: no retry, no replay, any number of hops', () => {
+  it('accepts 0 where it has a meaning: no retry, no replay, unlimited hops', () => {
     const { nodes } = graphsOf(
       aGraph(
         [
@@ -256,7 +260,7 @@ describe('graphsOf', () => {
     })
   })
 
-  it('takes empty topics and names for what was not said, as protos have it', () => {
+  it('treats empty topics and names as unset, like protos', () => {
     const [node] = graphsOf(
       aGraph([aNode('a', { kafka_input_topic: '', name: '', dlq_config: { topic: '' } })]),
     ).nodes
@@ -267,26 +271,26 @@ describe('graphsOf', () => {
     })
   })
 
-  it('refuses edges to and from what is no node', () => {
+  it('rejects edges to and from unknown nodes', () => {
     expect(
       problemsIn({}, [
         { from: 'a', to: 'parser' },
         { from: 'aa', to: 'b' },
       ]),
     ).toEqual([
-      'graphs.0.edges.0.to: is no node of this graph',
-      'graphs.0.edges.1.from: is no node of this graph: did you mean "a"?',
+      'graphs.0.edges.0.to: is not a node of this graph',
+      'graphs.0.edges.1.from: is not a node of this graph: did you mean "a"?',
     ])
   })
 
-  it('refuses an edge that is there twice', () => {
+  it('rejects a duplicate edge', () => {
     const edge = { from: 'a', to: 'b' }
     expect(problemsIn({}, [edge, { ...edge, max_hops: 3 }])).toEqual([
       'graphs.0.edges.1: is the same as graphs.0.edges.0',
     ])
   })
 
-  it('takes an edge to another graph for one to nowhere', () => {
+  it('rejects an edge to another graph', () => {
     const input: GraphInput = {
       cluster_id: 'prod',
       graphs: [
@@ -295,11 +299,11 @@ describe('graphsOf', () => {
       ],
     }
     expect(problemsOf(() => graphsOf(input))).toEqual([
-      'graphs.0.edges.0.to: is no node of this graph: did you mean "a"?',
+      'graphs.0.edges.0.to: is not a node of this graph: did you mean "a"?',
     ])
   })
 
-  it('refuses an id that is there twice, also in two graphs of a cluster', () => {
+  it('rejects a duplicate id, also in two graphs of a cluster', () => {
     const nodes = [aNode('a')]
     expect(problemsOf(() => graphsOf(aGraph([...nodes, ...nodes])))).toEqual([
       expect.stringContaining('graphs.0.nodes.1.node_id: is the same as graphs.0.nodes.0.node_id'),
@@ -322,50 +326,50 @@ describe('graphsOf', () => {
       'two nodes that read one topic',
       { kafka_input_topic: 'x' },
       { kafka_input_topic: 'x' },
-      'graphs.0.nodes.1.kafka_input_topic: x is the input topic of "b", and the input topic of "a" too',
+      'graphs.0.nodes.1.kafka_input_topic: x is both the input topic of "b" and the input topic of "a"',
     ],
     [
       'two nodes with one DLQ topic',
       { dlq_config: { topic: 'x' } },
       { dlq_config: { topic: 'x' } },
-      'graphs.0.nodes.1.dlq_config.topic: x is the DLQ topic of "b", and the DLQ topic of "a" too',
+      'graphs.0.nodes.1.dlq_config.topic: x is both the DLQ topic of "b" and the DLQ topic of "a"',
     ],
     [
       'a DLQ topic that its own node reads',
       { kafka_input_topic: 'x', dlq_config: { topic: 'x' } },
       {},
-      'graphs.0.nodes.0.dlq_config.topic: x is the DLQ topic of "a", and the input topic of "a" too',
+      'graphs.0.nodes.0.dlq_config.topic: x is both the DLQ topic of "a" and the input topic of "a"',
     ],
     [
       'a DLQ topic that another node reads',
       { dlq_config: { topic: 'x' } },
       { kafka_input_topic: 'x' },
-      'graphs.0.nodes.1.kafka_input_topic: x is the input topic of "b", and the DLQ topic of "a" too',
+      'graphs.0.nodes.1.kafka_input_topic: x is both the input topic of "b" and the DLQ topic of "a"',
     ],
     [
       'the usual DLQ topic of another node',
       {},
       { dlq_config: { topic: 'dlq.prod.a' } },
-      'dlq.prod.a is the DLQ topic of "b", and the DLQ topic of "a" too',
+      'dlq.prod.a is both the DLQ topic of "b" and the DLQ topic of "a"',
     ],
     [
       'the quarantine topic of another node',
       {},
       { kafka_input_topic: 'quarantine.prod.a' },
-      'quarantine.prod.a is the input topic of "b", and the quarantine topic of "a" too',
+      'quarantine.prod.a is both the input topic of "b" and the quarantine topic of "a"',
     ],
     [
       'names that Kafka takes for the same',
       { kafka_input_topic: 'x.y' },
       { kafka_input_topic: 'x_y' },
-      'x_y is the input topic of "b", and the input topic of "a" too',
+      'x_y is both the input topic of "b" and the input topic of "a"',
     ],
   ])('refuses %s', (_, one, other, problem) => {
     const problems = problemsOf(() => graphsOf(aGraph([aNode('a', one), aNode('b', other)])))
     expect(problems).toEqual([expect.stringContaining(problem)])
   })
 
-  it('refuses a way to Kafka that is none, and does not show it', () => {
+  it('rejects an invalid Kafka URL without showing it', () => {
     const input = { ...aGraph([aNode('a')]), kafka: 'amqp://user:secret@host' }
     const problems = problemsOf(() => graphsOf(input))
     expect(problems).toEqual([expect.stringMatching(/^kafka: a Kafka URL starts with kafka/)])
@@ -376,12 +380,12 @@ describe('graphsOf', () => {
     expect(problemsOf(() => graphsOf(input as unknown as GraphInput))).toHaveLength(1)
   })
 
-  it('refuses keys that could reach a prototype', () => {
+  it('rejects keys that could reach a prototype', () => {
     const input = JSON.parse('{"__proto__": {"cluster_id": "x"}, "graphs": []}') as GraphInput
     expect(problemsOf(() => graphsOf(input)).join('\n')).toContain('__proto__')
   })
 
-  it('gives every node the same settings, in whatever order nodes and edges stand', () => {
+  it('returns the same settings in any order of nodes and edges', () => {
     const ids = ['a', 'b', 'a.b', 'a_b', 'ü', 'x'.repeat(200)]
     const nodes = ids.map((id) => aNode(id))
     const edges = ids.flatMap((from) => ids.slice(0, 3).map((to) => ({ from, to })))
@@ -437,13 +441,13 @@ describe('dlqSettingsOf', () => {
     includePayload: true,
   }
 
-  it('has its defaults where nothing is set, also after the wire', () => {
+  it('has defaults for unset fields, also after encoding', () => {
     const empty = fromBinary(DlqConfigSchema, new Uint8Array())
     expect(dlqSettingsOf(undefined, place)).toEqual(usual)
     expect(dlqSettingsOf(empty, place)).toEqual(usual)
   })
 
-  it('tells 0 and false that were said from what was not', () => {
+  it('distinguishes 0 and false from unset fields', () => {
     const said = create(DlqConfigSchema, {
       enabled: false,
       topic: '',
@@ -463,7 +467,7 @@ describe('dlqSettingsOf', () => {
     })
   })
 
-  it('reads the four fields that everybody knows under their numbers', () => {
+  it('reads the four basic fields by their numbers', () => {
     // 1, number: false; 2, bytes: x; 3, number: 2; 4, bytes: 1 second and 500000000 nanoseconds.
     const bytes = Buffer.from('0800 120178 1802 2208 0801 1080cab5ee01'.replaceAll(' ', ''), 'hex')
     expect(dlqSettingsOf(fromBinary(DlqConfigSchema, bytes), place)).toEqual({
@@ -475,14 +479,14 @@ describe('dlqSettingsOf', () => {
     })
   })
 
-  it('refuses what is out of bounds', () => {
+  it('rejects values out of bounds', () => {
     const wrong = create(DlqConfigSchema, {
       maxRetries: -1,
       retryBackoff: durationFromMs(-1000),
       topic: 'a b',
     })
     expect(problemsOf(() => dlqSettingsOf(wrong, place))).toEqual([
-      expect.stringContaining('topic: "a b" is no name of a topic'),
+      expect.stringContaining('topic: "a b" is not a valid topic name'),
       'max_retries: must be a whole number from 0 to 1000, got -1',
       expect.stringContaining('retry_backoff: must be a duration from 0'),
     ])

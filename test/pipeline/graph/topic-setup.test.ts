@@ -69,7 +69,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       return message.replaceAll(`${place.name}.`, '')
     })
 
-  it('creates what is missing, such that dead records stay and fit', async () => {
+  it('creates missing topics, such that dead records stay and fit', async () => {
     const node = aNode({ dlqRetentionMs: 86_400_000 })
     expect(await createTopics(cluster, [node])).toEqual([])
     expect(await ours()).toEqual([node.dlq.topic, node.inputTopic, node.dlq.quarantineTopic])
@@ -91,7 +91,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     })
   })
 
-  it('makes room for the envelope of the largest record', async () => {
+  it('has room for the envelope of the largest record', async () => {
     const node = aNode()
     await createTopics(cluster, [node])
     const sender = new Sender(cluster)
@@ -124,7 +124,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     }
   })
 
-  it('makes room for what a large input topic takes', async () => {
+  it('has room for the records of a large input topic', async () => {
     const node = aNode()
     await made(node.inputTopic, { 'max.message.bytes': '5000000' })
     expect(await createTopics(cluster, [node])).toEqual([])
@@ -132,7 +132,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     expect(await countPartitions(cluster, admin, node.inputTopic)).toBe(1)
   })
 
-  it('changes nothing the second time, and has nothing to tell', async () => {
+  it('changes and reports nothing the second time', async () => {
     const node = aNode()
     await createTopics(cluster, [node])
     const before = await told(node.dlq.topic)
@@ -141,7 +141,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     expect(await countPartitions(cluster, admin, node.dlq.topic)).toBe(2)
   })
 
-  it('can be called by several at once', async () => {
+  it('can be called concurrently', async () => {
     const node = aNode()
     const others = Array.from(
       { length: 4 },
@@ -152,7 +152,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     expect(await ours()).toHaveLength(3)
   })
 
-  it('tells of a DLQ topic that loses, refuses or cannot forget, and leaves it as it is', async () => {
+  it('reports a DLQ topic that loses, rejects or cannot erase records, and does not change it', async () => {
     const node = aNode({ dlqRetentionMs: 86_400_000 })
     const configs = {
       'retention.ms': '3600000',
@@ -161,17 +161,17 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     }
     await made(node.dlq.topic, configs)
     expect(await problemsOf([node])).toEqual([
-      'the topic dead loses dead records: retention.ms is 3600000, asked for 86400000',
+      'the topic dead loses dead records: retention.ms is 3600000, required is 86400000',
       'the topic dead loses dead records: retention.bytes is 1000000, not -1',
-      'the topic dead keeps what is erased: cleanup.policy is delete, not compact,delete',
+      'the topic dead keeps erased records: cleanup.policy is delete, not compact,delete',
       expect.stringMatching(
-        /^the topic dead refuses large dead records: max.message.bytes is 100000, less than \d+$/,
+        /^the topic dead rejects large dead records: max.message.bytes is 100000, less than \d+$/,
       ),
     ])
     expect(await told(node.dlq.topic)).toMatchObject({ 'cleanup.policy': 'delete', ...configs })
   })
 
-  it('tells of a quarantine topic that loses what waits there', async () => {
+  it('reports a quarantine topic that loses records', async () => {
     const node = aNode()
     await made(node.dlq.quarantineTopic, {
       'cleanup.policy': 'compact,delete',
@@ -179,11 +179,11 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       'max.message.bytes': '9000000',
     })
     expect(await problemsOf([node])).toEqual([
-      'the topic quarantine loses dead records: retention.ms is 31536000000, asked for -1',
+      'the topic quarantine loses dead records: retention.ms is 31536000000, required is -1',
     ])
   })
 
-  it('is content with a DLQ topic that is only compacted, or keeps for longer', async () => {
+  it('accepts a DLQ topic that is only compacted, or has a longer retention', async () => {
     const one = aNode()
     await made(one.dlq.topic, {
       'cleanup.policy': 'compact',
@@ -198,7 +198,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     expect(await problemsOf([one])).toEqual([])
   })
 
-  it('tells when an input topic has grown beyond its DLQ topic', async () => {
+  it('reports an input topic with larger records than its DLQ topic allows', async () => {
     const node = aNode()
     await createTopics(cluster, [node])
     await admin.incrementalAlterConfigs({
@@ -217,12 +217,12 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       ],
     })
     expect(await problemsOf([node])).toEqual([
-      expect.stringContaining('the topic dead refuses large dead records'),
-      expect.stringContaining('the topic quarantine refuses large dead records'),
+      expect.stringContaining('the topic dead rejects large dead records'),
+      expect.stringContaining('the topic quarantine rejects large dead records'),
     ])
   })
 
-  it('creates no DLQ topic for a node that has none', async () => {
+  it('creates no DLQ topic for a node without one', async () => {
     const node = aNode({ dlq: { enabled: false } })
     await createTopics(cluster, [node])
     expect(await ours()).toEqual([node.inputTopic])
@@ -240,7 +240,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     expect(await ours()).toHaveLength(9)
   })
 
-  it('tells that the cluster is not there', async () => {
+  it('rejects if the cluster is unreachable', async () => {
     const nowhere = new Cluster({
       url: 'kafka://127.0.0.1:1',
       clock: systemClock,

@@ -12,7 +12,7 @@ import {
 const node = '7b0f2a5c-3f1d-4f8e-9b5a-0c9d8e7f6a5b'
 const place = { cluster: 'prod', graph: 'docs', node }
 
-/** Kafka takes a dot and an underscore for the same when it looks whether a name is free. */
+/** Kafka treats a dot and an underscore as equal when it checks whether a name is free. */
 const asKafkaSees = (topic: string): string => topic.replaceAll('.', '_')
 
 describe('dlqTopicOf', () => {
@@ -20,14 +20,14 @@ describe('dlqTopicOf', () => {
     expect(dlqTopicOf(place)).toBe(`dlq.prod.${node}`)
   })
 
-  it('is what was said instead, unless that is empty', () => {
+  it('is the configured name, unless it is empty', () => {
     expect(dlqTopicOf(place, 'my.dead_letters')).toBe('my.dead_letters')
     expect(dlqTopicOf(place, '')).toBe(`dlq.prod.${node}`)
   })
 
-  it('refuses to be what Kafka does not take', () => {
+  it('rejects an invalid name', () => {
     for (const topic of ['a b', 'a/b', '.', '..', 'ü', 'x'.repeat(250)])
-      expect(() => dlqTopicOf(place, topic)).toThrow('is no name of a topic')
+      expect(() => dlqTopicOf(place, topic)).toThrow('is not a valid topic name')
   })
 
   it.each([
@@ -42,7 +42,7 @@ describe('dlqTopicOf', () => {
   })
 })
 
-describe('names of topics', () => {
+describe('topic names', () => {
   const id = fc.oneof(
     fc.string({ minLength: 1, maxLength: 200, unit: 'grapheme' }),
     fc.string({
@@ -60,7 +60,7 @@ describe('names of topics', () => {
     replaysTopicOf(place),
   ]
 
-  it('are taken by Kafka, whatever the ids are', () => {
+  it('are valid in Kafka, whatever the ids are', () => {
     fc.assert(
       fc.property(places, (place) => {
         for (const topic of namesOf(place)) expect(checkTopic(topic)).toBe(topic)
@@ -68,7 +68,7 @@ describe('names of topics', () => {
     )
   })
 
-  it('stay distinct for distinct nodes, as Kafka sees them too', () => {
+  it('are distinct for distinct nodes, also for Kafka', () => {
     fc.assert(
       fc.property(places, places, (one, other) => {
         const isSame = one.cluster === other.cluster && one.node === other.node
@@ -79,7 +79,7 @@ describe('names of topics', () => {
     )
   })
 
-  it('end in a hash where an id is too long, and stay distinct', () => {
+  it('end in a hash if an id is too long, and are distinct', () => {
     const long = (last: string): string =>
       dlqTopicOf({ cluster: 'c', node: 'n'.repeat(200) + last })
     expect(long('a')).toHaveLength('dlq.c.'.length + 110)
@@ -89,7 +89,7 @@ describe('names of topics', () => {
 })
 
 describe('dlqTopicsOf', () => {
-  it('finds the DLQ and quarantine topics of one cluster', () => {
+  it('matches the DLQ and quarantine topics of one cluster', () => {
     const topics = dlqTopicsOf('a.b')
     const inIt = { cluster: 'a.b', node: 'x.y' }
     expect(topics.test(dlqTopicOf(inIt))).toBe(true)

@@ -8,7 +8,7 @@ import { findProgram } from '../../../scripts/servers/machine.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import type { PipelineEvent } from '../../../src/pipeline/events.ts'
 import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
-import type { NodeStanding } from '../../../src/pipeline/metrics/standing.ts'
+import type { NodeDepth } from '../../../src/pipeline/metrics/depth.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const ops = join(import.meta.dirname, '..', '..', '..', 'ops', 'prometheus')
@@ -28,8 +28,8 @@ const died = (errorType = 'TIMEOUT', place = parser): Died => ({
 })
 const away = new RedriveError('MAILBOX_UNAVAILABLE', 'the cluster is away')
 
-/** The metrics, a clock to move, and what stands, which a test may change. */
-function metricsOf(...standing: NodeStanding[]) {
+/** The metrics, a fake clock, and the open records, which a test may change. */
+function metricsOf(...standing: NodeDepth[]) {
   const clock = fakeClock()
   const troubles: unknown[] = []
   const onError = (error: unknown): unknown => troubles.push(error)
@@ -37,7 +37,9 @@ function metricsOf(...standing: NodeStanding[]) {
   return { clock, metrics, standing, troubles }
 }
 
-/** Reads the text format strictly: one head per metric, all of its series behind it, each once. */
+/**
+ * Parses the text format strictly: one header per metric, followed by all of its series, each once.
+ */
 function parse(text: string): Map<string, number> {
   const found = new Map<string, number>()
   const heads = new Set<string>()
@@ -65,7 +67,7 @@ function parse(text: string): Map<string, number> {
 }
 
 describe('PipelineMetrics', () => {
-  it('counts what nodes tell', async () => {
+  it('counts events of nodes', async () => {
     const { metrics } = metricsOf()
     metrics.count({ ...parser, type: 'routed', streamId })
     metrics.count({ ...parser, type: 'routed', streamId })
@@ -91,7 +93,7 @@ describe('PipelineMetrics', () => {
     })
   })
 
-  it('says how many dead records stand, and how old the oldest is', async () => {
+  it('reports how many dead records are open, and the age of the oldest', async () => {
     const { clock, metrics, standing } = metricsOf()
     standing.push({ ...parser, topic, depth: 101, oldestMs: clock.now() - 90_500 })
     standing.push({ ...parser, node: 'other', topic: 'other', depth: 0, oldestMs: undefined })
@@ -110,7 +112,7 @@ describe('PipelineMetrics', () => {
     expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(0)
   })
 
-  it('leaves out a depth that nobody knows, and counts that; other nodes keep theirs', async () => {
+  it('leaves out an unknown depth, and counts that; other nodes keep theirs', async () => {
     const { metrics, standing, troubles } = metricsOf()
     standing.push({ ...parser, topic, error: away })
     standing.push({ ...parser, node: 'other', topic: 'other', depth: 3, oldestMs: undefined })
@@ -123,7 +125,7 @@ describe('PipelineMetrics', () => {
     expect(troubles).toEqual([away, away])
   })
 
-  it('puts error types beyond the fiftieth of a node together', async () => {
+  it('combines error types above fifty per node', async () => {
     const { metrics } = metricsOf()
     for (let n = 0; n < 60; n++) metrics.count(died(`E${n}`))
     metrics.count(died('E0'))
@@ -136,7 +138,7 @@ describe('PipelineMetrics', () => {
     expect([count('E0'), count('E49'), count('OTHER')]).toEqual([2, 1, 10])
   })
 
-  it('tells all that the alert rules ask for', async () => {
+  it('has all metrics of the alert rules', async () => {
     const { metrics, standing } = metricsOf()
     standing.push({ ...parser, topic, depth: 1, oldestMs: 0 })
     metrics.count(died())
@@ -147,7 +149,7 @@ describe('PipelineMetrics', () => {
     expect([...asked].filter((name) => !told.has(name))).toEqual([])
   })
 
-  it('keeps any names apart and readable', async () => {
+  it('escapes any names', async () => {
     const name = fc.string({ unit: 'binary', maxLength: 20 })
     await fc.assert(
       fc.asyncProperty(fc.uniqueArray(name, { minLength: 2, maxLength: 5 }), async (nodes) => {
@@ -179,7 +181,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     }
   }
 
-  it('the text is read without complaint, whatever the names', async () => {
+  it('is valid for promtool, whatever the names', async () => {
     const { metrics, standing } = metricsOf()
     const odd = { cluster: 'a\\b"c\nd\r\te', graph: '', node: 'größe 🙂 {x="y"} #' }
     standing.push({ ...odd, topic, depth: 1e21, oldestMs: 0 })
@@ -188,12 +190,12 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     expect(run(['check', 'metrics'], await metrics.text())).toBe('')
   })
 
-  it('the rules are valid, and fire when they must and not before', () => {
+  it('has valid rules, which fire when they must and not before', () => {
     run(['check', 'rules', 'redrive-pipeline.rules.yaml'])
     run(['test', 'rules', 'redrive-pipeline.test.yaml'])
   })
 
-  /** The alerts that fire at some minute of a history that the metrics themselves have told. */
+  /** The alerts that fire at some minute of a history of the metrics. */
   const firing = (history: readonly Map<string, number>[], minute: number, wanted: string[]) => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-alerts-'))
     const names = new Set(history.flatMap((told) => [...told.keys()]))
@@ -218,7 +220,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     }
   }
 
-  it('101 dead records raise DLQDepthHigh after five minutes, and one replayed clears it', async () => {
+  it('raises DLQDepthHigh after five minutes with 101 dead records, and clears it after one replay', async () => {
     const { clock, metrics, standing } = metricsOf()
     for (let n = 0; n < 101; n++) metrics.count(died(n % 2 ? 'TIMEOUT' : 'MODULE_UNAVAILABLE'))
     const oldestMs = clock.now()
@@ -234,7 +236,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     firing(history, 8, ['DLQGrowingSlowly'])
   })
 
-  it('two error types with 40 a minute each raise DLQGrowing after ten minutes', async () => {
+  it('raises DLQGrowing after ten minutes with two error types of 40 a minute each', async () => {
     const { metrics } = metricsOf()
     const history: Map<string, number>[] = []
     for (let minute = 0; minute < 20; minute++) {
@@ -245,7 +247,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     firing(history, 16, ['DLQGrowing', 'DLQGrowingSlowly'])
   })
 
-  it('a record that nobody looks at raises DLQOldestHigh after its hour', async () => {
+  it('raises DLQOldestHigh after an hour for a record that nobody handles', async () => {
     const { clock, metrics, standing } = metricsOf()
     standing.push({ ...parser, topic, depth: 1, oldestMs: clock.now() - 30_000 })
     const history: Map<string, number>[] = []
@@ -257,7 +259,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     firing(history, 65, ['DLQOldestHigh'])
   })
 
-  it('a cluster that is away raises DLQUnmeasured, and no depth of 0', async () => {
+  it('raises DLQUnmeasured for an unreachable cluster, and no depth of 0', async () => {
     const { metrics, standing } = metricsOf()
     const history: Map<string, number>[] = []
     for (let minute = 0; minute < 15; minute++) {

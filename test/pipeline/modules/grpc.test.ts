@@ -31,7 +31,7 @@ import { aStream } from '../../../src/pipeline/stream.ts'
 type Call = ServerUnaryCall<ProcessRequest, ProcessResponse>
 type Reply = sendUnaryData<ProcessResponse>
 
-/** A real server with the one method, as others would write it. */
+/** A real server with this one method. */
 async function aServer(
   answer: (call: Call, reply: Reply) => void,
   port = 0,
@@ -122,7 +122,7 @@ describe('grpcModule', () => {
     for (const server of servers.splice(0)) server.forceShutdown()
   })
 
-  it('sends the document, and what it belongs to', async () => {
+  it('sends the document, and its context', async () => {
     const module = await opened()
     await module(aCall())
     expect(got[0]).toMatchObject({
@@ -141,7 +141,7 @@ describe('grpcModule', () => {
     expect(got[0]!.document).toBeUndefined()
   })
 
-  it('gives the new document', async () => {
+  it('returns the new document', async () => {
     replying({
       success: true,
       document: { id: 'd2', body: Buffer.from('text'), contentType: 'text/plain' },
@@ -154,14 +154,14 @@ describe('grpcModule', () => {
     })
   })
 
-  it('takes success=false for a logical failure', async () => {
+  it('treats success=false as a logical failure', async () => {
     const module = await opened()
     replying({ success: false, errorMessage: 'no text in it' })
     expect(await module(aCall())).toEqual({ success: false, error: 'no text in it' })
     replying({})
     expect(await module(aCall())).toEqual({
       success: false,
-      error: 'the module said success=false',
+      error: 'the module returned success=false',
     })
   })
 
@@ -174,7 +174,7 @@ describe('grpcModule', () => {
     [status.NOT_FOUND, 'NOT_FOUND', 'NOT_FOUND', false],
     [status.PERMISSION_DENIED, 'PERMISSION_DENIED', 'PERMISSION_DENIED', false],
     [status.UNIMPLEMENTED, 'UNIMPLEMENTED', 'UNIMPLEMENTED', false],
-  ])('rejects for status %i with %s as its code', async (code, name, errorType, retry) => {
+  ])('rejects status %i with the code %s', async (code, name, errorType, retry) => {
     refusing(code)
     const module = await opened()
     expect(await failureOf(module(aCall()))).toMatchObject({
@@ -184,7 +184,7 @@ describe('grpcModule', () => {
     })
   })
 
-  it('tells the wait that the module asks for', async () => {
+  it('returns the delay that the module asks for', async () => {
     const metadata = new Metadata()
     metadata.set('grpc-retry-pushback-ms', '1500')
     refusing(status.INTERNAL, 'busy', metadata)
@@ -192,7 +192,7 @@ describe('grpcModule', () => {
     expect((await failureOf(module(aCall()))).retryAfterMs).toBe(1500)
   })
 
-  it('succeeds when a module that was unavailable is back', async () => {
+  it('succeeds when an unavailable module is back', async () => {
     const module = await opened()
     refusing(status.UNAVAILABLE)
     await failureOf(module(aCall()))
@@ -200,7 +200,7 @@ describe('grpcModule', () => {
     expect(await module(aCall())).toEqual({ success: true })
   })
 
-  it('tells a refused connection, and connects once somebody listens', async () => {
+  it('reports a refused connection, and connects once the server listens', async () => {
     const port = await freePort()
     const module = await opened({ address: `127.0.0.1:${port}` })
     const failed = await failureOf(module(aCall()))
@@ -215,7 +215,7 @@ describe('grpcModule', () => {
       .toEqual({ success: true })
   })
 
-  it('gives up a module that hangs when its time is over, and lets it know', async () => {
+  it('aborts a module that hangs at its time limit, and lets it know', async () => {
     const cancelled = new Promise<void>((resolve) => {
       answer = (call) => call.on('cancelled', resolve)
     })
@@ -229,7 +229,7 @@ describe('grpcModule', () => {
     await cancelled
   })
 
-  it('gives up a call when the signal says so, and tells why', async () => {
+  it('aborts a call with its signal, and reports the reason', async () => {
     const giving = new AbortController()
     const why = new Error('the record is somebody else’s by now')
     const cancelled = new Promise<void>((resolve) => {
@@ -245,13 +245,13 @@ describe('grpcModule', () => {
     expect(got).toHaveLength(1)
   })
 
-  it('takes no document that is larger than it may be', async () => {
+  it('rejects a document above the size limit', async () => {
     replying({ success: true, document: { body: Buffer.alloc(2000) } })
     const module = await opened({ maxBytes: 1000 })
     expect(await failureOf(module(aCall()))).toMatchObject({ errorType: 'TOO_LARGE', retry: false })
   })
 
-  it('takes documents of more than the usual 4 MiB', async () => {
+  it('accepts documents above the usual 4 MiB', async () => {
     const body = Buffer.alloc(6 * 1024 ** 2, 7)
     replying({ success: true, document: { body } })
     const module = await opened()
@@ -259,8 +259,8 @@ describe('grpcModule', () => {
     expect(result && 'document' in result && result.document?.body).toHaveLength(body.length)
   })
 
-  it('says what to install when its package is not there', async () => {
-    // Node itself fails to find it: it is asked from a folder where nothing is.
+  it('names the package to install if it is missing', async () => {
+    // Node itself fails to find it: it runs in an empty folder.
     const program = `
       import { registerHooks } from 'node:module'
       registerHooks({
@@ -281,7 +281,7 @@ describe('grpcModule', () => {
   })
 
   it.each(['host', 'http://host:1', 'host:port', 'user@host:1', ''])(
-    'refuses the address %j',
+    'rejects the address %j',
     async (address) => {
       await expect(grpcModule({ address, timeoutMs: 1 })).rejects.toMatchObject({
         code: 'INVALID_CONFIG',

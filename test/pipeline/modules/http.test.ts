@@ -70,7 +70,7 @@ async function failureOf(calling: Promise<unknown>): Promise<ErrorType> {
 }
 
 describe('httpModule', () => {
-  it('posts the body as it is, and says what it belongs to', async () => {
+  it('posts the body unchanged, with its context', async () => {
     await call()
     expect(got[0]!.method).toBe('POST')
     expect(got[0]!.body).toEqual(Buffer.from([0, 255]))
@@ -84,12 +84,12 @@ describe('httpModule', () => {
     })
   })
 
-  it('sends headers of the configuration, which replace none of ours', async () => {
+  it('sends configured headers, which do not replace ours', async () => {
     await call({}, { headers: { authorization: 'Bearer x', 'redrive-node': 'other' } })
     expect(got[0]!.headers).toMatchObject({ authorization: 'Bearer x', 'redrive-node': 'parser' })
   })
 
-  it('writes ids that no header can carry in one that can', async () => {
+  it('encodes ids that no header can carry', async () => {
     const stream = aStream({ streamId: 'ü\r\nx: y', metadata: { traceId: 'not-one' } })
     await call({ stream, document: undefined })
     expect(got[0]!.headers['redrive-stream-id']).toBe('%C3%BC%0D%0Ax: y')
@@ -97,7 +97,7 @@ describe('httpModule', () => {
     expect(got[0]!.body).toHaveLength(0)
   })
 
-  it('gives the body of a 2xx as the new document, with the id and attributes of the old one', async () => {
+  it('returns the body of a 2xx as the new document, with the id and attributes of the old one', async () => {
     answer = (response) =>
       response.writeHead(200, { 'content-type': 'text/plain' }).end(Buffer.from([1, 2, 254]))
     expect(await call()).toEqual({
@@ -111,13 +111,10 @@ describe('httpModule', () => {
     })
   })
 
-  it.each([200, 202, 204])(
-    'leaves the document as it was for a %i without a body',
-    async (status) => {
-      answer = (response) => response.writeHead(status).end()
-      expect(await call()).toEqual({ success: true })
-    },
-  )
+  it.each([200, 202, 204])('keeps the document for a %i without a body', async (status) => {
+    answer = (response) => response.writeHead(status).end()
+    expect(await call()).toEqual({ success: true })
+  })
 
   it.each([
     ['no text in it', 'no text in it'],
@@ -125,7 +122,7 @@ describe('httpModule', () => {
     ['{"other": 1}', '{"other": 1}'],
     ['', 'the module answered 422'],
     ['x'.repeat(5000), 'x'.repeat(2000)],
-  ])('takes a 422 for a logical failure', async (body, error) => {
+  ])('treats a 422 as a logical failure', async (body, error) => {
     answer = (response) => response.writeHead(422).end(body)
     expect(await call()).toEqual({ success: false, error })
   })
@@ -136,7 +133,7 @@ describe('httpModule', () => {
     [500, 'HTTP_500', true],
     [400, 'INVALID_ARGUMENT', false],
     [404, 'NOT_FOUND', false],
-  ])('rejects for a %i with what it means', async (status, errorType, retry) => {
+  ])('rejects a %i with its error type', async (status, errorType, retry) => {
     answer = (response) => response.writeHead(status, { 'retry-after': '3' }).end('sorry')
     expect(await failureOf(call())).toMatchObject({
       errorType,
@@ -152,7 +149,7 @@ describe('httpModule', () => {
     expect(got).toHaveLength(1)
   })
 
-  it('takes no document that is larger than it may be', async () => {
+  it('rejects a document above the size limit', async () => {
     answer = (response) => response.end(Buffer.alloc(1001))
     const { failure, retry } = await failureOf(call({}, { maxBytes: 1000 }))
     expect(failure.code).toBe('TOO_LARGE')
@@ -161,12 +158,12 @@ describe('httpModule', () => {
     expect(await call({}, { maxBytes: 1000 })).toMatchObject({ success: true })
   })
 
-  it('takes no document that is packed', async () => {
+  it('rejects a compressed document', async () => {
     answer = (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('x')
     expect((await failureOf(call())).failure.code).toBe('UNDECODABLE')
   })
 
-  it('tells a refused connection', async () => {
+  it('reports a refused connection', async () => {
     const closed = createTcpServer().listen(0, '127.0.0.1')
     await once(closed, 'listening')
     const { port } = closed.address() as AddressInfo
@@ -176,7 +173,7 @@ describe('httpModule', () => {
     expect(failed).toMatchObject({ errorType: 'CONNECTION_REFUSED', retry: true })
   })
 
-  it('tells a connection that breaks in the middle of a document', async () => {
+  it('reports a connection that breaks in the middle of a document', async () => {
     answer = (response) => {
       response.writeHead(200, { 'content-length': '100' })
       response.write('half', () => response.socket!.destroy())
@@ -184,7 +181,7 @@ describe('httpModule', () => {
     expect(await failureOf(call())).toMatchObject({ errorType: 'MODULE_UNAVAILABLE', retry: true })
   })
 
-  it('gives up a module that hangs when the signal says so, and tells why', async () => {
+  it('aborts a module that hangs with its signal, and reports the reason', async () => {
     const late = new DOMException('too late', 'TimeoutError')
     const timing = new AbortController()
     answer = () => timing.abort(late)
@@ -192,7 +189,7 @@ describe('httpModule', () => {
     expect(errorTypeOf(late)).toMatchObject({ errorType: 'TIMEOUT', retry: true })
   })
 
-  it('calls nobody when the signal has aborted already', async () => {
+  it('makes no call if the signal has already aborted', async () => {
     await expect(call({ signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow('gone')
     expect(got).toHaveLength(0)
   })

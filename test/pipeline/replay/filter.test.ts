@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { glance } from '../../../src/pipeline/replay/glance.ts'
+import { peekEnvelope } from '../../../src/pipeline/replay/peek.ts'
 import { matches, replayFilter } from '../../../src/pipeline/replay/filter.ts'
 import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
 import { putOf, type Dead } from '../dead-records.ts'
 
 const settings = nodeSettings({ cluster: 'prod', node: 'n1', inputTopic: 'in' })
 const dead = (more: Partial<Dead> = {}) =>
-  glance(putOf({ id: 's1', key: 'k1', offset: 1, ...more }, settings, 0).value)!
+  peekEnvelope(putOf({ id: 's1', key: 'k1', offset: 1, ...more }, settings, 0).value)!
 
 describe('replayFilter', () => {
-  it('reads names and values', () => {
+  it('parses names and values', () => {
     const texts = ['error_type=timeout, CRASH_LOOP', 'message=a=b', 'key=k1', 'stream_id=s1']
     expect(replayFilter(texts)).toEqual({
       errorTypes: ['TIMEOUT', 'CRASH_LOOP'],
@@ -31,13 +31,13 @@ describe('replayFilter', () => {
     [`key=${'x'.repeat(1001)}`, /write name=value/],
     ['eror_type=x', /did you mean error_type/],
     ['constructor=x', /unknown filter/],
-    ['since=yesterday', /is a moment/],
+    ['since=yesterday', /must be a timestamp/],
   ])('refuses %s', (text, message) => {
     expect(() => replayFilter([text])).toThrow(message)
   })
 
-  it('refuses to be told twice', () => {
-    expect(() => replayFilter(['key=a', 'key=b'])).toThrow(/said twice/)
+  it('rejects a duplicate criterion', () => {
+    expect(() => replayFilter(['key=a', 'key=b'])).toThrow(/given twice/)
   })
 })
 
@@ -61,7 +61,7 @@ describe('matches', () => {
     expect(matches(filter, dead())).toBe(is)
   })
 
-  it('finds no stream in what is none', () => {
+  it('finds no stream in a record that is not one', () => {
     expect(matches({ streamId: 's1' }, dead({ isStream: false }))).toBe(false)
   })
 })

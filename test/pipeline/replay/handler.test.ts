@@ -56,7 +56,9 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
       deadStreamOf(record, { cluster: bench.name, node: 'node-1', isQuarantine: false }),
     )
 
-  /** As compaction leaves it: the offset is there, and nothing lies at it. Here that is what never was committed. */
+  /**
+   * As after compaction: the offset exists without a record. Here the record was never committed.
+   */
   const compactedAway = async (partition: number): Promise<void> => {
     const producer = bench.cluster.producer({ transactionalId: `${bench.name}.gone` })
     const transaction = await producer.beginTransaction()
@@ -76,7 +78,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
 
   const inputs = (): ReturnType<DeadBench['read']> => bench.read(bench.settings.inputTopic)
 
-  it('sends the record of a letter back, and a replay of the topic passes it', async () => {
+  it('returns the record of a letter, and a replay of the topic skips it', async () => {
     const { id } = await letterOf({ id: 'a', key: 'k', offset: 1, headers: { trace: 'abc' } })
     expect(await run(id)).toMatchObject({ state: 'resolved' })
     const [record] = await inputs()
@@ -87,7 +89,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
   })
 
-  it('sends it once, whichever copy of it compaction leaves for a replay', async () => {
+  it('sends it once, whichever copy compaction keeps for a replay', async () => {
     const dead = { id: 'twice', offset: 1 }
     const { id } = await letterOf(dead)
     await bench.dies([dead])
@@ -100,7 +102,10 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings, again: true })).toMatchObject({ sent: 1 })
   })
 
-  /** The letter of a record that died twice: behind another one its copy is left, and it lies there no more. */
+  /**
+   * The letter of a record that died twice: its copy after another record is kept, and its own is
+   * gone.
+   */
   async function letterOfTwo(): Promise<DeadLetter> {
     await compactedAway(0)
     await bench.dies([
@@ -111,7 +116,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     return door.capture(captureOf({ ...copy!, offset: 0 }))
   }
 
-  it('sends nothing whose last copy a replay has sent, when compaction has taken the one of the letter', async () => {
+  it('sends nothing if a replay has sent the last copy and compaction has removed that of the letter', async () => {
     const { id } = await letterOfTwo()
     const { cluster, settings } = bench
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 2 })
@@ -119,7 +124,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await inputs()).toHaveLength(2)
   })
 
-  it('sends what compaction has taken, when no replay has sent a copy of it', async () => {
+  it('sends a compacted record if no replay has sent a copy', async () => {
     const { id } = await letterOfTwo()
     const { cluster, settings } = bench
     expect(await replayNode({ cluster, settings, limit: 1 })).toMatchObject({ sent: 1 })
@@ -128,7 +133,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 2 })
   })
 
-  it('sends headers of any length, with a letter and with a replay', async () => {
+  it('sends headers of any length, by letter and by replay', async () => {
     const headers = { long: 'x'.repeat(100_000), broken: 'one\ntwo' }
     const { id } = await letterOf({ id: 'a', offset: 1, headers })
     expect(await run(id)).toMatchObject({ state: 'resolved' })
@@ -141,13 +146,13 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(sent).toEqual([headers, headers])
   })
 
-  it('sends it once, also while a replay runs that has read another copy of it', async () => {
+  it('sends it once, even during a replay that has read another copy', async () => {
     const dead = { id: 'twice', offset: 1 }
     const { id } = await letterOf(dead)
     await bench.dies([{ id: 'other', offset: 2 }, dead])
     const partitions = [{ partition: 0, offset: 1n }]
     await bench.admin.deleteRecords({ topics: [{ name: bench.settings.dlq.topic, partitions }] })
-    // The replay pauses before the copy, for longer than anybody waits for a broker.
+    // The replay pauses before the copy, for longer than any broker timeout.
     let running: Promise<unknown> | undefined
     const timer: Clock['timer'] = (ms, fire) => {
       if (ms < 20_000 || running) return systemClock.timer(ms < 20_000 ? ms : 0, fire)
@@ -162,9 +167,9 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await inputs()).toHaveLength(2)
   })
 
-  it('sends nothing that a replay is about to send, and waits for how that ends', async () => {
+  it('sends nothing that a replay is about to send, and waits for its result', async () => {
     const large = 'x'.repeat(900_000)
-    // So large that they go one after the other, and the record of the letter goes last.
+    // So large that they are sent one after the other, and the record of the letter is last.
     for (const offset of [1, 2])
       await bench.dies([{ id: `s${offset}`, offset, value: streamOf(`s${offset}`, large) }])
     const { id } = await letterOf({ id: 'mine', offset: 3, value: streamOf('mine', large) })
@@ -201,14 +206,14 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await inputs()).toHaveLength(1)
   })
 
-  it('sends what was edited', async () => {
+  it('sends an edited payload', async () => {
     const { id } = await letterOf({ id: 'a', offset: 1 })
     await dlq.edit(id, { payload: streamOf('a', 'mended'), by: 'ann', reason: 'mended' })
     expect(await run(id)).toMatchObject({ state: 'resolved' })
     expect((await inputs())[0]?.value).toEqual(streamOf('a', 'mended'))
   })
 
-  it('sends what its topic has no more', async () => {
+  it('sends a record that its topic no longer has', async () => {
     const { id } = await letterOf({ id: 'a', key: 'k', offset: 1, headers: { trace: 'abc' } })
     const partitions = [{ partition: 0, offset: 1n }]
     await bench.admin.deleteRecords({ topics: [{ name: bench.settings.dlq.topic, partitions }] })
@@ -218,7 +223,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(record?.headers.map(String)).toContain('trace,abc')
   })
 
-  it('quarantines and parks what was replayed as often as it may be', async () => {
+  it('quarantines and parks a record at its maximum number of replays', async () => {
     const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 3 })
     const letter = await run(id)
     expect(letter).toMatchObject({ state: 'parked' })
@@ -228,7 +233,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(unseal(record!.value)?.message.quarantined).toBe(true)
   })
 
-  it('is the way back of dlq.replay, which parks at the limit of the node', async () => {
+  it('is the replay route of dlq.replay, which parks at the limit of the node', async () => {
     const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 2 })
     expect(await dlq.replay(id, 'ann')).toMatchObject({ state: 'resolved', replays: 3 })
     const [record] = await inputs()
@@ -240,7 +245,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await bench.read(bench.settings.dlq.quarantineTopic)).toHaveLength(1)
   })
 
-  it('quarantines once, and sends it when the limit was raised', async () => {
+  it('quarantines once, and sends after the limit was raised', async () => {
     const { cluster, settings } = bench
     const { id } = await letterOf({ id: 'a', offset: 1, reprocessed: 3 })
     expect(await run(id)).toMatchObject({ state: 'parked' })
@@ -255,7 +260,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings: raised })).toMatchObject({ sent: 0, passed: 1 })
   })
 
-  it('sends the record of its letter, whatever lies in its place by now', async () => {
+  it('sends the record of its letter, whatever is at its offset now', async () => {
     await bench.dies([{ id: 'other', offset: 7 }])
     const [record] = await bench.read(bench.settings.dlq.topic)
     const put = putOf({ id: 'mine', offset: 1 }, bench.settings, 0)
@@ -267,13 +272,13 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 1, passed: 0 })
   })
 
-  it('goes by nothing that is known of another topic of the same name', async () => {
+  it('ignores marks of another topic with the same name', async () => {
     const { cluster, settings } = bench
     const remade = async (topic: string): Promise<void> => {
       await bench.admin.deleteTopics({ topics: [topic] })
       await expect.poll(() => bench.admin.listTopics()).not.toContain(topic)
     }
-    // This one knows from now on what was replayed.
+    // From now on this one knows what was replayed.
     const former = await letterOf({ id: 'former', offset: 0 })
     await bench.dies([1, 2, 3].map((offset) => ({ id: `s${offset}`, offset })))
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 4 })
@@ -291,7 +296,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(await replayNode({ cluster, settings })).toMatchObject({ sent: 0, passed: 1 })
   })
 
-  it('sends edited headers, and the others as they were', async () => {
+  it('sends edited headers, and the others unchanged', async () => {
     const headers = { tenant: 'wrong', trace: 'abc', old: 'x' }
     const { id } = await letterOf({ id: 'a', offset: 1, headers })
     const edited = { tenant: 'right', trace: 'abc', more: 'y' }
@@ -301,7 +306,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect(sent.toSorted()).toEqual(['more,y', 'tenant,right', 'trace,abc'])
   })
 
-  it('sends no letter into the topic where it lies', async () => {
+  it('sends no letter to its own DLQ topic', async () => {
     const { settings } = bench
     await bench.put(settings.dlq.topic, [{ value: Buffer.from('no envelope'), partition: 0 }])
     const [record] = await bench.read(settings.dlq.topic)
@@ -313,10 +318,10 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('a')])
   })
 
-  it('refuses what has no payload, and letters of others', async () => {
+  it('rejects letters without a payload, and foreign letters', async () => {
     const { id } = await letterOf({ id: 'a', offset: 1, replayable: false })
     expect((await run(id)).failure.message).toContain('no payload')
     const other = await dlq.enqueue({ type: 'node-1', payload: {} }, new Error('broken'))
-    expect((await run(other.id)).failure.message).toContain('does not say where')
+    expect((await run(other.id)).failure.message).toContain('has no location of its dead record')
   })
 })

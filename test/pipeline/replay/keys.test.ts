@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Keys } from '../../../src/pipeline/replay/keys.ts'
 
 describe('Keys', () => {
-  it('knows where each key was first', () => {
+  it('returns the first offset of each key', () => {
     const keys = fc.uint8Array({ maxLength: 3, max: 3 }).map((bytes) => Buffer.from(bytes))
     fc.assert(
       fc.property(fc.array(keys, { maxLength: 200 }), (all) => {
@@ -18,7 +18,7 @@ describe('Keys', () => {
     )
   })
 
-  it('grows with them', () => {
+  it('grows with its keys', () => {
     const seen = new Keys()
     const keyOf = (n: number): Buffer => Buffer.from('k'.repeat(n % 90) + n)
     const first = 5_000_000_000
@@ -30,7 +30,7 @@ describe('Keys', () => {
     expect(seen.add(Buffer.from('another'), 1)).toBe(undefined)
   })
 
-  it('keeps what a key was, not the bytes that it lay in', () => {
+  it('copies the key, not the buffer that contains it', () => {
     const seen = new Keys()
     const bytes = Buffer.from('a')
     seen.add(bytes, 1)

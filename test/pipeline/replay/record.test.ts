@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { partitionForKey } from '../../../src/backends/kafka/sender.ts'
 import type { OutgoingRecord } from '../../../src/backends/kafka/sender.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
-import { glance } from '../../../src/pipeline/replay/glance.ts'
+import { peekEnvelope } from '../../../src/pipeline/replay/peek.ts'
 import { lineageIn } from '../../../src/pipeline/dead/lineage.ts'
 import { asQuarantined, asReplayed } from '../../../src/pipeline/replay/record.ts'
 import { nodeSettings } from '../../../src/pipeline/graph/settings.ts'
@@ -16,10 +16,10 @@ const key = keyOfDead({ topic: 'in', partition: 0, offset: 1, timestampMs: sentM
 const sealed = (more: Partial<Dead>): Buffer =>
   putOf({ id: 's1', offset: 1, ...more }, settings, 0).value
 const replayed = (more: Partial<Dead>, to = homeward): OutgoingRecord | undefined =>
-  asReplayed({ key, timestampMs: 7 }, glance(sealed(more))!, to)
+  asReplayed({ key, timestampMs: 7 }, peekEnvelope(sealed(more))!, to)
 
 describe('asReplayed', () => {
-  it('gives what died, byte for byte, with its key, its headers and its past', () => {
+  it('returns the dead record, byte for byte, with key, headers and lineage', () => {
     const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
     const { topic, partition, record: written } = replayed({ key: 'k', headers, reprocessed: 1 })!
     expect([topic, partition]).toEqual(['in', partitionForKey(Buffer.from('k'), 2)])
@@ -35,7 +35,7 @@ describe('asReplayed', () => {
     })
   })
 
-  it('sends what has no key to the partition that it lay in, if that is there', () => {
+  it('sends a record without a key to its original partition, if it exists', () => {
     expect(replayed({ partition: 1 })).toMatchObject({ partition: 1 })
     expect(replayed({ partition: 2 })).not.toHaveProperty('partition')
     expect(replayed({ partition: 1 }, { ...homeward, topic: 'other' })).toMatchObject({
@@ -45,14 +45,14 @@ describe('asReplayed', () => {
     expect(elsewhere).not.toHaveProperty('partition')
   })
 
-  it('gives nothing when hops are to be given back to what is no stream', () => {
+  it('returns undefined if hops must be reset in a value that is not a stream', () => {
     const errorType = 'MAX_HOPS'
     expect(replayed({ errorType, value: Buffer.from([0xff]) })).toBe(undefined)
   })
 })
 
 describe('asQuarantined', () => {
-  it('gives the dead record with its key and headers, and it says that it is quarantined', () => {
+  it('returns the dead record with key and headers, marked as quarantined', () => {
     const headers = [[Buffer.from('trace'), Buffer.from('abc')]] as const
     const { topic, record: written } = asQuarantined(
       { key, value: sealed({}), headers },

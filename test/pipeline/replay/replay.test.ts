@@ -40,7 +40,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
   const idsIn = async (): Promise<string[]> =>
     (await inputs()).map(({ value }) => readStream(value)?.streamId ?? '?').toSorted()
 
-  /** Somebody says that a dead record was replayed. */
+  /** Marks a dead record as replayed, as another process. */
   const marked = async (offset: number): Promise<void> => {
     const mark = markOf(bench.settings, { partition: 0, offset }, 'by somebody')
     const { topic, partition = 0, record: written } = mark
@@ -51,10 +51,10 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
   const many = (count: number, more: Partial<Dead> = {}): Dead[] =>
     Array.from({ length: count }, (_, n) => ({ id: `s${n}`, key: `k${n}`, offset: n, ...more }))
 
-  /** So slow that its pauses are longer than what it does, and cannot be taken for other pauses. */
+  /** So slow that its pauses are longer than its work, and cannot be confused with others. */
   const slowly = 0.02
 
-  /** Where such a replay pauses for the first time, something is done instead of waiting. */
+  /** Runs an action at the first pause of such a replay, instead of waiting. */
   const pausingClock = (doThis: () => Promise<unknown>): Clock => {
     let doing: Promise<unknown> | undefined
     const timer: Clock['timer'] = (ms, fire) => {
@@ -66,7 +66,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     return { ...systemClock, timer }
   }
 
-  it('sends dead records back as they were, with their past in headers', async () => {
+  it('returns dead records unchanged, with their lineage in a header', async () => {
     const headers = { trace: 'abc', 'redrive-lineage': '{"replays":1}' }
     await bench.dies([{ id: 'a', key: 'k', offset: 7, headers, reprocessed: 1 }])
     await bench.dies([{ id: 'b', offset: 8, partition: 1 }], 1)
@@ -87,7 +87,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect([b?.key, b?.partition]).toEqual([undefined, 1])
   })
 
-  it('sends nothing that was sent before, unless told to', async () => {
+  it('sends nothing twice, unless asked to', async () => {
     await bench.dies(many(3))
     expect(await replay()).toMatchObject({ sent: 3 })
     expect(await replay()).toMatchObject({ sent: 0, passed: 3, done: true })
@@ -98,7 +98,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await replay({ again: true })).toMatchObject({ sent: 4, passed: 0 })
   })
 
-  it('takes those that match, as many as asked for, and the next ones next time', async () => {
+  it('sends matching records up to the limit, and the next ones the next time', async () => {
     await bench.dies(many(5))
     await bench.dies([{ id: 'other', offset: 50, errorType: 'MODULE_UNAVAILABLE' }])
     const filter = { errorTypes: ['TIMEOUT'] }
@@ -109,7 +109,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['s0', 's1', 's2', 's3', 's4'])
   })
 
-  it('counts without doing anything in a dry run', async () => {
+  it('counts without side effects in a dry run', async () => {
     await bench.dies(many(3))
     await bench.dies([{ id: 'spent', offset: 9, reprocessed: 3 }])
     const counts = { sent: 3, quarantined: 1, done: true, dryRun: true }
@@ -142,7 +142,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(dry).toEqual({ ...real, dryRun: true })
   })
 
-  it('has nothing to do for a node without a DLQ topic, and makes none', async () => {
+  it('has nothing to do for a node without a DLQ topic, and creates none', async () => {
     const topic = `${bench.name}.never`
     const settings = { ...bench.settings, dlq: { ...bench.settings.dlq, topic } }
     const nothing = { sent: 0, quarantined: 0, passed: 0, left: 0, ends: [], done: true }
@@ -152,7 +152,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     await expect(wrong).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('says at the command line that there is nothing, and what to look at', async () => {
+  it('reports at the command line that there is nothing, and what to check', async () => {
     const config = join(folder, 'graph.yaml')
     const node = `{ node_id: n1, module: { function: f }, dlq_config: { topic: ${bench.name}.never } }`
     const graphs = `[{ graph_id: g, nodes: [${node}] }]`
@@ -166,7 +166,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(JSON.parse((await run('--json')).out)).toMatchObject({ sent: 0, ends: [], done: true })
   })
 
-  it('quarantines what was replayed as often as it may be', async () => {
+  it('quarantines records at their maximum number of replays', async () => {
     await bench.dies([
       { id: 'third', key: 'k', offset: 1, reprocessed: 2 },
       { id: 'spent', key: 'k', offset: 2, reprocessed: 3 },
@@ -183,7 +183,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await replay()).toMatchObject({ sent: 0, quarantined: 0, passed: 2 })
   })
 
-  it('sends what was quarantined when the limit was raised, once', async () => {
+  it('sends quarantined records once after the limit was raised', async () => {
     const { settings } = bench
     await bench.dies([{ id: 'spent', offset: 2, reprocessed: 3 }])
     await bench.dies([{ id: 'spent', offset: 2, reprocessed: 3 }])
@@ -195,28 +195,25 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['spent'])
   })
 
-  it.each([{}, { again: true }])(
-    'passes what was erased while it runs, asked for %j',
-    async (more) => {
-      const { cluster, settings } = bench
-      await bench.dies(many(3))
-      const erased: Promise<unknown>[] = []
-      const pausing = pausingClock(async () => {
-        const key = { streamId: 's2' }
-        erased.push(erase({ cluster, nodes: [settings], key, by: 'ann', reason: 'request 7' }))
-        await erased[0]
-      })
-      const slow = new Cluster({ url, clock: pausing, timeoutMs: 10_000, clientId: bench.name })
-      expect(await replay({ cluster: slow, rate: slowly, ...more })).toMatchObject({
-        sent: 2,
-        passed: 1,
-      })
-      expect(await erased[0]).toMatchObject({ records: 1 })
-      expect(await idsIn()).toEqual(['s0', 's1'])
-    },
-  )
+  it.each([{}, { again: true }])('skips records erased while it runs, with %j', async (more) => {
+    const { cluster, settings } = bench
+    await bench.dies(many(3))
+    const erased: Promise<unknown>[] = []
+    const pausing = pausingClock(async () => {
+      const key = { streamId: 's2' }
+      erased.push(erase({ cluster, nodes: [settings], key, by: 'ann', reason: 'request 7' }))
+      await erased[0]
+    })
+    const slow = new Cluster({ url, clock: pausing, timeoutMs: 10_000, clientId: bench.name })
+    expect(await replay({ cluster: slow, rate: slowly, ...more })).toMatchObject({
+      sent: 2,
+      passed: 1,
+    })
+    expect(await erased[0]).toMatchObject({ records: 1 })
+    expect(await idsIn()).toEqual(['s0', 's1'])
+  })
 
-  it('passes what is erased while it runs, also if its node has written it once more by then', async () => {
+  it('skips records erased while it runs, even if their node has written them again by then', async () => {
     await bench.dies(many(3))
     const clock = pausingClock(async () => {
       await bench.dies(many(3).slice(2))
@@ -229,7 +226,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['s0', 's1'])
   })
 
-  it('passes what somebody else replayed while it runs', async () => {
+  it('skips records that another process replayed while it runs', async () => {
     await bench.dies(many(3))
     const clock = pausingClock(() => marked(2))
     const cluster = new Cluster({ url, clock, timeoutMs: 10_000, clientId: bench.name })
@@ -241,7 +238,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['s0', 's1'])
   })
 
-  it('gives a stream that went too far its hops back, and says so in its history', async () => {
+  it('resets the hops of a stream that went too far, and adds that to its history', async () => {
     const stream = aStream({ streamId: 'round', hopCount: 10, processingPath: ['a', 'b'] })
     await bench.dies([
       { id: 'round', offset: 1, errorType: 'MAX_HOPS', value: writeStream(stream) },
@@ -255,7 +252,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     ])
   })
 
-  it('leaves what cannot be sent back, and passes what is not asked for', async () => {
+  it('leaves records that cannot be sent, and skips those that do not match', async () => {
     const { dlq } = bench.settings
     await bench.dies([
       { id: 'bare', offset: 1, replayable: false },
@@ -267,7 +264,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['good'])
   })
 
-  it('passes what was erased later, and what is there twice', async () => {
+  it('skips records erased later, and duplicates', async () => {
     await bench.dies([{ id: 'erased', offset: 1 }])
     await bench.dies([{ id: 'twice', offset: 2 }])
     await bench.dies([{ id: 'twice', offset: 2 }])
@@ -276,7 +273,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['twice'])
   })
 
-  it('knows all copies of what it sent, whichever of them compaction leaves', async () => {
+  it('marks all copies of a sent record, whichever of them compaction keeps', async () => {
     const { dlq } = bench.settings
     await bench.dies([{ id: 'twice', offset: 2 }])
     await bench.dies([{ id: 'twice', offset: 2 }])
@@ -287,7 +284,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['twice'])
   })
 
-  it('sends no copy of what somebody else replayed', async () => {
+  it('sends no copy of a record that another process replayed', async () => {
     await bench.dies([{ id: 'once', offset: 1 }])
     await replay()
     await bench.dies([{ id: 'twice', offset: 2 }])
@@ -296,8 +293,8 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await replay()).toMatchObject({ sent: 0, passed: 3 })
   })
 
-  it('goes on where it was stopped, and sends nothing twice', async () => {
-    // A quarter of a second's worth goes in one transaction, so it can be stopped between two.
+  it('continues where it was stopped, and sends nothing twice', async () => {
+    // A quarter of a second's worth is one transaction, so it can be stopped between two.
     const rate = 4000
     await bench.dies(many(3000))
     await bench.dies(many(2500, { partition: 1 }), 1)
@@ -306,7 +303,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(first).toMatchObject({ done: false })
     expect(first.sent).toBeGreaterThan(0)
     expect(first.sent).toBeLessThan(5500)
-    // What dies later is not part of it.
+    // Records that die later are not part of it.
     await bench.dies([{ id: 'later', offset: 9000 }])
     const crash = (): void => {
       throw new Error('the process ended')
@@ -330,7 +327,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toHaveLength(1200)
   })
 
-  it('leaves what is too large for the topic, and sends the others', async () => {
+  it('leaves records that are too large for the topic, and sends the others', async () => {
     const topic = `${bench.name}.small`
     const configs = [{ name: 'max.message.bytes', value: '3000' }]
     await makeTopics(bench.admin, [topic], 1, configs)
@@ -344,7 +341,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await replay({ target: topic })).toMatchObject({ sent: 0, left: 1, passed: 2 })
   })
 
-  it('goes no faster than it may', async () => {
+  it('respects its rate limit', async () => {
     const waits: number[] = []
     const clock = {
       ...systemClock,
@@ -359,14 +356,14 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(waits.reduce((sum, ms) => sum + Math.max(0, ms), 0)).toBeGreaterThan(4000)
   })
 
-  it('refuses to go by what is known of another topic of the same name', async () => {
+  it('rejects marks of another topic with the same name', async () => {
     await bench.dies(many(2))
     await replay({ limit: 1 })
     await marked(40_000)
     await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
-  it('refuses to go on in another topic of the same name, rather than wait for what that never had', async () => {
+  it('refuses to continue in another topic with the same name, instead of waiting for records it never had', async () => {
     const { topic } = bench.settings.dlq
     await bench.dies(many(10))
     const stop = new AbortController()
@@ -379,7 +376,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     await expect(replay()).rejects.toMatchObject({ code: 'STORE_UNSAFE' })
   })
 
-  it('stops also while the broker does not say whether the last is committed, and goes on later', async () => {
+  it('stops even while the broker does not answer whether the last transaction is committed, and continues later', async () => {
     await bench.dies(many(3))
     const way = await lossyProxy(url)
     const about = { url: way.url, clock: systemClock, timeoutMs: 1000, clientId: bench.name }
@@ -396,7 +393,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await idsIn()).toEqual(['s0', 's1', 's2'])
   })
 
-  it('refuses what makes no sense', async () => {
+  it('rejects invalid options', async () => {
     const moments = ['sinceMs', 'untilMs'].map((name) => ({ filter: { [name]: Number.NaN } }))
     for (const wrong of [{ limit: 0 }, { rate: 0 }, { target: 'no-such-topic' }, ...moments])
       await expect(replay(wrong)).rejects.toMatchObject({ code: 'INVALID_INPUT' })

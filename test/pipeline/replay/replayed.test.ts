@@ -62,14 +62,14 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     await bench.producer.send({ messages, acks: -1 })
   }
 
-  it('knows nothing as long as it has no topic', async () => {
+  it('is empty as long as it has no topic', async () => {
     const replayed = made()
     await replayed.catchUp()
     expect(replayed.has(0, 0)).toBe(false)
     expect(replayed.progressOf('r1')).toBe(undefined)
   })
 
-  it('tells others what was replayed, and hears of it', async () => {
+  it('shares marks with other processes', async () => {
     const [one, other] = [made(), made()]
     await one.create(2, 1)
     const offsets = [0, 7, 8, 32_767, 32_768, 5_000_000_000]
@@ -85,7 +85,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect([other.has(0, 9), other.has(1, 7)]).toEqual([true, true])
   })
 
-  it('tells apart what was quarantined, erased and sent since', async () => {
+  it('distinguishes quarantined, erased and sent records', async () => {
     const replayed = made()
     await replayed.create(1, 1)
     const mark = (offset: number, note: string): OutgoingRecord =>
@@ -99,7 +99,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect(offsets.filter((offset) => replayed.isErased(0, offset))).toEqual([3])
   })
 
-  it('keeps letters in mind only for those who ask for them: others live for long', async () => {
+  it('stores letters in memory only on request: other users live long', async () => {
     const others = made()
     await others.create(1, 1)
     await send([markOf(place(), { partition: 0, offset: 1 }, 'letter l1')])
@@ -109,7 +109,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect([others.letters.size, [...asking.letters]]).toEqual([0, ['l1']])
   })
 
-  it('is read by one at a time, so that what a later mark says counts for all who ask', async () => {
+  it('reads one at a time, so that the last mark counts for all callers', async () => {
     const replayed = made()
     await replayed.create(1, 1)
     const at = { partition: 0, offset: 1 }
@@ -138,7 +138,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     await second
   })
 
-  it('writes only what is new, and takes back what was not', async () => {
+  it('writes only new marks, and can undo marks', async () => {
     const replayed = made()
     replayed.add(0, 1)
     replayed.add(0, 2)
@@ -148,7 +148,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect(replayed.written(progress)).toHaveLength(1)
   })
 
-  it('bears what others write there', async () => {
+  it('ignores foreign records in its topic', async () => {
     const replayed = made()
     await replayed.create(1, 1)
     const { topic } = replayed

@@ -9,7 +9,7 @@ const place = { topic: 't', partition: 0 }
 const call = <T>(act: () => Promise<T>): Promise<T> => act()
 const cluster = { call, clock: systemClock, timeoutMs: 1000 } as unknown as Cluster
 
-/** What lies in a partition: keys of records by their offsets, `-k` for one that erases `k`. */
+/** The records of a partition: keys by their offsets, `-k` for a tombstone of `k`. */
 const lying = (keys: readonly (string | undefined)[], bytes = 1): StoredRecord[] =>
   keys.flatMap((name, offset) => {
     if (name === undefined) return []
@@ -18,7 +18,7 @@ const lying = (keys: readonly (string | undefined)[], bytes = 1): StoredRecord[]
     return [{ ...place, offset, timestampMs: 0, key, value, headers: [] }]
   })
 
-/** Gives two offsets at a time. No transaction is open. */
+/** Returns two offsets at a time. No transaction is open. */
 const fetcherOf = (records: readonly StoredRecord[], next: number): Fetcher =>
   ({
     bounds: () => Promise.resolve([{ first: 0, next }]),
@@ -40,29 +40,29 @@ const offsetsIn = (records: readonly StoredRecord[]): number[] =>
   records.map(({ offset }) => offset)
 
 describe('survey', () => {
-  it('lets the first copy count, and knows the others', async () => {
+  it('counts the first copy, and returns the others', async () => {
     const { doubles, copies } = await surveyed(['a', 'b', 'a', 'c', 'a'])
     expect([...doubles]).toEqual([2, 4])
     expect([...copies]).toEqual([[0, [2, 4]]])
   })
 
-  it('lets nothing count that was erased, before or after', async () => {
+  it('counts no erased record, erased before or after', async () => {
     const { doubles } = await surveyed(['a', 'b', '-a', 'a', '-c', 'c'])
     expect([...doubles].toSorted((a, b) => a - b)).toEqual([0, 2, 3, 5])
   })
 
-  it('lets each record without a key count', async () => {
+  it('counts each record without a key', async () => {
     expect((await surveyed(['', '', ''])).doubles.size).toBe(0)
   })
 
-  it('holds what is wanted, and looks at all the rest', async () => {
+  it('holds wanted records, and reads all others', async () => {
     const { held, doubles, from } = await surveyed(['a', 'b', 'c', 'a', undefined, 'd'], 2)
     expect(offsetsIn(held.flat())).toEqual([2, 3, 5])
     expect([...doubles]).toEqual([3])
     expect(from).toBe(6)
   })
 
-  it('holds no more than fits, and says where the others begin', async () => {
+  it('holds no more than its limit, and returns the offset of the rest', async () => {
     const records = lying(['a', 'b', 'c', 'd', 'e', 'a'], 24 * 1024 ** 2)
     const { held, doubles, from } = await survey(cluster, fetcherOf(records, 6), {
       place,

@@ -54,7 +54,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
   const inputs = (): Promise<StoredRecord[]> => bench.read(bench.settings.inputTopic)
   const idOf = ({ value }: StoredRecord): string => readStream(value)?.streamId ?? '?'
 
-  /** In each partition, of three keys. */
+  /** Per partition, with three keys. */
   const die = async (each: number): Promise<string[]> => {
     const ids: string[] = []
     for (let partition = 0; partition < partitions; partition++) {
@@ -70,7 +70,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
     return ids.toSorted()
   }
 
-  it('sends each once and in the order of its key, however often it is stopped', async () => {
+  it('sends each record once and in the order of its key, however often it is stopped', async () => {
     const ids = await die(30)
     let report: ReplayReport
     do {
@@ -91,7 +91,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
     }
   })
 
-  it('sends each once when many replay at the same time', async () => {
+  it('sends each record once with concurrent replays', async () => {
     const ids = await die(50)
     const all = await Promise.allSettled(
       ['a', 'b', 'c', 'd'].map((id) => replay({ id, rate: 2000 })),
@@ -104,7 +104,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
     expect((await inputs()).map(idOf).toSorted()).toEqual(ids)
   })
 
-  it('bears whatever lies between them, and gives back what is unusual as it was', async () => {
+  it('skips foreign records, and returns unusual ones unchanged', async () => {
     const { dlq, inputTopic: topic } = bench.settings
     const headers = [
       ['name', 'one'],
@@ -122,7 +122,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
       ['erased', nothing],
       [undefined, nothing],
       [undefined, sealed('keyless')],
-      // A key of no length is none: whoever writes such has them all alike.
+      // An empty key is none: all such keys are equal.
       ['', sealed('empty-key')],
       ['', sealed('empty-key-again')],
     ]
@@ -142,7 +142,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
     expect(await replay()).toMatchObject({ sent: 0, left: 2, passed: 6 })
   })
 
-  it('knows what it sent also of partitions that the DLQ topic got later', async () => {
+  it('marks sent records even in partitions that were added to the DLQ topic later', async () => {
     const topic = bench.settings.dlq.topic
     await bench.dies([{ id: 'first', offset: 0 }])
     expect(await replay()).toMatchObject({ sent: 1 })

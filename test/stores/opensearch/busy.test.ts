@@ -6,13 +6,13 @@ import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
 
-// The busy server is a small one of our own that stands in front of the real one and turns requests away.
-describe.skipIf(server.missing)('a server that is busy or far', () => {
+// The busy server is a small proxy of our own in front of the real one that rejects requests.
+describe.skipIf(server.missing)('a busy or distant server', () => {
   const indices = new Indices(server.url)
   const front = new Front(server.url)
   const clock = fakeClock()
@@ -38,14 +38,14 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     await indices.remove()
   })
 
-  it.each([429, 503])('is asked again after %i', async (status) => {
+  it.each([429, 503])('is requested again after %i', async (status) => {
     front.fate = (count) => (count <= 2 ? status : 'pass')
     const letter = aLetter()
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
     assert.equal((await store.get([letter.id])).length, 1)
   })
 
-  it('is given up after a few tries', async () => {
+  it('is given up after a few attempts', async () => {
     front.fate = () => 429
     await assert.rejects(store.get(['a']), (error) => {
       assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
@@ -60,7 +60,7 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     await assert.rejects(store.get(['a']), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
   })
 
-  it('does not make a letter a duplicate of itself when an answer gets lost', async () => {
+  it('does not make a letter a duplicate of itself when an answer is lost', async () => {
     let lost = 0
     front.fate = (_, path) =>
       path.includes('-letters-writes/_bulk') && lost++ === 0 ? 'lose' : 'pass'
@@ -68,7 +68,7 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
   })
 
-  it('does not make a change a conflict with itself when an answer gets lost', async () => {
+  it('does not make a change conflict with itself when an answer is lost', async () => {
     const letter = aLetter()
     await store.add([letter])
     let lost = 0
@@ -79,7 +79,7 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     assert.equal((await store.get([letter.id]))[0]!.version, 2)
   })
 
-  it('that takes only smaller requests gets one letter at a time, and refuses what is too large', async () => {
+  it('with a small request limit gets one letter at a time, and rejects one that is too large', async () => {
     const [large, small] = [aLetter(), aLetter()]
     let sent = 0
     front.fate = (_, path) => (path.includes('-letters-writes/_bulk') && sent++ < 2 ? 413 : 'pass')
@@ -97,14 +97,14 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
     assert.equal(after, before + 1)
   })
 
-  it('that cannot read a shard does not say that nothing is there', async () => {
+  it('with an unreadable shard does not report that a document is missing', async () => {
     const letter = aLetter({ dedupeKey: 'a key' })
     await store.add([letter])
     await store.records.put('kind', 'name', 1)
     const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
     const index = (name: string): string => `/${indices.prefix}-${name}`
     for (const name of ['letters', 'records'])
-      await ask(server.url, 'POST', `${index(name)}/_close`)
+      await request(server.url, 'POST', `${index(name)}/_close`)
     try {
       for (const call of [
         () => store.get([letter.id]),
@@ -118,12 +118,12 @@ describe.skipIf(server.missing)('a server that is busy or far', () => {
         await assert.rejects(call, (error) => codeOf(error) === 'STORE_UNAVAILABLE')
     } finally {
       for (const name of ['letters', 'records'])
-        await ask(server.url, 'POST', `${index(name)}/_open?wait_for_active_shards=1`)
+        await request(server.url, 'POST', `${index(name)}/_open?wait_for_active_shards=1`)
     }
     assert.deepEqual(await store.get([letter.id]), [letter])
   })
 
-  it('says so in its health, and never rejects', async () => {
+  it('is reported by health, which never rejects', async () => {
     front.fate = () => 'cut'
     const health = await store.health()
     assert.equal(health.ok, false)

@@ -9,7 +9,7 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import { matches } from '../../../src/letter/query.ts'
 import { backend } from '../../servers/servers.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
@@ -29,7 +29,7 @@ describe.skipIf(server.missing)('the documents', () => {
 
   const query = async (body: object): Promise<string[]> => {
     await indices.refresh()
-    const { hits } = await ask<{ hits: { hits: { _id: string }[] } }>(
+    const { hits } = await request<{ hits: { hits: { _id: string }[] } }>(
       server.url,
       'POST',
       `/${indices.prefix}-letters/_search`,
@@ -38,7 +38,7 @@ describe.skipIf(server.missing)('the documents', () => {
     return hits.hits.map(({ _id: id }) => id).toSorted()
   }
 
-  describe('answer the queries of the workflow design as they stand', () => {
+  describe('answer the queries of the workflow design unchanged', () => {
     it('find all exhausted tasks', async () => {
       const letters = [aLetter({ state: 'exhausted' }), aLetter(), aLetter({ state: 'exhausted' })]
       await store.add(letters)
@@ -46,7 +46,7 @@ describe.skipIf(server.missing)('the documents', () => {
       assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
     })
 
-    it('find tasks by error category, in the words of the design', async () => {
+    it('find tasks by error category, with the names of the design', async () => {
       const letters = categories.map((category) => aLetter({ category }))
       await store.add(letters)
       const categoriesOf = async (word: string): Promise<string[]> => {
@@ -65,7 +65,7 @@ describe.skipIf(server.missing)('the documents', () => {
         )
     })
 
-    it('find a task by its own id, and have the task', async () => {
+    it('find a task by its own id, and return the task', async () => {
       const source = {
         kind: 'workflow',
         name: 'w',
@@ -85,7 +85,7 @@ describe.skipIf(server.missing)('the documents', () => {
       )
       const path = `/${indices.prefix}-letters/_doc/${letters[0]!.id}`
       type Document = { _source: { task: unknown } }
-      const { _source: fields } = await ask<Document>(server.url, 'GET', path)
+      const { _source: fields } = await request<Document>(server.url, 'GET', path)
       assert.deepEqual(fields.task, { goal: 'build' })
     })
 
@@ -100,7 +100,7 @@ describe.skipIf(server.missing)('the documents', () => {
     it('have its fields, each of its type', async () => {
       const path = `/${indices.prefix}-letters/_mapping`
       type Mapping = Record<string, { mappings: { properties: Record<string, { type: string }> } }>
-      const mapping = await ask<Mapping>(server.url, 'GET', path)
+      const mapping = await request<Mapping>(server.url, 'GET', path)
       const { properties } = Object.values(mapping)[0]!.mappings
       const types = Object.entries(properties).map(([name, { type }]) => `${name} ${type}`)
       const wanted =
@@ -123,7 +123,7 @@ describe.skipIf(server.missing)('the documents', () => {
     )
   }
 
-  it('are not kept of a letter that JSON cannot hold, which does not stop others', async () => {
+  it('are not written for a letter that JSON cannot represent, which does not stop others', async () => {
     const odd = aLetter({ metadata: { big: 1n as unknown as number } })
     const [good, bad] = await Promise.allSettled([store.add([aLetter()]), store.add([odd])])
     assert.equal(good.status, 'fulfilled')
@@ -131,7 +131,7 @@ describe.skipIf(server.missing)('the documents', () => {
   })
 
   it.each([{}, { dedupeKey: 'a key' }])(
-    'are not kept of a letter that the server refuses, which does not fail those of other callers: %j',
+    'are not written for a letter that the server rejects, which does not fail those of other callers: %j',
     async (keyed) => {
       const good = [aLetter(), aLetter({ ...keyed, queue: 'others' })]
       const bad = aLetter({ ...keyed, attempts: 1e30 })
@@ -152,7 +152,7 @@ describe.skipIf(server.missing)('the documents', () => {
       .filter(({ action }) => action === 'capture')
       .reduce((sum, { count }) => sum + count, 0)
 
-  it('are found by a part of a word, as every store finds them', async () => {
+  it('are found by a part of a word, as in every store', async () => {
     const letters = mixedLetters()
     await store.add(letters)
     for (const text of [
@@ -173,7 +173,7 @@ describe.skipIf(server.missing)('the documents', () => {
     }
   })
 
-  it('are found by a long text that repeats itself, and only by the whole of it', async () => {
+  it('are found by a long repetitive text, and only by the whole of it', async () => {
     const saying = (message: string): DeadLetter =>
       aLetter({ failure: { ...aLetter().failure, message } })
     const fox = `${'x'.repeat(199)}\u{1f98a}`
@@ -190,7 +190,7 @@ describe.skipIf(server.missing)('the documents', () => {
     }
   })
 
-  it('are found by words of the failure, and of the payload only when that is allowed', async () => {
+  it('are found by words of the failure, and of the payload only if allowed', async () => {
     const failure = {
       name: 'QuotaError',
       message: 'The disk of customer 17 is full',
@@ -214,9 +214,9 @@ describe.skipIf(server.missing)('the documents', () => {
     assert.deepEqual(await search('" OR * ) AND ('), [])
   })
 
-  describe('when one was changed by hand', () => {
+  describe('when one was changed manually', () => {
     const edit = (id: string, doc: object): Promise<unknown> =>
-      ask(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
+      request(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
 
     it.each([
       ['its letter', { head: '{"letter":{"id":"x","state":"parked"},"waitsFor":[]}' }],
@@ -252,7 +252,7 @@ describe.skipIf(server.missing)('the documents', () => {
       assert.equal(await store.remove({ ids: [letter.id] }), 1)
     })
 
-    it('in a field by which it would be claimed, it is claimed as what it is', async () => {
+    it('in a field by which it would be claimed, it is claimed by its true state', async () => {
       const letter = aLetter({ state: 'resolved' })
       await store.add([letter])
       await edit(letter.id, { status: 'pending', due_ms: 0, claim_score: 0 })

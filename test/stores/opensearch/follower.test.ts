@@ -15,12 +15,12 @@ import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { Front } from './front.ts'
 import { pausing } from '../bench.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const patience = { timeout: 20_000 }
 
-/** An index that takes everything and finds nothing. */
+/** An index that accepts everything and finds nothing. */
 const deafIndex: SearchIndex = {
   name: 'deaf',
   open: async () => {},
@@ -35,7 +35,7 @@ runStoreContract('a followed store', async () => {
   const clock = fakeClock()
   const store = follow(memoryStore({ clock }), deafIndex, { clock })
   await store.open()
-  // Its first comparing of everything makes a record, which no check expects.
+  // Its first full comparison writes a record, which no check expects.
   await store.caughtUp()
   await store.records.remove('search-index', 'deaf')
   return {
@@ -46,7 +46,7 @@ runStoreContract('a followed store', async () => {
   }
 })
 
-it('a followed store has also what only the store behind it has, and nothing that it lacks', async () => {
+it('a followed store has the methods of the store behind it, and no others', async () => {
   const report = { examples: ['one'] }
   const truth = passThrough(memoryStore(), { fsck: async () => report as DriftReport })
   const store = follow(truth, deafIndex)
@@ -82,7 +82,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     return (await store.search(text)).map(({ id }) => id)
   }
 
-  it('finds what was added, as the store has it, and not what was removed', async () => {
+  it('finds added letters as the store has them, and not removed ones', async () => {
     const store = followed(memoryStore({ clock }))
     await store.open()
     const [kept, gone] = [failing('a crooked wheel'), failing('another crooked wheel')]
@@ -96,13 +96,13 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     assert.deepEqual(await store.search('crooked', { among: { state: 'pending' } }), [])
   })
 
-  it('answers a search that comes before the index was created', async () => {
+  it('answers a search before the index was created', async () => {
     const store = followed(memoryStore({ clock }))
     await store.open()
     assert.deepEqual(await store.search('crooked'), [])
   })
 
-  it('notices what a removal by filter took', async () => {
+  it('notices letters removed by filter', async () => {
     const store = followed(memoryStore({ clock }))
     await store.open()
     await store.add([failing('one crooked'), failing('two crooked')])
@@ -113,7 +113,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     assert.equal(await indices.count('search'), 0)
   })
 
-  it('never holds up the store while it is away, says so, and catches up', async () => {
+  it('never blocks the store while it is unreachable, reports it, and catches up', async () => {
     const front = new Front(server.url)
     const store = followed(memoryStore({ clock }), await front.open())
     await store.open()
@@ -127,7 +127,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
       return now
     }, patience)
     assert.equal(health.ok, true)
-    assert.match(health.checks['search']!, /1 changes to go/)
+    assert.match(health.checks['search']!, /1 changes pending/)
     front.fate = () => 'pass'
     const caught = store.caughtUp()
     await clock.advance(120_000)
@@ -138,7 +138,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     await front.close()
   })
 
-  it('finds out after a restart what it missed, in both directions', async () => {
+  it('finds missed changes after a restart, in both directions', async () => {
     const folder = await temporaryDirectory()
     const path = join(folder.path, 'letters.db')
     const first = followed(sqliteStore({ path, clock }))
@@ -167,7 +167,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     await folder.clear()
   })
 
-  it('does not put an older version over a newer one', async () => {
+  it('does not replace a newer version by an older one', async () => {
     const index = indexNow()
     await index.open()
     const letter = failing('the older')
@@ -178,19 +178,19 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     await index.close()
   })
 
-  it('takes no letter for a bad one because it is closed', async () => {
+  it('does not reject a letter because the index is closed', async () => {
     const index = indexNow()
     await index.open()
-    await ask(server.url, 'POST', `/${index.name}/_close`)
+    await request(server.url, 'POST', `/${index.name}/_close`)
     try {
       await assert.rejects(index.feed([aLetter()]), { code: 'STORE_UNAVAILABLE' })
     } finally {
-      await ask(server.url, 'POST', `/${index.name}/_open?wait_for_active_shards=1`)
+      await request(server.url, 'POST', `/${index.name}/_open?wait_for_active_shards=1`)
       await index.close()
     }
   })
 
-  it('is made anew, as it was, when it is removed while it follows', async () => {
+  it('is recreated unchanged when it is deleted while it follows', async () => {
     const store = followed(memoryStore({ clock }))
     await store.open()
     await store.caughtUp()
@@ -198,23 +198,23 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     interface Made {
       mappings: object
     }
-    const [before] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
-    await ask(server.url, 'DELETE', index)
+    const [before] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
+    await request(server.url, 'DELETE', index)
     const letter = failing('after the removal')
     await store.add([letter])
     await vi.waitFor(async () => {
       const { problems } = await store.health()
-      assert.match(problems[0] ?? '', /search: .*removed while in use/)
+      assert.match(problems[0] ?? '', /search: .*deleted while in use/)
     }, patience)
     const caught = store.caughtUp()
     await clock.advance(120_000)
     await caught
     assert.deepEqual(await idsOf(store, 'removal'), [letter.id])
-    const [after] = Object.values(await ask<Record<string, Made>>(server.url, 'GET', index))
+    const [after] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
     assert.deepEqual(after!.mappings, before!.mappings)
   })
 
-  it('goes on after a restart where its comparing of everything had come to', async () => {
+  it('resumes its full comparison after a restart', async () => {
     const truth = memoryStore({ clock })
     const letters = Array.from({ length: 1100 }, () => aLetter())
     await truth.add(letters)
@@ -238,7 +238,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     assert.equal(await indices.count('search'), 1100)
   })
 
-  it('is what the option search gives a queue', async () => {
+  it('is created by the option search of a queue', async () => {
     const url = new URL(server.url)
     const search = `opensearch://${url.host}/${indices.prefix}`
     const queue = await DeadLetterQueue.open('memory:', { search })

@@ -8,20 +8,23 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What becomes of a request: it passes, is turned away with a status, is cut off before or after it was carried out, or hangs. */
+/**
+ * What happens to a request: it passes, is rejected with a status, is cut off before or after it
+ * was executed, or hangs.
+ */
 export type Fate = 'pass' | number | 'cut' | 'lose' | 'hang'
 
-/** A small HTTP server in front of the real one, that can stand in the way. */
+/** A small HTTP proxy in front of the real server that can interfere. */
 export class Front {
   readonly #target: string
   readonly #server: Server
-  /** Decides over each request, by its number from 1 on. */
+  /** Decides about each request, by its number from 1. */
   fate: (count: number, path: string) => Fate | Promise<Fate> = () => 'pass'
   count = 0
 
   constructor(target: string) {
     this.#target = target
-    this.#server = createServer((ask, answer) => void this.#handle(ask, answer))
+    this.#server = createServer((request, answer) => void this.#handle(request, answer))
   }
 
   async open(): Promise<string> {
@@ -36,20 +39,20 @@ export class Front {
     await once(this.#server, 'close')
   }
 
-  async #handle(ask: IncomingMessage, answer: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, answer: ServerResponse): Promise<void> {
     this.count += 1
-    const deciding = this.fate(this.count, ask.url!)
+    const deciding = this.fate(this.count, request.url!)
     const chunks: Buffer[] = []
-    for await (const chunk of ask) chunks.push(chunk as Buffer)
+    for await (const chunk of request) chunks.push(chunk as Buffer)
     const fate = await deciding
     if (fate === 'hang') return
-    if (fate === 'cut') return void ask.socket.destroy()
+    if (fate === 'cut') return void request.socket.destroy()
     if (typeof fate === 'number') {
       answer.writeHead(fate, { 'content-type': 'application/json' })
       return void answer.end('{"error":{"type":"busy","reason":"in the way"}}')
     }
-    const { statusCode, headers, body } = await this.#forward(ask, Buffer.concat(chunks))
-    if (fate === 'lose') return void ask.socket.destroy()
+    const { statusCode, headers, body } = await this.#forward(request, Buffer.concat(chunks))
+    if (fate === 'lose') return void request.socket.destroy()
     answer.writeHead(statusCode, headers)
     answer.end(body)
   }

@@ -15,15 +15,15 @@ import { Indices } from './opensearch-bench.ts'
 const server = backend('opensearch')
 
 /**
- * A process that dies between two writes: from one write on, nothing gets through any more. This is tried for every write of
- * the step, until the step comes to its end.
+ * A process that dies between two writes: from one write on, nothing is sent any more. This is
+ * repeated for every write of the step, until the step completes.
  */
 describe.skipIf(server.missing)('a step that is cut off before any of its writes', () => {
   const indices = new Indices(server.url)
   const front = new Front(server.url)
   const clock = fakeClock()
   let url = ''
-  // Nobody waits for a server that is gone for good.
+  // Nobody waits for a server that is gone permanently.
   const hasty: Clock = {
     ...pausing(clock),
     timer: (_ms, fire) => systemClock.timer(0, fire),
@@ -43,7 +43,10 @@ describe.skipIf(server.missing)('a step that is cut off before any of its writes
     await indices.remove()
   })
 
-  /** Does the step with a store that dies before the given write. Answers whether the step has no such write. */
+  /**
+   * Runs the step with a store that dies before the given write. Returns whether the step has no
+   * such write.
+   */
   async function dies(before: number, step: (store: Store) => Promise<unknown>): Promise<boolean> {
     front.fate = () => 'pass'
     const first = openSearchStore({ url, prefix: indices.prefix, clock: hasty })
@@ -68,7 +71,7 @@ describe.skipIf(server.missing)('a step that is cut off before any of its writes
       await indices.clear()
       const { step, check } = await prepare()
       ended = await dies(before, step)
-      // Long enough for leases to lapse, and for what was left behind to be picked up.
+      // Long enough for leases to expire, and for unfinished work to be repaired.
       await clock.advance(120_000)
       await check()
       assert.ok(before < 20, 'the step comes to an end')
@@ -98,7 +101,7 @@ describe.skipIf(server.missing)('a step that is cut off before any of its writes
     })
   })
 
-  it('frees in the end who waits for a letter that is resolved', async () => {
+  it('frees the dependents of a resolved letter in the end', async () => {
     await beforeEveryWrite(async () => {
       const first = aLetter()
       const waiting = aLetter({ dependsOn: [first.id] })
@@ -135,7 +138,7 @@ describe.skipIf(server.missing)('a step that is cut off before any of its writes
     })
   })
 
-  it('leaves the lane to the next when its letter was put aside meanwhile', async () => {
+  it('leaves the lane to the next letter when its letter was parked meanwhile', async () => {
     await beforeEveryWrite(async () => {
       const letters = [aLetter({ lane: 'l' }), aLetter({ lane: 'l' })]
       await second.add(letters)
@@ -153,7 +156,7 @@ describe.skipIf(server.missing)('a step that is cut off before any of its writes
     })
   })
 
-  it('comes to nothing when it goes on after its lane was taken over', async () => {
+  it('has no effect when it continues after its lane was taken over', async () => {
     await indices.clear()
     const [older, younger] = [aLetter({ lane: 'l' }), aLetter({ lane: 'l' })]
     await second.add([younger])

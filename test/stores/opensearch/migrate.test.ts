@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'vitest'
 import { letterFields } from '../../../src/stores/opensearch/mapping.ts'
-import { rewriteOld } from '../../../src/stores/opensearch/migrate.ts'
+import { rewriteOldDocuments } from '../../../src/stores/opensearch/migrate.ts'
 import {
   follow,
   openSearchIndex,
@@ -10,7 +10,7 @@ import {
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { backend, freshName } from '../../servers/servers.ts'
 import { findsBySource, sourcedLetters } from '../sourced-letters.ts'
-import { ask } from './opensearch-bench.ts'
+import { request } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
@@ -29,26 +29,26 @@ interface Raw {
   _source: Record<string, unknown>
 }
 
-describe.skipIf(server.missing)(rewriteOld.name, { timeout: 60_000 }, () => {
+describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, () => {
   let prefix: string
   beforeEach(() => {
     prefix = freshName()
   })
-  afterEach(() => ask(server.url, 'DELETE', `/${prefix}-*`))
+  afterEach(() => request(server.url, 'DELETE', `/${prefix}-*`))
 
-  /** The index as an older version made it: without the new fields, in its mapping and in its documents. */
+  /** The index of an older version: without the new fields, in its mapping and in its documents. */
   async function toFormOne(index: string): Promise<void> {
-    await ask(server.url, 'POST', `/${index}/_refresh`)
-    const all = await ask<{ hits: { hits: Raw[] } }>(server.url, 'POST', `/${index}/_search`, {
+    await request(server.url, 'POST', `/${index}/_refresh`)
+    const all = await request<{ hits: { hits: Raw[] } }>(server.url, 'POST', `/${index}/_search`, {
       size: 100,
       version: true,
     })
-    await ask(server.url, 'DELETE', `/${index}`)
+    await request(server.url, 'DELETE', `/${index}`)
     const properties = Object.fromEntries(
       Object.entries(letterFields).filter(([name]) => !newFields.includes(name)),
     )
     const word = { type: 'keyword', fields: { keyword: { type: 'keyword' } } }
-    const made = await ask(server.url, 'PUT', `/${index}`, {
+    const made = await request(server.url, 'PUT', `/${index}`, {
       mappings: {
         dynamic: false,
         _meta: { redrive: 1 },
@@ -67,18 +67,18 @@ describe.skipIf(server.missing)(rewriteOld.name, { timeout: 60_000 }, () => {
       for (const name of newFields) delete old[name]
       const path = `/${index}/_doc/${encodeURIComponent(id)}`
       const query = `?refresh=true&version=${version}&version_type=external`
-      await ask(server.url, 'PUT', `${path}${query}`, old)
+      await request(server.url, 'PUT', `${path}${query}`, old)
     }
   }
 
   const formOf = async (index: string): Promise<unknown> => {
     type Mapping = Record<string, { mappings: { _meta: { redrive: number } } }>
-    const mapping = await ask<Mapping>(server.url, 'GET', `/${index}/_mapping`)
+    const mapping = await request<Mapping>(server.url, 'GET', `/${index}/_mapping`)
     const { _meta: meta } = mapping[index]!.mappings
     return meta.redrive
   }
 
-  it('makes letters of form 1 findable by their source ids, unharmed', async () => {
+  it('makes letters of form 1 searchable by their source ids, undamaged', async () => {
     const letters = sourcedLetters()
     const before = openSearchStore({ url: server.url, prefix, alias: false })
     await before.open()
@@ -94,7 +94,7 @@ describe.skipIf(server.missing)(rewriteOld.name, { timeout: 60_000 }, () => {
     await after.close()
   })
 
-  it('has an index that follows another store fed again', async () => {
+  it('feeds a following index again', async () => {
     const truth = memoryStore()
     const open = () => follow(truth, openSearchIndex({ url: server.url, prefix, alias: false }))
     const before = open()
@@ -104,12 +104,21 @@ describe.skipIf(server.missing)(rewriteOld.name, { timeout: 60_000 }, () => {
     await toFormOne(`${prefix}-search`)
     const after = open()
     const orphan = { task_id: '00000000-0000-7000-8000-000000000000', status: 'pending' }
-    await ask(server.url, 'PUT', `/${prefix}-search/_doc/${orphan.task_id}?refresh=true`, orphan)
+    await request(
+      server.url,
+      'PUT',
+      `/${prefix}-search/_doc/${orphan.task_id}?refresh=true`,
+      orphan,
+    )
     await after.open()
     await after.caughtUp()
-    await ask(server.url, 'POST', `/${prefix}-search/_refresh`)
+    await request(server.url, 'POST', `/${prefix}-search/_refresh`)
     assert.equal((await after.search('wf_abc123')).length, 1)
-    const { count } = await ask<{ count: number }>(server.url, 'GET', `/${prefix}-search/_count`)
+    const { count } = await request<{ count: number }>(
+      server.url,
+      'GET',
+      `/${prefix}-search/_count`,
+    )
     assert.equal(count, sourcedLetters().length)
     assert.equal(await formOf(`${prefix}-search`), 2)
     await after.close()

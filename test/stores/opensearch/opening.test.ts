@@ -3,13 +3,13 @@ import { afterEach, describe, it } from 'vitest'
 import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
 
 describe('an address', () => {
-  it('says what is wrong with it', () => {
+  it('is rejected with the reason if invalid', () => {
     for (const url of ['nonsense', 'opensearch://', 'ftp://host', 'opensearch://host/UPPER'])
       assert.throws(
         () => openSearchStore({ url }),
@@ -21,11 +21,11 @@ describe('an address', () => {
     )
     assert.throws(
       () => openSearchStore({ url: 'opensearch://host/a?alias=UPPER' }),
-      /alias must be/,
+      /alias must consist of/,
     )
   })
 
-  it('that leads nowhere fails at once, without its password', async () => {
+  it('of an unreachable server fails at once, without its password', async () => {
     const store = openSearchStore({ url: 'opensearch://ada:sesame@127.0.0.1:1/x' })
     await assert.rejects(store.open(), (error) => {
       assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
@@ -61,7 +61,7 @@ describe.skipIf(server.missing)('opening', () => {
 
   const aliasesOf = async ({ prefix }: Indices): Promise<string[]> => {
     type Aliases = Record<string, { aliases: object }>
-    const found = await ask<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
+    const found = await request<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
     return Object.keys(found[`${prefix}-letters`]!.aliases).toSorted()
   }
 
@@ -69,7 +69,7 @@ describe.skipIf(server.missing)('opening', () => {
     ['', {}, ['mahavishnu_dlq']],
     ['?alias=off', {}, []],
     ['', { alias: false as const }, []],
-  ])('names the letters by the alias: %j %j', async (query, options, names) => {
+  ])('adds the alias: %j %j', async (query, options, names) => {
     const indices = fresh()
     const store = openSearchStore({ url: `${indices.url}/${indices.prefix}${query}`, ...options })
     await store.open()
@@ -80,36 +80,36 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('names the letters by another alias, under which no draft is found', async () => {
+  it('adds another alias, which hides drafts', async () => {
     const indices = fresh()
     const { url, prefix } = indices
     const alias = `${prefix}-failed`
     const store = openSearchStore({ url, prefix, alias })
     await store.open()
     await store.add([aLetter()])
-    await ask(url, 'PUT', `/${prefix}-letters/_doc/draft?refresh=true`, { draft_ms: 1 })
+    await request(url, 'PUT', `/${prefix}-letters/_doc/draft?refresh=true`, { draft_ms: 1 })
     await indices.refresh()
-    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    const { count } = await request<{ count: number }>(url, 'GET', `/${alias}/_count`)
     assert.equal(count, 1)
     assert.equal((await store.health()).checks['alias'], alias)
     await store.close()
   })
 
-  it('leaves an index alone that has the name of the alias', async () => {
+  it('does not change an index with the name of the alias', async () => {
     const indices = fresh()
     const { url, prefix } = indices
     const alias = `${prefix}-taken`
-    await ask(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
+    await request(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
     const store = openSearchStore({ url, prefix, alias })
     await store.open()
-    const { count } = await ask<{ count: number }>(url, 'GET', `/${alias}/_count`)
+    const { count } = await request<{ count: number }>(url, 'GET', `/${alias}/_count`)
     assert.equal(count, 1)
-    assert.equal((await store.health()).checks['alias'], `${alias} belongs to someone else`)
+    assert.equal((await store.health()).checks['alias'], `${alias} belongs to another index`)
     assert.equal((await store.health()).ok, true)
     await store.close()
   })
 
-  it('makes the indices, from several processes at once', async () => {
+  it('creates the indices, from several processes at once', async () => {
     const indices = fresh()
     const stores = [1, 2, 3, 4].map(() => storeOn(indices))
     await Promise.all(stores.map((store) => store.open()))
@@ -119,7 +119,7 @@ describe.skipIf(server.missing)('opening', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('gives all back after a restart: letters, counts, who runs', async () => {
+  it('returns everything after a restart: letters, counts, leases', async () => {
     const indices = fresh()
     const first = storeOn(indices)
     await first.open()
@@ -141,30 +141,30 @@ describe.skipIf(server.missing)('opening', () => {
     await second.close()
   })
 
-  it('refuses an index of a later version', async () => {
+  it('rejects an index of a newer version', async () => {
     const indices = fresh()
     const mappings = { _meta: { redrive: 99 } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
-    await refuses(indices, /later version/)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
+    await refuses(indices, /newer version/)
   })
 
-  it('refuses an index of someone else, and leaves it as it is', async () => {
+  it('rejects a foreign index, and does not change it', async () => {
     const indices = fresh()
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters`, {})
-    await refuses(indices, /not one of Redrive/)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters`, {})
+    await refuses(indices, /does not belong to Redrive/)
   })
 
-  it('refuses an index that may lose what it acknowledged', async () => {
+  it('rejects an index that may lose acknowledged writes', async () => {
     const indices = fresh()
     const settings = { index: { translog: { durability: 'async' } } }
     const mappings = { _meta: { redrive: 1 } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
+    await request(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
     await refuses(indices, /durability/)
   })
 
   const existing = async ({ prefix }: Indices): Promise<string[]> => {
     const path = `/${prefix}-*?expand_wildcards=all`
-    return Object.keys(await ask<object>(server.url, 'GET', path)).sort()
+    return Object.keys(await request<object>(server.url, 'GET', path)).sort()
   }
 
   it.each([
@@ -172,7 +172,7 @@ describe.skipIf(server.missing)('opening', () => {
     ['books', (store: OpenSearchStore) => store.add([aLetter({ dedupeKey: 'k' })])],
     ['records', (store: OpenSearchStore) => store.records.put('kind', 'id', 1)],
   ] as const)(
-    'keeps nothing in an index of %s that the server would guess, once ours was removed',
+    'writes nothing to an index of %s that the server would create, once ours was deleted',
     async (name, write) => {
       const indices = fresh()
       const store = storeOn(indices)
@@ -181,10 +181,10 @@ describe.skipIf(server.missing)('opening', () => {
       assert.deepEqual((await store.health()).problems, [])
       const all = await existing(indices)
       const index = `${indices.prefix}-${name}`
-      await ask(server.url, 'DELETE', `/${index}`)
+      await request(server.url, 'DELETE', `/${index}`)
       await assert.rejects(write(store), (error) => {
         assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
-        assert.match((error as Error).message, /removed while in use, open the store again/)
+        assert.match((error as Error).message, /deleted while in use, open the store again/)
         return true
       })
       assert.deepEqual(
@@ -193,7 +193,7 @@ describe.skipIf(server.missing)('opening', () => {
       )
       const { ok, problems } = await store.health()
       assert.equal(ok, false)
-      assert.match(problems.join(), new RegExp(`${index} is not there`))
+      assert.match(problems.join(), new RegExp(`${index} does not exist`))
       await store.close()
       const again = storeOn(indices)
       await again.open()
@@ -203,28 +203,28 @@ describe.skipIf(server.missing)('opening', () => {
     },
   )
 
-  it('sees in its health that an index was put in the place of ours', async () => {
+  it('reports in its health that an index was replaced', async () => {
     const indices = fresh()
     const store = storeOn(indices)
     await store.open()
     const index = `/${indices.prefix}-letters`
-    await ask(server.url, 'DELETE', index)
-    await ask(server.url, 'PUT', index, {})
+    await request(server.url, 'DELETE', index)
+    await request(server.url, 'PUT', index, {})
     await assert.rejects(store.add([aLetter()]), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
-    assert.match((await store.health()).problems.join(), /not one of Redrive/)
-    await ask(server.url, 'DELETE', index)
-    await ask(server.url, 'PUT', index, { mappings: { _meta: { redrive: 1 } } })
-    assert.match((await store.health()).problems.join(), /not the one that was opened/)
+    assert.match((await store.health()).problems.join(), /does not belong to Redrive/)
+    await request(server.url, 'DELETE', index)
+    await request(server.url, 'PUT', index, { mappings: { _meta: { redrive: 1 } } })
+    assert.match((await store.health()).problems.join(), /not the index that was opened/)
     await store.close()
   })
 
-  it('writes to indices that were made without an alias, and to one that goes by an alias', async () => {
+  it('writes to indices that were created without an alias, and to one behind an alias', async () => {
     const indices = fresh()
     const { prefix } = indices
     const mappings = { dynamic: false, _meta: { redrive: 1 } }
-    await ask(server.url, 'PUT', `/${prefix}-records`, { mappings })
+    await request(server.url, 'PUT', `/${prefix}-records`, { mappings })
     const aliases = { [`${prefix}-letters`]: {} }
-    await ask(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
+    await request(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
     const store = storeOn(indices)
     await store.open()
     const letter = aLetter()

@@ -4,8 +4,8 @@ import { freshName } from '../../servers/servers.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { openBench, pausing } from '../bench.ts'
 
-/** Asks the server directly, past the store. */
-export async function ask<T = unknown>(
+/** Sends a request to the server directly, past the store. */
+export async function request<T = unknown>(
   url: string,
   method: string,
   path: string,
@@ -20,7 +20,10 @@ export async function ask<T = unknown>(
   return (await answer.json()) as T
 }
 
-/** Indices of one test file: made once, since that takes long, emptied for every test, and removed at the end. */
+/**
+ * Indices of one test file: created once, since that takes long, emptied for every test, and
+ * deleted at the end.
+ */
 export class Indices {
   readonly url: string
   readonly prefix: string
@@ -30,26 +33,26 @@ export class Indices {
     this.prefix = freshName()
   }
 
-  /** Makes all that was written visible to searches. */
+  /** Makes all writes visible to searches. */
   async refresh(): Promise<void> {
-    await ask(this.url, 'POST', `/${this.prefix}-*/_refresh`)
+    await request(this.url, 'POST', `/${this.prefix}-*/_refresh`)
   }
 
   async count(index: string): Promise<number> {
     const path = `/${this.prefix}-${index}/_count`
-    return (await ask<{ count: number }>(this.url, 'GET', path)).count
+    return (await request<{ count: number }>(this.url, 'GET', path)).count
   }
 
   async clear(): Promise<void> {
-    // It removes what a search would find, so that all must be searchable first.
+    // It deletes what a search would find, so everything must be searchable first.
     await this.refresh()
     const query = { match_all: {} }
     const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`
-    await ask(this.url, 'POST', path, { query })
+    await request(this.url, 'POST', path, { query })
   }
 
   async remove(): Promise<void> {
-    await ask(this.url, 'DELETE', `/${this.prefix}-*`)
+    await request(this.url, 'DELETE', `/${this.prefix}-*`)
   }
 
   async open(clock: FakeClock = fakeClock()): Promise<ClosableBench & { store: OpenSearchStore }> {

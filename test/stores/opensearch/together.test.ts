@@ -6,11 +6,11 @@ import { openSearchStore, type OpenSearchStore } from '../../../src/stores/opens
 import { aLetter } from '../../../src/testing/index.ts'
 import { backend } from '../../servers/servers.ts'
 import { Front, type Fate } from './front.ts'
-import { ask, Indices } from './opensearch-bench.ts'
+import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
-// Each handle has a client, a clock and counts of its own, as a process has.
+// Each handle has its own client, clock and counts, like a process.
 describe.skipIf(server.missing)('several handles, where searches lag by 30 seconds', () => {
   const indices = new Indices(server.url)
   const stores: OpenSearchStore[] = []
@@ -20,7 +20,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
       stores.push(openSearchStore({ url: server.url, prefix: indices.prefix }))
     await Promise.all(stores.map((store) => store.open()))
     const settings = { index: { refresh_interval: '30s' } }
-    await ask(server.url, 'PUT', `/${indices.prefix}-letters/_settings`, settings)
+    await request(server.url, 'PUT', `/${indices.prefix}-letters/_settings`, settings)
   })
   afterEach(() => indices.clear())
   afterAll(async () => {
@@ -48,7 +48,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
     )
   })
 
-  it('run one letter of a lane at a time, in its order', async () => {
+  it('run one letter of a lane at a time, in order', async () => {
     const letters = Array.from({ length: 9 }, () => aLetter({ lane: 'l' }))
     await stores[0]!.add(letters.toReversed())
     const running = new Set<string>()
@@ -59,7 +59,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
         for (const letter of got) {
           assert.equal(running.size, 0, 'nothing else of the lane runs')
           running.add(letter.id)
-          // The first run of every letter is given up, so that the lane must come back to it.
+          // The first run of every letter is released, so that the lane must return to it.
           const again = letter.epoch === 1
           const by = { at: toTimestamp(Date.now()), actor: worker, guard: 'epoch' } as const
           if (!again) ran.push(letter.id)
@@ -76,7 +76,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
     )
   })
 
-  it('have room for a letter when another has just removed what could have gone', async () => {
+  it('have room for a letter when another handle has just removed a candidate for eviction', async () => {
     const old = aLetter({ state: 'resolved' })
     await stores[0]!.add([old, aLetter()])
     const front = new Front(server.url)
@@ -84,7 +84,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
     await far.open()
     let searches = 0
     front.fate = async (_, path): Promise<Fate> => {
-      // It has been counted, and is about to be looked for.
+      // It was counted, and is about to be searched.
       if (path.includes('/_search') && searches++ === 0) {
         await stores[0]!.remove({ ids: [old.id] })
         await indices.refresh()
@@ -97,7 +97,7 @@ describe.skipIf(server.missing)('several handles, where searches lag by 30 secon
     await front.close()
   })
 
-  it('count together what each of them counted, also after some have gone', async () => {
+  it('share their counts, even after some have closed', async () => {
     const extra = Array.from({ length: 12 }, () =>
       openSearchStore({ url: server.url, prefix: indices.prefix }),
     )

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
-import { sendBack } from '../../src/taps/send-back.ts'
-import type { ForeignLetter, SentBack } from '../../src/taps/tap.ts'
+import { returnToSource } from '../../src/taps/return-to-source.ts'
+import type { ForeignLetter, ReturnedLetter } from '../../src/taps/tap.ts'
 import { aQueue, refused, type QueueBench } from '../a-queue.ts'
 import { aForeignLetter } from './a-foreign-letter.ts'
 
 interface Bench extends QueueBench {
-  sent: [letter: SentBack, generation: number][]
-  /** What the broker answers from now on. */
+  sent: [letter: ReturnedLetter, generation: number][]
+  /** Sets the answer of the broker from now on. */
   failWith: (error: unknown) => void
-  /** Has a letter kept, and sends it back after what is done to it. */
+  /** Stores a letter, acts on it, and returns it to its source. */
   run: (foreign: ForeignLetter, before?: (id: string) => Promise<unknown>) => Promise<DeadLetter>
 }
 
@@ -20,12 +20,12 @@ async function aTap(options: { maxReplays?: number } = {}): Promise<Bench> {
   const sent: Bench['sent'] = []
   let error: unknown
   const tap = {
-    sendBack: async (letter: SentBack, generation: number): Promise<void> => {
+    returnToSource: async (letter: ReturnedLetter, generation: number): Promise<void> => {
       sent.push([letter, generation])
       if (error !== undefined) throw error
     },
   }
-  dlq.handle('orders', sendBack(tap, options))
+  dlq.handle('orders', returnToSource(tap, options))
   dlq.start()
   const run: Bench['run'] = async (foreign, before) => {
     await dlq.foreignLetters()(foreign)
@@ -38,7 +38,7 @@ async function aTap(options: { maxReplays?: number } = {}): Promise<Bench> {
   return { ...bench, sent, run, failWith: (answer) => (error = answer) }
 }
 
-describe('sendBack', () => {
+describe('returnToSource', () => {
   it('sends nothing by itself', async () => {
     const { dlq, sent, clock } = await aTap()
     await dlq.foreignLetters()(aForeignLetter())
@@ -46,7 +46,7 @@ describe('sendBack', () => {
     expect(sent).toEqual([])
   })
 
-  it('sends a letter as it came, and resolves it', async () => {
+  it('sends a letter unchanged, and resolves it', async () => {
     const { run, sent } = await aTap()
     const foreign = aForeignLetter()
     const letter = await run(foreign)
@@ -59,7 +59,7 @@ describe('sendBack', () => {
     expect(generation).toBe(1)
   })
 
-  it('sends what was edited, and says what it is now', async () => {
+  it('sends an edited letter with its new content type', async () => {
     const { run, sent, dlq } = await aTap()
     const headers = { 'Content-Type': 'text/plain', tenant: 'acme' }
     const foreign = aForeignLetter({ contentType: 'text/plain', headers })
@@ -73,14 +73,14 @@ describe('sendBack', () => {
     })
   })
 
-  it('sends bytes that are not what they are said to be as they came', async () => {
+  it('sends a body that does not match its content type unchanged', async () => {
     const { run, sent } = await aTap()
     const body = Buffer.from('{"order":')
     expect(await run(aForeignLetter({ body }))).toMatchObject({ state: 'resolved' })
     expect(sent[0]![0].contentType).toBe('application/json')
   })
 
-  it('counts the lives of a letter, and a repeat is of the same life', async () => {
+  it('counts the generations of a letter; a repeated run is the same generation', async () => {
     const { run, sent, failWith, dlq, clock } = await aTap()
     failWith(refused())
     const headers = { 'redrive-replays': '1', 'redrive-original-id': 'm-0' }
@@ -92,28 +92,28 @@ describe('sendBack', () => {
     expect(sent.map(([, generation]) => generation)).toEqual([2, 2])
   })
 
-  it('keeps a letter that its broker does not take', async () => {
+  it('keeps a letter that its broker rejects', async () => {
     const { run, failWith } = await aTap()
-    failWith(new RedriveError('MAILBOX_UNAVAILABLE', 'it could not be sent back to the queue x'))
+    failWith(new RedriveError('MAILBOX_UNAVAILABLE', 'could not return the letter to the queue x'))
     expect(await run(aForeignLetter())).toMatchObject({
       state: 'parked',
-      failure: { message: 'it could not be sent back to the queue x' },
+      failure: { message: 'could not return the letter to the queue x' },
       firstFailure: { message: 'rejected' },
     })
   })
 
-  it('refuses a letter that was sent back too often', async () => {
+  it('rejects a letter that has returned too often', async () => {
     const { run, sent } = await aTap()
     const headers = { 'redrive-replays': '3' }
     const letter = await run(aForeignLetter({ headers }))
     expect(letter).toMatchObject({ state: 'parked', failure: { code: 'INVALID_INPUT' } })
-    expect(letter.failure.message).toContain('sent back 3 times, and died each time')
+    expect(letter.failure.message).toContain('returned to its source 3 times and died each time')
     expect(sent).toEqual([])
     const patient = await aTap({ maxReplays: 4 })
     expect(await patient.run(aForeignLetter({ headers }))).toMatchObject({ state: 'resolved' })
   })
 
-  it('refuses a letter that does not know its way home', async () => {
+  it('rejects a letter without an origin', async () => {
     const { run, sent, dlq } = await aTap()
     const letter = await run(aForeignLetter(), (id) =>
       dlq.edit(id, { metadata: { note: 'gone' }, by: 'somebody', reason: 'a mistake' }),

@@ -4,11 +4,11 @@ import type { Group } from '../../src/backends/kafka/group.ts'
 import { Progress } from '../../src/backends/kafka/progress.ts'
 import type { OutgoingRecord } from '../../src/backends/kafka/sender.ts'
 import type { Transactor } from '../../src/backends/kafka/transactor.ts'
-import { Books } from '../../src/pipeline/books.ts'
+import { TransactionBatch } from '../../src/pipeline/transaction-batch.ts'
 import { begun, type Entry, type OurPart } from '../../src/pipeline/our-part.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
-describe('Books', () => {
+describe('TransactionBatch', () => {
   const position = { topic: 'in', partition: 0, offset: 0, metadata: '1' }
   const group = { membership: { generationId: 1, memberId: 'me' } } as Group
 
@@ -30,7 +30,7 @@ describe('Books', () => {
     return { part: of, record, lane: undefined, isRunning: false, isFailing: false }
   }
 
-  it('sends what follows one that is put off behind it, once a topic takes it', async () => {
+  it('sends a deferred record before later ones of its lane, once a topic accepts it', async () => {
     const clock = fakeClock()
     const ours = part()
     const sent: string[] = []
@@ -40,7 +40,7 @@ describe('Books', () => {
       if (topics.some((topic) => refused.has(topic))) throw new RedriveError('TOO_LARGE', 'no')
       sent.push(...topics)
     }
-    const books = new Books({
+    const transactionBatch = new TransactionBatch({
       clock,
       transactor: { send } as unknown as Transactor,
       settled: () => {},
@@ -51,23 +51,26 @@ describe('Books', () => {
     for (const [offset, lane] of ['a', 'a', 'b', 'a'].entries()) {
       const { record, ...entry } = entryOf(ours)
       const outgoing = [{ topic: String(offset), record: copy }]
-      books.add({ entry: { ...entry, lane, record: { ...record, offset } }, work: { outgoing } })
+      transactionBatch.add({
+        entry: { ...entry, lane, record: { ...record, offset } },
+        work: { outgoing },
+      })
     }
-    await books.carry(group, [position])
-    await books.carry(group, [position])
+    await transactionBatch.carry(group, [position])
+    await transactionBatch.carry(group, [position])
     expect(sent).toEqual(['2'])
-    expect(books.held(ours).map(({ record }) => record.offset)).toEqual([0, 1, 3])
+    expect(transactionBatch.held(ours).map(({ record }) => record.offset)).toEqual([0, 1, 3])
     refused.clear()
     await clock.advance(5000)
-    await books.carry(group, [position])
+    await transactionBatch.carry(group, [position])
     expect(sent).toEqual(['2', '0', '1', '3'])
-    expect(books.held(ours)).toEqual([])
+    expect(transactionBatch.held(ours)).toEqual([])
   })
 
-  it('says what is committed, also of a partition that was lost meanwhile: it comes to nobody again', async () => {
+  it('reports committed records, even of a partition that was lost meanwhile', async () => {
     const committing = Promise.withResolvers<void>()
     const settled: Entry[] = []
-    const books = new Books({
+    const transactionBatch = new TransactionBatch({
       clock: fakeClock(),
       transactor: { send: () => committing.promise } as unknown as Transactor,
       settled: ({ entry }) => settled.push(entry),
@@ -76,12 +79,12 @@ describe('Books', () => {
     })
     const ours = part()
     const entry = entryOf(ours)
-    books.add({ entry, work: { outgoing: [] } })
-    const carried = books.carry(group, [position])
-    books.forget(ours)
+    transactionBatch.add({ entry, work: { outgoing: [] } })
+    const carried = transactionBatch.carry(group, [position])
+    transactionBatch.forget(ours)
     committing.resolve()
     await carried
     expect(settled).toEqual([entry])
-    expect(books.parts()).toEqual([])
+    expect(transactionBatch.parts()).toEqual([])
   })
 })

@@ -8,26 +8,26 @@ import { keyOf } from '../dead/stream.ts'
 import { Replayed } from '../replay/replayed.ts'
 import type { NodePlace } from '../graph/topics.ts'
 
-/** A node, and where its dead records lie. */
+/** A node, and the topic of its dead records. */
 export interface DeadPlace extends NodePlace {
   topic: string
 }
 
 export interface Depth {
   depth: number
-  /** Undefined: there is none. */
+  /** Undefined if there is none. */
   oldestMs: number | undefined
 }
 
-/** An error: nobody knows at present. */
-export type NodeStanding = DeadPlace & (Depth | { error: RedriveError })
+/** An error if the depth is unknown at present. */
+export type NodeDepth = DeadPlace & (Depth | { error: RedriveError })
 
-export interface StandingOptions {
+export interface DeadRecordDepthOptions {
   cluster: Cluster
   nodes: readonly DeadPlace[]
-  /** How long one question may read on. Whatever is not at its end by then goes on with the next. */
+  /** Time limit of one call. Unread partitions continue with the next call. */
   longestMs?: number
-  /** So many records of a node are kept in mind. */
+  /** Maximum number of records per node in memory. */
   maxHeld?: number
 }
 
@@ -36,12 +36,12 @@ interface Dead {
   atMs: number
 }
 
-/** What is known of a partition, as far as it was read. */
+/** The state of a partition, as far as it was read. */
 interface Part {
   position: number
-  /** Those that stand, by key, in the order of their offsets. */
+  /** Open records by key, in the order of their offsets. */
   readonly dead: Map<string, Dead>
-  /** Keys of those that were replayed or erased, the last of them: another copy of one may come yet. */
+  /** Keys of the last replayed or erased records: another copy of one may follow. */
   readonly done: Set<string>
 }
 
@@ -52,27 +52,28 @@ interface Known {
   askedMs: number
 }
 
-/** Kafka forgets tombstones after a day (delete.retention.ms). Whoever was away for so long may have missed some, and reads anew. */
+/**
+ * Kafka deletes tombstones after a day (delete.retention.ms). After a longer pause some may be
+ * missed, and the topic is read again.
+ */
 const staleMs = 12 * 3600 * 1000
-/** A node that ended before it could say that a record is done writes it again soon after. */
+/** A node that dies before its commit writes a record again soon after. */
 const maxDone = 10_000
 
 /**
- * How many dead records of each node stand: they lie in its DLQ topic, and were neither replayed nor erased. Lag would not say it, since
- * replay commits nothing, nor would a difference of offsets: the broker's own marks of transactions take offsets too, and so does what was
- * compacted away, written twice or erased. So the topics are read, each record once, and the keys of those that stand are kept in mind.
- *
- * A node with more than `maxHeld` is read no further until some are replayed: what lies behind is then counted by its offsets, which is
- * too many rather than too few. Records that name another node, in a topic that several share, are not counted.
+ * Counts the open dead records of each node: those in its DLQ topic that were neither replayed nor
+ * erased. Consumer lag does not help, since a replay commits nothing, nor do offset differences:
+ * transaction markers take offsets too, and so do compacted, duplicate and erased records. So the
+ * topics are read, each record once, and the keys of open records are kept in memory.
  */
-export class Standing {
-  readonly #options: StandingOptions
+export class DeadRecordDepth {
+  readonly #options: DeadRecordDepthOptions
   readonly #known: Known[]
   readonly #admin: Admin
   readonly #fetcher: Fetcher
-  #asking: Promise<NodeStanding[]> | undefined
+  #asking: Promise<NodeDepth[]> | undefined
 
-  constructor(options: StandingOptions) {
+  constructor(options: DeadRecordDepthOptions) {
     this.#options = options
     const { cluster, nodes } = options
     const admin = (this.#admin = cluster.admin())
@@ -83,8 +84,8 @@ export class Standing {
     })
   }
 
-  /** Whoever asks while others do gets the same answer. Never rejects. */
-  ask(): Promise<NodeStanding[]> {
+  /** Concurrent calls share one answer. Never rejects. */
+  ask(): Promise<NodeDepth[]> {
     this.#asking ??= this.#askAll().finally(() => (this.#asking = undefined))
     return this.#asking
   }
@@ -94,11 +95,11 @@ export class Standing {
     await Promise.all([this.#admin.close().catch(() => {}), this.#fetcher.close()])
   }
 
-  /** Those that were asked longest ago come first, so that none is kept from its turn by another. */
-  async #askAll(): Promise<NodeStanding[]> {
+  /** The node that was read longest ago comes first, so that none is starved. */
+  async #askAll(): Promise<NodeDepth[]> {
     const { cluster, longestMs = 3000 } = this.#options
     const endMs = cluster.clock.mono() + longestMs
-    const found: NodeStanding[] = []
+    const found: NodeDepth[] = []
     for (const known of this.#known.toSorted((one, other) => one.askedMs - other.askedMs)) {
       const { node } = known
       try {
@@ -144,7 +145,7 @@ export class Standing {
     const ask = (): ReturnType<Admin['metadata']> => this.#admin.metadata({ topics: [topic] })
     const { topics } = await this.#options.cluster.call(ask)
     const found = topics.get(topic)
-    if (!found) throw new Error(`there is no topic ${topic}`)
+    if (!found) throw new Error(`the topic ${topic} does not exist`)
     return Array.from({ length: found.partitionsCount }, (_, partition) => ({ topic, partition }))
   }
 
@@ -153,12 +154,15 @@ export class Standing {
     if (cluster.clock.mono() <= endMs) return
     throw new RedriveError(
       'MAILBOX_UNAVAILABLE',
-      `kafka ${cluster.hosts}: there was no time to read ${topic} to its end; ask again, and it goes on from there`,
+      `kafka ${cluster.hosts}: not enough time to read ${topic} to its end; the next call continues from there`,
     )
   }
 }
 
-/** As it was known, without what is gone from the topic. One that ends before our position is another topic of the same name. */
+/**
+ * The known state, without records that the topic no longer has. A topic that ends before our
+ * position was recreated.
+ */
 function seated(part: Part | undefined, first: number, next: number): Part {
   if (!part || next < part.position) return { position: first, dead: new Map(), done: new Set() }
   for (const [key, { offset }] of part.dead) {
@@ -173,7 +177,10 @@ function dropReplayed(part: Part, isReplayed: (offset: number) => boolean): void
   for (const [key, { offset }] of part.dead) if (isReplayed(offset)) finish(part, key)
 }
 
-/** Of several records with one key the first counts, as it does for replays. One without a value erases it. */
+/**
+ * Of several records with one key the first counts, as for replays. A record without a value erases
+ * it.
+ */
 function take(part: Part, record: StoredRecord, isReplayed: (offset: number) => boolean): void {
   const { value, offset, timestampMs } = record
   const key = keyOf(record)
@@ -188,7 +195,7 @@ function finish({ dead, done }: Part, key: string): void {
   if (done.size > maxDone) for (const oldest of done) return void done.delete(oldest)
 }
 
-/** What names no node is taken for one of this, and so is what erases. */
+/** A record without a node counts for this one, and so does a tombstone. */
 function isOf({ node, graph }: NodePlace, { value }: StoredRecord): boolean {
   const { failedNodeId = '', graphId = '' } = unseal(value)?.message ?? {}
   return [node, ''].includes(failedNodeId) && [graph, ''].includes(graphId)

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { documentOf, putAway } from '../../../src/pipeline/documents/carrying.ts'
+import { documentOf, putAway } from '../../../src/pipeline/documents/references.ts'
 import { documentFolder } from '../../../src/pipeline/documents/folder.ts'
 import { aStream, type PipeStream } from '../../../src/pipeline/stream.ts'
 
@@ -25,7 +25,7 @@ describe('putAway', () => {
   const locationIn = ({ content }: PipeStream): string =>
     content.case === 'documentRef' ? content.value.location : ''
 
-  it('gives each stream a document of its own, so that erasing one leaves the others', async () => {
+  it('gives each stream its own document, so that erasing one leaves the others', async () => {
     const documents = documentFolder({ path })
     const streams = [of('1', 'ada'), of('2', 'bob'), of('3', 'bob')]
     for (const stream of streams) await putAway(stream, documents, 10)
@@ -35,14 +35,14 @@ describe('putAway', () => {
       expect(await documentOf(stream, documents)).toMatchObject({ id: 'd1' })
   })
 
-  it('puts the same document of one stream into the same place', async () => {
+  it('stores the same document of one stream once', async () => {
     const documents = documentFolder({ path })
     const [one, again] = [of('1', 'ada'), of('1', 'ada')]
     for (const stream of [one, again]) await putAway(stream, documents, 10)
     expect(locationIn(one)).toBe(locationIn(again))
   })
 
-  it('leaves what is small enough where it is', async () => {
+  it('leaves a small document in the stream', async () => {
     const stream = of('1', 'ada')
     await putAway(stream, documentFolder({ path }), 100)
     expect(stream.content.case).toBe('document')

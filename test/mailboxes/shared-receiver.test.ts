@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Ask, Delivery } from '../../src/mailbox.ts'
-import { receiving, type Receiving, type Taken } from '../../src/mailboxes/receiving.ts'
+import type { ReceiveRequest, Delivery } from '../../src/mailbox.ts'
+import { SharedReceiver, type TakenMessages } from '../../src/mailboxes/shared-receiver.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 const delivery = (id: string): Delivery => ({
@@ -16,20 +16,23 @@ const delivery = (id: string): Delivery => ({
   firstReceivedMs: 0,
 })
 
-/** A broker that answers a look when it is told to, with what was there then, or with what was there when it was asked. */
+/**
+ * A broker that answers a poll on demand, with its state at that time or at the time of the
+ * request.
+ */
 class Broker {
   readonly #early: boolean
   readonly waiting: string[] = []
   readonly givenBack: string[] = []
   readonly looks: { slots: number; answer: () => void }[] = []
-  /** As a driver does that stops at so many bytes. */
+  /** Like a driver with a limit in bytes. */
   most = Infinity
 
   constructor(early = false) {
     this.#early = early
   }
 
-  take(slots: number): Promise<Taken> {
+  take(slots: number): Promise<TakenMessages> {
     const found = (): Delivery[] => this.waiting.splice(0, Math.min(slots, this.most)).map(delivery)
     const early = this.#early ? found() : undefined
     return new Promise((resolve) => {
@@ -38,29 +41,29 @@ class Broker {
     })
   }
 
-  /** Answers the look that has been out for that long, compared with the others. */
+  /** Answers the poll at this position in the order of their start. */
   async answer(at = 0): Promise<void> {
     this.looks.splice(at, 1)[0]?.answer()
     await settled()
   }
 }
 
-/** Lets everything happen that waits for no answer and no time. */
+/** Runs everything that waits for no answer and no time. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('receiving', () => {
+describe('SharedReceiver', () => {
   let broker: Broker
-  let line: Receiving
+  let line: SharedReceiver
   let clock: ReturnType<typeof fakeClock>
 
   const begin = (early = false): void => {
     const fresh = new Broker(early)
     broker = fresh
     clock = fakeClock()
-    line = receiving({
+    line = new SharedReceiver({
       clock,
       take: (slots) => fresh.take(slots.length),
-      giveBack: async (receipts) => {
+      release: async (receipts) => {
         fresh.givenBack.push(...receipts)
         fresh.waiting.unshift(...receipts)
       },
@@ -69,7 +72,7 @@ describe('receiving', () => {
   }
   beforeEach(() => begin())
 
-  const ask = (signal = new AbortController().signal): Ask => ({
+  const ask = (signal = new AbortController().signal): ReceiveRequest => ({
     max: 1,
     visibilityMs: 1000,
     waitMs: 10_000,
@@ -78,7 +81,7 @@ describe('receiving', () => {
   const receive = async (signal?: AbortSignal): Promise<string[]> =>
     (await line.receive(ask(signal))).map(({ id }) => id)
 
-  it('makes one look for those who come in the same turn', async () => {
+  it('polls once for calls of the same tick', async () => {
     const all = [receive(), receive()]
     await settled()
     broker.waiting.push('a', 'b')
@@ -87,7 +90,7 @@ describe('receiving', () => {
     expect(await Promise.all(all)).toEqual([['a'], ['b']])
   })
 
-  it('makes a second look for those who come while one is out, and no third', async () => {
+  it('starts a second poll for calls during a poll, and no third', async () => {
     const all = []
     for (let n = 0; n < 4; n++) {
       all.push(receive())
@@ -102,7 +105,7 @@ describe('receiving', () => {
     expect(await Promise.all(all)).toEqual([['b'], ['a'], ['c'], ['d']])
   })
 
-  it('looks again for those who found nothing when there is news', async () => {
+  it('polls again after a notification for waiters that got nothing', async () => {
     const first = receive()
     await settled()
     const second = receive()
@@ -111,14 +114,14 @@ describe('receiving', () => {
     await broker.answer()
     broker.waiting.push('a', 'b')
     expect(broker.looks).toEqual([])
-    line.news()
+    line.notify()
     await settled()
     expect(broker.looks.map(({ slots }) => slots)).toEqual([2])
     await broker.answer()
     expect(await Promise.all([first, second])).toEqual([['a'], ['b']])
   })
 
-  it('does not overtake what is to be given back', async () => {
+  it('does not overtake messages that are being released', async () => {
     const stop = new AbortController()
     broker.waiting.push('a', 'b')
     const gone = receive(stop.signal)
@@ -133,7 +136,7 @@ describe('receiving', () => {
     expect(broker.givenBack).toEqual(['a'])
   })
 
-  it('looks again for those who looked while it was given back', async () => {
+  it('polls again for waiters that polled during a release', async () => {
     begin(true)
     const stop = new AbortController()
     broker.waiting.push('a')
@@ -152,7 +155,7 @@ describe('receiving', () => {
     expect([await gone, ...(await Promise.all(all))]).toEqual([[], ['a'], ['b']])
   })
 
-  it('tells nobody that there is nothing while a look takes less than there is', async () => {
+  it('does not report an empty mailbox while a poll returns less than there is', async () => {
     const impatient = async (): Promise<string[]> =>
       (await line.receive({ ...ask(), waitMs: 0 })).map(({ id }) => id)
     broker.most = 2
@@ -163,7 +166,7 @@ describe('receiving', () => {
     expect(await Promise.all(all)).toEqual([['a'], ['b'], ['c'], []])
   })
 
-  it('is idle once nobody waits and no look is out', async () => {
+  it('is idle once nobody waits and no poll is in flight', async () => {
     broker.waiting.push('a', 'b')
     const all = [receive()]
     await settled()
@@ -178,7 +181,7 @@ describe('receiving', () => {
     expect((await Promise.all(all)).flat()).toEqual(['a', 'b'])
   })
 
-  it('leaves nobody without a message who could have one, and loses none', async () => {
+  it('serves every waiter that could have a message, and loses none', async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant('receive' as const) }),
       fc.record({ do: fc.constant('send' as const) }),
@@ -196,7 +199,7 @@ describe('receiving', () => {
         for (const one of steps) {
           if (one.do === 'send') {
             broker.waiting.push(`m${sent++}`)
-            line.news()
+            line.notify()
           } else if (one.do === 'receive') {
             const stop = new AbortController()
             stops.push(stop)

@@ -8,10 +8,10 @@ import type { NodeSettings } from './graph/settings.ts'
 import type { Incoming } from './incoming.ts'
 import type { Document, PipeStream } from './stream.ts'
 
-/** How the calls of a module for one record ended. */
-export type Called =
+/** The result of all calls of a module for one record. */
+export type CallResult =
   | { kind: 'processed'; document?: Document }
-  /** The module said that it cannot work on this document. */
+  /** The module reported that it cannot process this document. */
   | { kind: 'refused'; error: string; retries: number }
   | { kind: 'failed'; error: ErrorType; retries: number }
 
@@ -21,13 +21,14 @@ export interface CallerOptions {
   clock: Clock
   module: Module
   settings: NodeSettings
-  /** A call failed, and there will be another. */
+  /** Called before each retry. */
   onRetry: (streamId: string, retry: number, error: ErrorType) => void
 }
 
 /**
- * Calls a module until it succeeds, and gives up after its retries, at once where another call cannot help, and when the time of the
- * record is over. The pause before retry n is n times the backoff, and no shorter than what the other side asked for.
+ * Calls a module until it succeeds. Gives up after its retries, at once if a retry cannot help, and
+ * at the deadline of the record. The delay before retry n is n times the backoff, and not shorter
+ * than the module asks for.
  */
 export class Caller {
   readonly #options: CallerOptions
@@ -39,10 +40,13 @@ export class Caller {
     this.#alarm = new Alarm(options.clock, (nowMs) => this.#endLate(nowMs))
   }
 
-  /** `fetch` gets the document before each call, if it is elsewhere. A module that answers at once is answered for at once. */
-  call(come: Incoming, signal: AbortSignal, fetch?: Fetch): Called | Promise<Called> {
+  /**
+   * `fetch` loads the document before each call, if it travels by reference. Returns synchronously
+   * if the module does.
+   */
+  call(come: Incoming, signal: AbortSignal, fetch?: Fetch): CallResult | Promise<CallResult> {
     const endMs = this.#options.clock.mono() + this.#options.settings.deadlineMs
-    const failed = (thrown: unknown): Promise<Called> =>
+    const failed = (thrown: unknown): Promise<CallResult> =>
       this.#again(come, signal, endMs, thrown, fetch)
     let given: ReturnType<Module>
     try {
@@ -55,7 +59,7 @@ export class Caller {
       : calledOf(given, 0)
   }
 
-  /** Nothing is watched any more. */
+  /** Cancels the timers. */
   close(): void {
     this.#alarm.off()
   }
@@ -66,7 +70,7 @@ export class Caller {
     endMs: number,
     first: unknown,
     fetch?: Fetch,
-  ): Promise<Called> {
+  ): Promise<CallResult> {
     const { clock, settings, onRetry } = this.#options
     const { maxRetries, retryBackoffMs } = settings.dlq
     let thrown = first
@@ -107,7 +111,7 @@ export class Caller {
     return isPromise(given) ? this.#inTime(call, given, endMs) : given
   }
 
-  /** One that never answers holds up its record for so long, and not longer. */
+  /** Limits the time of a call, so that a module that never answers blocks its record no longer. */
   #inTime<T>(call: TimedCall, given: Promise<T>, endMs: number): Promise<T> {
     call.startMs = this.#options.clock.mono()
     call.lapsesMs = Math.min(call.startMs + this.#options.settings.timeoutMs, endMs)
@@ -145,7 +149,7 @@ class TimedCall implements ModuleCall {
   readonly #gone: AbortSignal
   #controller: AbortController | undefined
   #leave: (() => void) | undefined
-  /** Why nobody waits for it any more. */
+  /** Why nobody waits for the result any more. */
   #why: Error | undefined
   #isOver = false
 
@@ -165,7 +169,10 @@ class TimedCall implements ModuleCall {
     return content.case === 'document' ? content.value : this.fetched
   }
 
-  /** Made for those who look: many modules do not, and each signal costs as much as all the rest of a call. */
+  /**
+   * Created on demand: many modules do not use the signal, and it costs as much as the rest of a
+   * call.
+   */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
@@ -179,7 +186,7 @@ class TimedCall implements ModuleCall {
     return this.#controller.signal
   }
 
-  /** Throws if nobody waits for it any more. */
+  /** Throws if nobody waits for the result any more. */
   checkTime(): void {
     if (this.#why) throw this.#why
     this.#gone.throwIfAborted()
@@ -198,7 +205,7 @@ class TimedCall implements ModuleCall {
   }
 }
 
-/** One that answers at once is over at once. */
+/** A module that returns synchronously is done at once. */
 function callNow(module: Module, call: TimedCall): ReturnType<Module> {
   let given: ReturnType<Module>
   try {
@@ -209,7 +216,7 @@ function callNow(module: Module, call: TimedCall): ReturnType<Module> {
   return given
 }
 
-/** Of whatever make. */
+/** Accepts any thenable. */
 export function isPromise<T>(given: T | Promise<T>): given is Promise<T> {
   return typeof (given as Promise<T> | undefined)?.then === 'function'
 }
@@ -221,10 +228,10 @@ class ModuleTimeout extends Error {
   }
 }
 
-const processed: Called = { kind: 'processed' }
+const processed: CallResult = { kind: 'processed' }
 
-/** An answer of no kind that is known is a failure of the module. */
-function calledOf(result: ModuleResult | void, retries: number): Called {
+/** An unknown result is a failure of the module. */
+function calledOf(result: ModuleResult | void, retries: number): CallResult {
   if (!result) return processed
   try {
     if (!result.success) return { kind: 'refused', error: String(result.error), retries }

@@ -7,27 +7,27 @@ import type { Transactor } from '../backends/kafka/transactor.ts'
 import type { Entry, OurPart } from './our-part.ts'
 import type { Finished } from './work.ts'
 
-export interface BooksOptions {
+export interface TransactionBatchOptions {
   clock: Clock
   transactor: Transactor
-  /** It is committed. */
+  /** Called after the commit. */
   settled: (finished: Finished) => void
-  /** There is more to commit. */
+  /** Called when there is more to commit. */
   changed: (part: OurPart) => void
   onError: (error: unknown) => void
 }
 
-/** Each try costs the others a transaction that comes to nothing. */
+/** Each attempt costs the others an aborted transaction. */
 const putOffMs = 5000
 
-/** Sends what came of records and commits that they are done, as one. */
-export class Books {
-  readonly #options: BooksOptions
+/** Sends the results of records and commits their offsets in one transaction. */
+export class TransactionBatch {
+  readonly #options: TransactionBatchOptions
   #open: Finished[] = []
-  /** Those that are put off, by their lanes: what follows one of them waits for it. */
+  /** Deferred records by lane: later records of the lane wait for them. */
   readonly #late = new Map<string | Entry, Entry>()
 
-  constructor(options: BooksOptions) {
+  constructor(options: TransactionBatchOptions) {
     this.#options = options
   }
 
@@ -35,12 +35,15 @@ export class Books {
     this.#open.push(finished)
   }
 
-  /** Those that have something to commit. */
+  /** Partitions with something to commit. */
   parts(): OurPart[] {
     return this.#open.map(({ entry }) => entry.part)
   }
 
-  /** Those that are put off, or wait for one that is. If their partition leaves, they are given back like all that is under way. */
+  /**
+   * Deferred records, and records that wait for one. If their partition is revoked, they are
+   * released like all records in process.
+   */
   held(part: OurPart): Entry[] {
     const open = this.#open.map(({ entry }) => entry).filter((entry) => this.#isHeld(entry))
     return [...this.#late.values(), ...open].filter((entry) => entry.part === part)
@@ -51,12 +54,15 @@ export class Books {
     for (const [lane, entry] of this.#late) if (entry.part === part) this.#late.delete(lane)
   }
 
-  /** From where the partitions are without what is open here. */
+  /** Starts from the positions of the partitions without the open records. */
   async carry(group: Group, positions: readonly CommittedOffset[]): Promise<void> {
     await this.#carry(this.#going(this.#open), positions, { group, membership: group.membership })
   }
 
-  /** One that is too large for its topic is found by halves: it must not hold up the others. Gives how far the partitions are then. */
+  /**
+   * A record that is too large for its topic is found by bisection: it must not block the others.
+   * Returns the new positions of the partitions.
+   */
   async #carry(
     lot: readonly Finished[],
     from: readonly CommittedOffset[],
@@ -92,14 +98,17 @@ export class Books {
     return this.#late.has(laneOf(entry))
   }
 
-  /** Also what was forgotten meanwhile: it is committed, and comes to nobody again. */
+  /**
+   * Includes records that were forgotten meanwhile: they are committed, and are not delivered
+   * again.
+   */
   #settle(lot: readonly Finished[]): void {
     const carried = new Set(lot.map(({ entry }) => entry))
     this.#open = this.#open.filter(({ entry }) => !carried.has(entry))
     for (const finished of lot) this.#options.settled(finished)
   }
 
-  /** None: it is tried again later. */
+  /** Empty if the record is deferred. */
   async #insteadOf(finished: Finished, error: RedriveError): Promise<Finished[]> {
     const { entry, work } = finished
     let why: unknown = error
@@ -121,7 +130,7 @@ export class Books {
     this.#open = this.#open.filter((other) => other.entry !== entry)
     this.#late.set(laneOf(entry), entry)
     await sleep(this.#options.clock, putOffMs, signal)
-    // What follows it does not go before it, also with the last that is committed.
+    // Later records of the lane are not committed before it, even with the last commit.
     if (signal.aborted) return
     this.#late.delete(laneOf(entry))
     this.#open.unshift(finished)
@@ -129,12 +138,12 @@ export class Books {
   }
 }
 
-/** What has no key follows nobody. */
+/** A record without a key has its own lane. */
 function laneOf(entry: Entry): string | Entry {
   return entry.lane ?? entry
 }
 
-/** How far a partition is when these are done, too. */
+/** The position of a partition after these records. */
 function behind(position: CommittedOffset, records: readonly StoredRecord[]): CommittedOffset {
   const progress = new Progress(position.offset, position.metadata)
   for (const { offset } of records) progress.set(offset, done)

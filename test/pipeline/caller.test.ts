@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { Caller, type Called } from '../../src/pipeline/calling.ts'
+import { Caller, type CallResult } from '../../src/pipeline/caller.ts'
 import { incoming } from '../../src/pipeline/incoming.ts'
 import type { Module } from '../../src/pipeline/modules/module.ts'
 import { nodeSettings, type NodeInput } from '../../src/pipeline/graph/settings.ts'
@@ -9,10 +9,10 @@ import { streamOf } from './pipeline-bench.ts'
 
 interface Bench {
   clock: FakeClock
-  /** When each call began. */
+  /** When each call started. */
   atMs: number[]
   retries: string[]
-  call: (signal?: AbortSignal, fetch?: () => Promise<undefined>) => Promise<Called>
+  call: (signal?: AbortSignal, fetch?: () => Promise<undefined>) => Promise<CallResult>
 }
 
 function bench(module: Module, node: Partial<NodeInput> = {}): Bench {
@@ -39,7 +39,7 @@ const unavailable = (): never => {
 }
 
 describe('calls of a module', () => {
-  it('pause for n times the backoff before retry n, and give up after the last', async () => {
+  it('wait n times the backoff before retry n, and give up after the last', async () => {
     const { clock, atMs, retries, call } = bench(unavailable)
     const called = call()
     await clock.advance(60_000)
@@ -52,7 +52,7 @@ describe('calls of a module', () => {
     expect(retries).toEqual([1, 2, 3].map((n) => `one ${n} MODULE_UNAVAILABLE`))
   })
 
-  it('wait as long as the other side asks for', async () => {
+  it('wait as long as the module asks for', async () => {
     const { clock, atMs, call } = bench(() => {
       throw Object.assign(new Error('slow down'), { status: 429, retryAfterMs: 5000 })
     })
@@ -62,7 +62,7 @@ describe('calls of a module', () => {
     expect(atMs).toEqual([0, 5000, 10_000, 15_000])
   })
 
-  it('end when their time is over, each and all together', async () => {
+  it('end at their time limits, each and all together', async () => {
     const signals: AbortSignal[] = []
     const { clock, atMs, call } = bench(
       ({ signal }) => {
@@ -80,7 +80,7 @@ describe('calls of a module', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('end when the record is somebody else’s', async () => {
+  it('end when the partition is revoked', async () => {
     const leaving = new AbortController()
     const { clock, atMs, call } = bench(unavailable)
     const called = call(leaving.signal)
@@ -91,7 +91,7 @@ describe('calls of a module', () => {
     expect(atMs).toEqual([0])
   })
 
-  it('do not begin when their time was over before the document came', async () => {
+  it('do not start if the time was over before the document arrived', async () => {
     const late = Promise.withResolvers<undefined>()
     const { clock, atMs, call } = bench(() => undefined, {
       timeoutMs: 1000,
@@ -109,7 +109,7 @@ describe('calls of a module', () => {
     ['answers at once', () => undefined],
     ['throws at once', unavailable],
     ['answers later', async () => undefined],
-  ])('leave nothing behind when the module looks at its signal and %s', async (_, answer) => {
+  ])('leave nothing behind when the module uses its signal and %s', async (_, answer) => {
     const leaving = new AbortController()
     const looks: (() => AbortSignal)[] = []
     const module: Module = (call) => {
@@ -123,7 +123,7 @@ describe('calls of a module', () => {
     expect(getEventListeners(leaving.signal, 'abort')).toEqual([])
   })
 
-  it('tell a module that looks only when its time is over', async () => {
+  it('abort the signal of a module only at its time limit', async () => {
     let look = (): AbortSignal | undefined => undefined
     const { clock, call } = bench(
       (call) => {
@@ -138,12 +138,12 @@ describe('calls of a module', () => {
     expect(look()!.aborted).toBe(true)
   })
 
-  it('take an answer that cannot be read for a failure', async () => {
+  it('treat an invalid answer as a failure', async () => {
     const answer = { success: false, error: Object.create(null) as string } as const
     expect(await bench(() => answer).call()).toMatchObject({ kind: 'failed', retries: 0 })
   })
 
-  it('tell a module that looks when its record is somebody else’s', async () => {
+  it('abort the signal of a module when the partition is revoked', async () => {
     const leaving = new AbortController()
     const heard = Promise.withResolvers<void>()
     const { call } = bench(
@@ -161,7 +161,7 @@ describe('calls of a module', () => {
     expect(await called).toMatchObject({ kind: 'failed', retries: 0 })
   })
 
-  it.each<[string, Module, Called]>([
+  it.each<[string, Module, CallResult]>([
     ['nothing', () => undefined, { kind: 'processed' }],
     ['success', async () => ({ success: true }), { kind: 'processed' }],
     [
@@ -169,11 +169,11 @@ describe('calls of a module', () => {
       () => ({ success: false, error: 'no PDF' }),
       { kind: 'refused', error: 'no PDF', retries: 0 },
     ],
-  ])('take %s for an answer', async (_, module, expected) => {
+  ])('accept %s as an answer', async (_, module, expected) => {
     expect(await bench(module).call()).toEqual(expected)
   })
 
-  it('give the module the document, and take another one from it', async () => {
+  it('pass the document to the module, and accept another one from it', async () => {
     const { call } = bench(({ document, node, attempt, stream }) => {
       expect([node, attempt, stream.streamId]).toEqual(['n', 1, 'one'])
       return { success: true, document: { body: Buffer.from(document!.body.toReversed()) } }

@@ -1,46 +1,51 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Delivery } from '../../mailbox.ts'
 import { Alarm } from '../../clock/alarm.ts'
-import type { Arrived, Session } from '../../backends/rabbitmq/session.ts'
+import type { ReceivedMessage, Session } from '../../backends/rabbitmq/session.ts'
 
-/** A message that somebody has. */
-export interface Held extends Arrived {
+/** A message that is handed out. */
+export interface Held extends ReceivedMessage {
   delivery: Delivery
   /** On the monotonic clock. */
-  lapsesMs: number
+  expiresMs: number
 }
 
-/** What is out, by receipt. RabbitMQ hides a message for as long as its channel lives; that it lapses before is up to us. */
-export class Holding {
+/**
+ * Messages that are handed out, by receipt. RabbitMQ hides a message as long as its channel lives;
+ * expiry is up to us.
+ */
+export class HeldMessages {
   readonly #clock: Clock
-  readonly #onLapse: (held: Held) => void
+  readonly #onExpiry: (held: Held) => void
   readonly #alarm: Alarm
   readonly #held = new Map<string, Held>()
 
-  constructor(clock: Clock, onLapse: (held: Held) => void) {
+  constructor(clock: Clock, onExpiry: (held: Held) => void) {
     this.#clock = clock
-    this.#onLapse = onLapse
-    this.#alarm = new Alarm(clock, (nowMs) => this.#lapse(nowMs))
+    this.#onExpiry = onExpiry
+    this.#alarm = new Alarm(clock, (nowMs) => this.#expire(nowMs))
   }
 
   get size(): number {
     return this.#held.size
   }
 
-  add(arrived: Arrived, delivery: Delivery, visibilityMs: number): void {
-    const lapsesMs = this.#clock.mono() + visibilityMs
-    this.#keep({ ...arrived, delivery, lapsesMs })
+  add(arrived: ReceivedMessage, delivery: Delivery, visibilityMs: number): void {
+    const expiresMs = this.#clock.mono() + visibilityMs
+    this.#keep({ ...arrived, delivery, expiresMs })
   }
 
-  /** Ends the hold. Whoever gets the message here is the one who settles it; undefined: the receipt is stale. */
+  /**
+   * Ends the hold. The caller that gets the message settles it. Undefined if the receipt is stale.
+   */
   take(receipt: string): Held | undefined {
     const held = this.#held.get(receipt)
-    if (!held || held.lapsesMs <= this.#clock.mono()) return undefined
+    if (!held || held.expiresMs <= this.#clock.mono()) return undefined
     this.#held.delete(receipt)
     return held
   }
 
-  /** As it was before it was taken, if it still holds. */
+  /** Undoes `take`, if the session still exists. */
   restore(held: Held): void {
     if (!held.session.isLost) this.#keep(held)
   }
@@ -48,7 +53,7 @@ export class Holding {
   extend(receipt: string, ms: number): boolean {
     const held = this.take(receipt)
     if (!held) return false
-    held.lapsesMs = Math.max(held.lapsesMs, this.#clock.mono() + ms)
+    held.expiresMs = Math.max(held.expiresMs, this.#clock.mono() + ms)
     this.#keep(held)
     return true
   }
@@ -67,16 +72,16 @@ export class Holding {
 
   #keep(held: Held): void {
     this.#held.set(held.delivery.receipt, held)
-    this.#alarm.by(held.lapsesMs)
+    this.#alarm.by(held.expiresMs)
   }
 
-  #lapse(nowMs: number): number {
+  #expire(nowMs: number): number {
     let nextMs = Infinity
     for (const [receipt, held] of this.#held)
-      if (held.lapsesMs > nowMs) nextMs = Math.min(nextMs, held.lapsesMs)
+      if (held.expiresMs > nowMs) nextMs = Math.min(nextMs, held.expiresMs)
       else {
         this.#held.delete(receipt)
-        this.#onLapse(held)
+        this.#onExpiry(held)
       }
     return nextMs
   }

@@ -1,10 +1,10 @@
 import type { Headers } from '../dead/lineage.ts'
 
-/** As much of an envelope as replaying needs. */
-export interface Glance {
+/** The part of an envelope that a replay needs. */
+export interface EnvelopePeek {
   errorType: string
   errorMessage: string
-  /** 0: nobody said. */
+  /** 0 if unknown. */
   failedMs: number
   firstFailedMs: number
   node: string
@@ -15,20 +15,21 @@ export interface Glance {
   key: Buffer | undefined
   headers: Headers
   replayable: boolean
-  /** What died, byte for byte. */
+  /** The dead record, byte for byte. */
   value: Buffer
   isStream: boolean
 }
 
 const nothing = Buffer.alloc(0)
-/** By the numbers of their fields. */
+/** By field number. */
 const lastTexts: string[] = []
 
 /**
- * What lies in an envelope, read by hand: replays read a great many, and the general way, which makes a message of every part, takes longer
- * than to send them. Nothing is copied. Undefined: these bytes are no envelope, or were cut off.
+ * Decodes an envelope by hand: replays read a great many, and the general decoder, which creates a
+ * message of every part, takes longer than sending them. Nothing is copied. Undefined if the bytes
+ * are not an envelope, or truncated.
  */
-export function glance(bytes: Buffer): Glance | undefined {
+export function peekEnvelope(bytes: Buffer): EnvelopePeek | undefined {
   try {
     const seen = new Seen(bytes)
     return seen.hasValue && (seen.errorType !== '' || seen.node !== '') ? seen : undefined
@@ -37,7 +38,7 @@ export function glance(bytes: Buffer): Glance | undefined {
   }
 }
 
-class Seen implements Glance {
+class Seen implements EnvelopePeek {
   errorType = ''
   failedMs = 0
   firstFailedMs = 0
@@ -68,7 +69,7 @@ class Seen implements Glance {
     return this.isStream || this.#hasRaw
   }
 
-  /** Long, and seldom asked for. */
+  /** Long, and seldom needed. */
   get errorMessage(): string {
     return this.#bytes.toString('utf8', this.#messageFrom, this.#messageTo)
   }
@@ -92,7 +93,7 @@ class Seen implements Glance {
     }
   }
 
-  /** A stream that comes several times is one message, in parts. */
+  /** A stream that occurs several times is one message in parts. */
   #takeStream(part: Buffer): void {
     if (this.#hasRaw) return
     this.value = this.isStream ? Buffer.concat([this.value, part]) : part
@@ -127,14 +128,14 @@ function momentIn(cursor: Cursor): number {
   return ms
 }
 
-/** Goes through the fields of a message. Throws where it was cut off, or is none. */
+/** Reads the fields of a message. Throws if it is truncated or invalid. */
 class Cursor {
   at: number
   field = 0
   /** 0: a number. 2: bytes. */
   type = 0
   value = 0
-  /** Where the bytes begin. They end where the cursor is. */
+  /** Where the bytes start. They end at the cursor. */
   from = 0
   readonly #bytes: Buffer
   readonly #end: number
@@ -166,7 +167,7 @@ class Cursor {
     return this.#bytes.subarray(this.from, this.at)
   }
 
-  /** Most dead records of a topic say the same here, so what was said last is mostly said again. */
+  /** Most dead records of a topic have the same value here, so the last string is cached. */
   text(): string {
     const last = lastTexts[this.field] ?? ''
     if (this.#says(last)) return last
@@ -186,7 +187,7 @@ class Cursor {
     return true
   }
 
-  /** Seven bits with each byte, the lowest first. */
+  /** Seven bits per byte, the lowest first. */
   #number(): number {
     let byte = this.#byte()
     let value = byte & 0x7f
@@ -197,7 +198,10 @@ class Cursor {
     return byte > 0x7f ? this.#negative() : value
   }
 
-  /** Only numbers below zero have ten bytes. Too large to be added up, they are told by what they lack. */
+  /**
+   * Only negative numbers have ten bytes. Too large for addition, they are recognised by their
+   * length.
+   */
   #negative(): number {
     let lacking = 0
     this.at -= 9
@@ -214,5 +218,5 @@ class Cursor {
 }
 
 function broken(): Error {
-  return new Error('these bytes are no message')
+  return new Error('the bytes are not a message')
 }

@@ -1,10 +1,18 @@
 import type { Clock } from '../../clock/clock.ts'
+import { Backoff } from '../../clock/retry.ts'
 import { hasCode, type RedriveError } from '../../errors.ts'
 import { Batcher } from '../../backends/batcher.ts'
 import { faultOf, isLaterStatus, type Fault } from '../../backends/opensearch/errors.ts'
-import type { Wire } from '../../backends/opensearch/connection.ts'
+import {
+  busyDelay,
+  maxBusyAttempts,
+  type OpensearchConnection,
+} from '../../backends/opensearch/connection.ts'
 
-/** Where a document stood when it was read: a write that names it succeeds only while it still stands there. */
+/**
+ * The version of a document when it was read: a write with it succeeds only if the document is
+ * unchanged.
+ */
 export interface Mark {
   seqNo: number
   term: number
@@ -16,7 +24,10 @@ export interface Found<T> {
   source: T
 }
 
-/** Every document says which write it is of, so that a write whose answer got lost can be told from someone else's. */
+/**
+ * Every document has the id of its last write, so that a write whose answer was lost can be
+ * distinguished from another one.
+ */
 export interface Stamped {
   stamp?: string
 }
@@ -27,20 +38,23 @@ export type Write<T> =
 
 export type Written = { done: true; mark: Mark } | { done: false }
 
-/** What became of a write, or why the server would not have it. */
+/** The result of a write, or why the server rejected it. */
 export type Attempt = Written | { done: false; fault: RedriveError }
 
 export interface Hit<T> {
   id: string
   source: T
-  /** What it was sorted by: where the next page begins. */
+  /** The sort values: where the next page starts. */
   place: (string | number)[]
 }
 
-/** What a search found. */
+/** The result of a search. */
 export interface Results<T> {
   hits: Hit<T>[]
-  /** Counts by value, when the search asked for them under the name `counts`, and where the next page of them begins. */
+  /**
+   * Counts by value, if the search has an aggregation named `counts`, and where their next page
+   * starts.
+   */
   counts: [value: string, count: number][]
   nextCounts?: Record<string, string>
 }
@@ -57,15 +71,12 @@ interface RawResults<T> {
   }
 }
 
-/** What one request carries at the most. */
+/** Limits of one request. */
 const maxReadDocuments = 32
 const maxWriteDocuments = 500
 const maxWriteChars = 8 * 2 ** 20
 
-/** How often a document that the server had no room for is sent again. */
-const busyTries = 6
-
-/** Identifiers that a document may have; no other is ever asked for. */
+/** Valid document ids; no others are requested. */
 const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= 512
 
 interface BulkItem {
@@ -76,30 +87,30 @@ interface BulkItem {
 }
 
 /** The documents of one index: read in real time, written by compare-and-set. */
-export class Shelf<T extends Stamped> {
+export class DocumentIndex<T extends Stamped> {
   readonly index: string
-  readonly #wire: Wire
+  readonly #connection: OpensearchConnection
   readonly #node: string
   readonly #clock: Clock
   readonly #refreshes: Batcher<null, null>
 
-  constructor(wire: Wire, node: string, index: string, clock: Clock) {
-    this.#wire = wire
+  constructor(connection: OpensearchConnection, node: string, index: string, clock: Clock) {
+    this.#connection = connection
     this.#node = node
     this.index = index
     this.#clock = clock
     this.#refreshes = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
-      await wire.ask({ method: 'POST', path: `/${index}/_refresh` })
+      await connection.request({ method: 'POST', path: `/${index}/_refresh` })
       return asks.map(() => ({ value: null }))
     })
   }
 
-  /** Makes all that was written before this call visible to searches. Callers at one time share one. */
+  /** Makes all earlier writes visible to searches. Concurrent callers share one refresh. */
   async refresh(): Promise<void> {
     await this.#refreshes.call(null)
   }
 
-  /** The documents that exist, as they stand this moment. */
+  /** Reads existing documents in real time. */
   async read(
     ids: Iterable<string>,
     fields?: readonly string[],
@@ -108,7 +119,7 @@ export class Shelf<T extends Stamped> {
     const found = new Map<string, Found<T>>()
     const asked = [...new Set(ids)].filter(isId)
     for (let at = 0; at < asked.length; at += atOnce) {
-      const { body } = await this.#wire.ask<{ docs: RawDocument<T>[] }>({
+      const { body } = await this.#connection.request<{ docs: RawDocument<T>[] }>({
         method: 'POST',
         path: `/${this.index}/_mget`,
         ...(fields ? { query: { _source_includes: fields.join() } } : {}),
@@ -116,7 +127,7 @@ export class Shelf<T extends Stamped> {
       })
       for (const { found: isThere, _id: id, _source: source, ...raw } of body.docs) {
         const { error, _seq_no: seqNo, _primary_term: term } = raw
-        // A shard that cannot be read just now: nobody knows whether the document is there.
+        // A shard cannot be read at present: it is unknown whether the document exists.
         if (error) throw faultOf(503, error, this.#node)
         if (isThere) found.set(id, { id, mark: { seqNo, term }, source })
       }
@@ -124,7 +135,10 @@ export class Shelf<T extends Stamped> {
     return found
   }
 
-  /** Each on its own, and only if the document still stands where it was read. Answers in the order given. */
+  /**
+   * Writes each document separately, and only if it is unchanged since it was read. Returns results
+   * in the given order.
+   */
   async write(writes: readonly Write<T>[]): Promise<Written[]> {
     return (await this.attempt(writes)).map((one) => {
       if ('fault' in one) throw one.fault
@@ -132,7 +146,7 @@ export class Shelf<T extends Stamped> {
     })
   }
 
-  /** The same, where one that the server would not have must not fail the others. */
+  /** Like `write`, but a rejected document does not fail the others. */
   async attempt(writes: readonly Write<T>[]): Promise<Attempt[]> {
     const results: Attempt[] = []
     let lines: Line[] = []
@@ -154,15 +168,17 @@ export class Shelf<T extends Stamped> {
 
   async search(body: object): Promise<Results<T>> {
     const path = `/${this.index}/_search`
-    return resultsOf((await this.#wire.ask<RawResults<T>>({ method: 'POST', path, body })).body)
+    return resultsOf(
+      (await this.#connection.request<RawResults<T>>({ method: 'POST', path, body })).body,
+    )
   }
 
   /** Several searches in one request. */
   async searches(bodies: readonly object[]): Promise<Results<T>[]> {
     if (bodies.length === 0) return []
     const lines = bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join('')
-    const ask = { method: 'POST', path: `/${this.index}/_msearch`, lines } as const
-    const { body } = await this.#wire.ask<{ responses: RawResults<T>[] }>(ask)
+    const request = { method: 'POST', path: `/${this.index}/_msearch`, lines } as const
+    const { body } = await this.#connection.request<{ responses: RawResults<T>[] }>(request)
     return body.responses.map((raw) => {
       if (raw.error) throw faultOf(raw.status, raw.error, this.#node)
       return resultsOf(raw)
@@ -171,11 +187,15 @@ export class Shelf<T extends Stamped> {
 
   async count(query: object): Promise<number> {
     const path = `/${this.index}/_count`
-    return (await this.#wire.ask<{ count: number }>({ method: 'POST', path, body: { query } })).body
-      .count
+    return (
+      await this.#connection.request<{ count: number }>({ method: 'POST', path, body: { query } })
+    ).body.count
   }
 
-  /** Sends lines; one by one when they are too much for one request, so that only one that is too large is refused. */
+  /**
+   * Sends lines; one by one if they are too large for one request, so that only a line that is too
+   * large itself is rejected.
+   */
   async #sendFitting(lines: Line[]): Promise<Attempt[]> {
     try {
       return await this.#send(lines)
@@ -188,26 +208,26 @@ export class Shelf<T extends Stamped> {
     }
   }
 
-  /** Sends lines, and those again for which the server had no room. */
+  /** Sends lines, and again those that the server was too busy for. */
   async #send(lines: Line[]): Promise<Attempt[]> {
     const results = new Map<Line, Attempt>()
+    const backoff = new Backoff(this.#connection.clock, busyDelay)
     let left = lines
     for (let tries = 1; left.length > 0; tries++) {
-      const { body, repeated } = await this.#wire.write<{ items: Record<string, BulkItem>[] }>(
-        this.index,
-        left.map(({ text }) => text).join(''),
-      )
+      const { body, repeated } = await this.#connection.write<{
+        items: Record<string, BulkItem>[]
+      }>(this.index, left.map(({ text }) => text).join(''))
       const turnedAway: Line[] = []
       const doubtful: Line[] = []
       for (const [at, line] of left.entries()) {
         const item = Object.values(body.items[at]!)[0]!
-        if (isLaterStatus(item.status) && tries < busyTries) turnedAway.push(line)
+        if (isLaterStatus(item.status) && tries < maxBusyAttempts) turnedAway.push(line)
         else if (repeated && (item.status === 409 || item.status === 404)) doubtful.push(line)
         else results.set(line, this.#written(item))
       }
       for (const [line, written] of await this.#lookBack(doubtful)) results.set(line, written)
       left = turnedAway
-      if (left.length > 0) await this.#wire.pause(tries)
+      if (left.length > 0) await backoff.wait()
     }
     return lines.map((line) => results.get(line)!)
   }
@@ -218,7 +238,7 @@ export class Shelf<T extends Stamped> {
     return { done: false, fault: faultOf(status, error, this.#node) }
   }
 
-  /** Whether a refused write was in truth refused by its own first sending, whose answer got lost. */
+  /** Whether a rejected write was executed by an earlier attempt whose answer was lost. */
   async #lookBack(lines: readonly Line[]): Promise<Map<Line, Written>> {
     const now = await this.read(lines.map(({ id }) => id))
     return new Map(
@@ -254,10 +274,10 @@ function resultsOf<T>({ hits, aggregations }: RawResults<T>): Results<T> {
   }
 }
 
-/** One write as the server takes it. */
+/** One write as a line of a bulk request. */
 interface Line {
   id: string
-  /** Absent on a removal. */
+  /** Absent for a removal. */
   stamp?: string
   text: string
 }

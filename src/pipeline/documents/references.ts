@@ -6,7 +6,10 @@ import {
   type PipeStream,
 } from '../proto/redrive/pipeline/v1/stream_pb.ts'
 
-/** The document of a stream, fetched if it travels by reference. Undefined: it has none, or nobody knows where it is kept. */
+/**
+ * The document of a stream, fetched if it travels by reference. Undefined if there is none, or no
+ * document store.
+ */
 export async function documentOf(
   { content }: PipeStream,
   documents: DocumentStore | undefined,
@@ -16,7 +19,7 @@ export async function documentOf(
   return undefined
 }
 
-/** A document that is too large to travel along is put away, and a reference travels instead. Changes a stream of ours. */
+/** Stores a document that is too large, and replaces it by a reference. Mutates the stream. */
 export async function putAway(
   stream: PipeStream,
   documents: DocumentStore | undefined,
@@ -29,7 +32,10 @@ export async function putAway(
   stream.content = { case: 'documentRef', value: await documents.put(content.value, owner) }
 }
 
-/** The stream without its document. A reference to it stays, or is made if it can be: then it can be replayed. */
+/**
+ * The stream without its document. A reference is preserved, or created if possible: then the
+ * record can be replayed.
+ */
 export async function withoutDocument(
   stream: PipeStream,
   documents: DocumentStore | undefined,

@@ -7,10 +7,10 @@ import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import {
-  Standing,
+  DeadRecordDepth,
   type DeadPlace,
-  type StandingOptions,
-} from '../../../src/pipeline/metrics/standing.ts'
+  type DeadRecordDepthOptions,
+} from '../../../src/pipeline/metrics/depth.ts'
 import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
 import { kafkaPlace, makeTopics } from '../../servers/broker-places.ts'
 import type { Place } from '../../servers/places.ts'
@@ -52,7 +52,7 @@ function dead(node: string, graph = 'g'): Buffer {
 }
 
 describe('Standing', () => {
-  it('does not know when the cluster is away', { timeout: 30_000 }, async () => {
+  it('reports an error if the cluster is unreachable', { timeout: 30_000 }, async () => {
     const nodes = [{ cluster: 'c', graph: 'g', node: 'n', topic: 'dlq.c.n' }]
     const cluster = new Cluster({
       url: '127.0.0.1:9',
@@ -60,8 +60,8 @@ describe('Standing', () => {
       timeoutMs: 500,
       clientId: 'test',
     })
-    const standing = new Standing({ cluster, nodes })
-    const ask = (): ReturnType<Standing['ask']> => standing.ask()
+    const standing = new DeadRecordDepth({ cluster, nodes })
+    const ask = (): ReturnType<DeadRecordDepth['ask']> => standing.ask()
     const metrics = new PipelineMetrics({ clock: systemClock, standing: ask })
     try {
       expect(await ask()).toMatchObject([{ node: 'n', error: { code: 'MAILBOX_UNAVAILABLE' } }])
@@ -81,7 +81,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   let admin: Admin
   let producer: Producer
   let node: DeadPlace
-  const opened: Standing[] = []
+  const opened: DeadRecordDepth[] = []
 
   const make = (topic: string): Promise<void> => makeTopics(admin, [topic], 2)
 
@@ -103,8 +103,8 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await place.clear()
   })
 
-  const open = (more: Partial<StandingOptions> = {}): Standing => {
-    const standing = new Standing({ cluster: clusterAt(url), nodes: [node], ...more })
+  const open = (more: Partial<DeadRecordDepthOptions> = {}): DeadRecordDepth => {
+    const standing = new DeadRecordDepth({ cluster: clusterAt(url), nodes: [node], ...more })
     opened.push(standing)
     return standing
   }
@@ -120,18 +120,18 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await transaction.send({ messages, acks: -1 })
     await transaction.commit()
   }
-  /** Says of a record in partition 0 that it was replayed. */
+  /** Marks a record of partition 0 as replayed. */
   const replay = async (offset: number): Promise<void> => {
     await write(toMessage(markOf(node, { partition: 0, offset }, 'by a test')))
   }
   const key = (text: string): { key: Buffer } => ({ key: Buffer.from(text) })
   const erased = (text: string): Partial<MessageToProduce> => ({
     ...key(text),
-    // The client takes null for no value; its types know no such thing.
+    // The client accepts null for no value; its types do not.
     value: null as unknown as Buffer,
   })
 
-  it('counts dead records, and not what the broker writes between them', async () => {
+  it('counts dead records, without transaction markers', async () => {
     const standing = open()
     await expect(standing.ask()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
     await write({ ...key('a'), timestamp: BigInt(atMs + 1000) })
@@ -141,12 +141,12 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     expect(await open().ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
   })
 
-  it('counts each of those whose key has no length', async () => {
+  it('counts each record with an empty key', async () => {
     await write(key(''), key(''), key('a'))
     await expect.poll(() => open().ask()).toMatchObject([{ depth: 3 }])
   })
 
-  it('counts a record that was written twice once, and one that was erased no more', async () => {
+  it('counts a duplicate record once, and an erased one not at all', async () => {
     const standing = open()
     await write(key('a'), key('b'), key('a'))
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
@@ -155,7 +155,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     expect(await open().ask()).toMatchObject([{ depth: 1 }])
   })
 
-  it('does not count what was replayed, before or after it was read', async () => {
+  it('does not count a replayed record, replayed before or after it was read', async () => {
     await make(replaysTopicOf(node))
     const standing = open()
     await replay(0)
@@ -171,7 +171,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await expect.poll(() => standing.ask()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
   })
 
-  it('does not count another copy of a record that was replayed or erased', async () => {
+  it('does not count another copy of a replayed or erased record', async () => {
     await make(replaysTopicOf(node))
     const standing = open()
     await write(key('a'), key('b'), key('c'))
@@ -183,7 +183,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     expect(await open().ask()).toMatchObject([{ depth: 2 }])
   })
 
-  it('does not count what the topic no longer has', async () => {
+  it('does not count records that the topic no longer has', async () => {
     const standing = open()
     await write(key('a'), key('b'), key('c'))
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
@@ -192,7 +192,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
   })
 
-  it('knows nothing of a node without its topic, and all of the others', async () => {
+  it('reports an error for a node without its topic, and counts the others', async () => {
     const lost = { ...node, node: 'lost', topic: `${place.name}.nowhere` }
     const standing = open({ nodes: [lost, node] })
     await write(key('a'))
@@ -204,7 +204,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
       ])
   })
 
-  it('tells nodes that share a topic apart, and takes what names no node for its own', async () => {
+  it('distinguishes nodes that share a topic, and counts records without a node as its own', async () => {
     const other = { ...node, node: 'other' }
     const namesake = { ...node, graph: 'h' }
     const standing = open({ nodes: [node, other, namesake] })
@@ -226,20 +226,20 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
       ])
   })
 
-  it('counts by offsets what is more than it keeps in mind, until there is room', async () => {
+  it('counts by offsets above its memory limit, until there is room', async () => {
     await make(replaysTopicOf(node))
     const standing = open({ maxHeld: 2 })
     await write(key('a'), key('b'))
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
-    // Two records and the mark of their transaction.
+    // Two records and the marker of their transaction.
     await write(key('c'), key('d'))
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 + 3 }])
     await replay(0)
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
   })
 
-  it('does not know until it has read to the end, and goes on from where it was', async () => {
-    // Each look at this clock takes a second.
+  it('reports an error until it has read to the end, and continues where it was', async () => {
+    // Each call of this clock takes a second.
     let ms = 0
     const clock: Clock = { ...systemClock, mono: () => (ms += 1000) }
     await write(key('a'))
@@ -248,11 +248,11 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await expect.poll(() => seen.ask()).toMatchObject([{ depth: 2 }])
     const standing = open({ cluster: clusterAt(url, clock), longestMs: 3500 })
     const [first] = await standing.ask()
-    expect(first).toMatchObject({ error: { message: expect.stringContaining('no time') } })
+    expect(first).toMatchObject({ error: { message: expect.stringContaining('not enough time') } })
     expect(await standing.ask()).toMatchObject([{ depth: 2 }])
   })
 
-  it('begins anew when the topic was made anew', async () => {
+  it('restarts when the topic was recreated', async () => {
     const standing = open()
     await write(key('a'), key('b'), key('c'))
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
@@ -262,7 +262,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await expect.poll(() => standing.ask()).toMatchObject([{ depth: 0 }])
   })
 
-  it('gives all who ask at once one answer', async () => {
+  it('gives concurrent calls one answer', async () => {
     const standing = open()
     const first = standing.ask()
     expect(standing.ask()).toBe(first)

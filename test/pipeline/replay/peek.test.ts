@@ -3,7 +3,7 @@ import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { msOf, quarantined, seal, unseal } from '../../../src/pipeline/dead/envelope.ts'
-import { glance } from '../../../src/pipeline/replay/glance.ts'
+import { peekEnvelope } from '../../../src/pipeline/replay/peek.ts'
 import { DlqMessageSchema } from '../../../src/pipeline/proto/redrive/pipeline/v1/dlq_pb.ts'
 
 const text = fc.string({ maxLength: 30 }).map((value) => value.toWellFormed())
@@ -34,14 +34,14 @@ const dead = fc.record({
 })
 
 const seenIn = (sealed: Buffer): object | undefined => {
-  const found = glance(sealed)
+  const found = peekEnvelope(sealed)
   return found && { ...found, errorMessage: found.errorMessage }
 }
 
 const [plain] = fc.sample(dead, { numRuns: 1, seed: 1 })
 
 describe('glance', () => {
-  it('sees what the whole way of reading sees', () => {
+  it('agrees with the general decoder', () => {
     fc.assert(
       fc.property(dead, (one) => {
         const sealed = seal(one)
@@ -65,20 +65,20 @@ describe('glance', () => {
           value: Buffer.from(value),
           isStream,
         })
-        expect(glance(sealed)?.headers).toEqual(one.record.headers)
+        expect(peekEnvelope(sealed)?.headers).toEqual(one.record.headers)
         expect(seenIn(quarantined(sealed, 1))).toEqual(seenIn(sealed))
       }),
     )
   })
 
-  it('sees nothing in what was cut off anywhere', () => {
+  it('returns undefined for an envelope truncated anywhere', () => {
     const sealed = seal(plain!)
-    expect(glance(sealed)).toBeDefined()
+    expect(peekEnvelope(sealed)).toBeDefined()
     for (let length = 0; length < sealed.length; length++)
-      expect(glance(sealed.subarray(0, length)), `${length} bytes`).toBe(undefined)
+      expect(peekEnvelope(sealed.subarray(0, length)), `${length} bytes`).toBe(undefined)
   })
 
-  it('reads numbers of any size, and the last one that was said counts', () => {
+  it('reads numbers of any size, and the last occurrence counts', () => {
     const numbers = fc.oneof(fc.integer(), fc.integer({ min: -3, max: 300 }))
     fc.assert(
       fc.property(numbers, numbers, (partition, reprocessed) => {
@@ -88,7 +88,7 @@ describe('glance', () => {
         })
         const sealed = Buffer.concat([seal(plain!), toBinary(DlqMessageSchema, said)])
         const { message } = unseal(sealed)!
-        expect(glance(sealed)).toMatchObject({
+        expect(peekEnvelope(sealed)).toMatchObject({
           partition: message.originalPartition,
           reprocessed: message.dlqReprocessCount,
         })
@@ -96,7 +96,7 @@ describe('glance', () => {
     )
   })
 
-  it('passes over fields that are of a later time', () => {
+  it('skips unknown fields', () => {
     const writer = new BinaryWriter()
     writer.tag(90, WireType.Bit32).fixed32(7).tag(91, WireType.Bit64).fixed64(7)
     writer.tag(92, WireType.LengthDelimited).string('x').tag(93, WireType.Varint).int64(-7)
@@ -104,17 +104,17 @@ describe('glance', () => {
     expect(seenIn(Buffer.concat([writer.finish(), sealed]))).toEqual(seenIn(sealed))
   })
 
-  it('bears bytes of anybody', () => {
+  it('survives random bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (any) => {
-        glance(Buffer.from(any))
+        peekEnvelope(Buffer.from(any))
       }),
     )
     fc.assert(
       fc.property(dead, fc.double({ min: 0, max: 1, noNaN: true }), (one, share) => {
         const sealed = seal(one)
         const part = sealed.subarray(0, Math.floor(sealed.length * share))
-        expect(Boolean(glance(part))).toBe(Boolean(unseal(part)))
+        expect(Boolean(peekEnvelope(part))).toBe(Boolean(unseal(part)))
       }),
     )
   })

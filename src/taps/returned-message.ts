@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../errors.ts'
 import { lineage, originalIdOf } from '../letter/lineage.ts'
-import type { SentBack } from './tap.ts'
+import type { ReturnedLetter } from './tap.ts'
 
-/** What a letter that is sent back says about its past, so that it is known when it dies again. */
+/** Headers that identify a returned letter if it dies again. */
 export function lineageOf(
-  { headers, messageId }: SentBack,
+  { headers, messageId }: ReturnedLetter,
   generation: number,
 ): Record<string, string> {
   return {
@@ -14,8 +14,11 @@ export function lineageOf(
   }
 }
 
-/** The id by which a broker knows a repeat. The body is part of it: one that was edited since is no repeat. */
-export function onceIdOf({ messageId, body }: SentBack, generation: number): string {
+/**
+ * The id by which a broker detects duplicates. It depends on the body, so that an edited letter is
+ * not a duplicate.
+ */
+export function onceIdOf({ messageId, body }: ReturnedLetter, generation: number): string {
   return createHash('sha256')
     .update(JSON.stringify([messageId, generation]))
     .update(body)
@@ -23,13 +26,13 @@ export function onceIdOf({ messageId, body }: SentBack, generation: number): str
     .slice(0, 40)
 }
 
-/** Sends, and says where to when that fails. */
-export async function sent<T>(where: string, send: () => Promise<T>): Promise<T> {
+/** Calls `send` and adds the destination to its error. */
+export async function sendTo<T>(where: string, send: () => Promise<T>): Promise<T> {
   try {
     return await send()
   } catch (error) {
     if (!(error instanceof RedriveError)) throw error
-    const text = `it could not be sent back to ${where}: ${error.message}`
+    const text = `could not return the letter to ${where}: ${error.message}`
     throw new RedriveError(error.code, text, { cause: error })
   }
 }
