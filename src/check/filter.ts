@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, checkOneOf, keysOf, type KeyCheck } from './keys.ts'
+import { checkKeys, checkOneOf, describeValue, keysOf, type KeyCheck } from './keys.ts'
 import { categories, priorities, reasons, states, type RetryPolicy } from '../letter/letter.ts'
 import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../letter/query.ts'
 import { isTimestamp } from '../letter/time.ts'
@@ -208,12 +208,5 @@ function checkAll(thing: string, value: object, checks: Record<string, Check>): 
 }
 
 function wrong(key: string, wanted: string, value: unknown): RedriveError {
-  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describe(value)}`)
-}
-
-function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80))
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'function') return 'a function'
-  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describeValue(value)}`)
 }

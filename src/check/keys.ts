@@ -23,8 +23,7 @@ export function checkKeys(
   known: readonly string[],
   { renamed = {}, code = 'INVALID_INPUT' }: KeyCheck = {},
 ): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
+  checkObject(thing, value, code)
   const unknown = Object.entries(value).find(
     ([key, inner]) => inner !== undefined && !known.includes(key),
   )
@@ -34,6 +33,16 @@ export function checkKeys(
     code,
     `unknown key ${quoted(key)} in ${thing}: ${hintFor(key, known, renamed)}`,
   )
+}
+
+/** Rejects a value that is not an object. */
+export function checkObject(
+  thing: string,
+  value: unknown,
+  code: ErrorCode = 'INVALID_INPUT',
+): asserts value is object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
 }
 
 /** Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it, as in "state". */
@@ -73,10 +82,10 @@ export function checkNames(thing: string, map: object | undefined): void {
 }
 
 /** "did you mean …?" when a known name is close, otherwise the list of known names. */
-function hintFor(
+export function hintFor(
   name: string,
   known: readonly string[],
-  renamed: Readonly<Record<string, string>>,
+  renamed: Readonly<Record<string, string>> = {},
 ): string {
   const near = Object.hasOwn(renamed, name) ? renamed[name] : nearest(name, known)
   return near === undefined ? `known: ${known.join(', ')}` : `did you mean ${quoted(near)}?`
@@ -89,6 +98,19 @@ function describeType(value: unknown): string {
 
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 80))
+}
+
+/** A short description of any value for an error message: a scalar as it is, an object by its class. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (Array.isArray(value)) return 'an array'
+  const { constructor } = value
+  const name = typeof constructor === 'function' ? constructor.name : 'Object'
+  return name === 'Object' || name === '' ? 'an object' : `a ${name}`
 }
 
 export function withoutUndefined<T extends object>(

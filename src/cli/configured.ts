@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { configJsonSchema } from '../config/json-schema.ts'
 import { examineConfig, type Config, type ConfigSources } from '../config/load.ts'
-import { invalidConfig, told } from '../config/problems.ts'
-import { readText } from '../config/read-text.ts'
+import { invalidConfig, formatProblem } from '../config/problems.ts'
+import { readTextFile } from '../config/read-file.ts'
 import { inKeyUnits } from '../config/reference.ts'
 import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
@@ -15,7 +15,7 @@ export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSou
     ...(config === undefined ? {} : { file: config }),
     env: process.env,
     flags: { set, ...(store === undefined ? {} : { store }) },
-    read: readText,
+    read: readTextFile,
   }
 }
 
@@ -25,7 +25,7 @@ export function checkConfig(options: ConfigOptions): void {
   if ('config' in examined) return print(examined.config, options.json ?? false)
   if (!options.json) throw invalidConfig(examined.problems)
   process.stdout.write(`${json({ ok: false, problems: examined.problems }, 2)}\n`)
-  process.stderr.write(`${examined.problems.map((one) => line(told(one))).join('\n')}\n`)
+  process.stderr.write(`${examined.problems.map((one) => line(formatProblem(one))).join('\n')}\n`)
   process.exitCode = errorTable.INVALID_CONFIG.exit
 }
 

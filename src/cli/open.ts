@@ -46,15 +46,17 @@ async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | '
   if (named !== undefined) return { url: named, missing: [] }
   const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in process.env)
   if (!isConfigured && !existsSync('redrive.yaml')) return { url: usualStore, missing: [] }
-  const [{ examineConfig }, { invalidConfig, told }, { readText }] = await Promise.all([
-    import('../config/load.ts'),
-    import('../config/problems.ts'),
-    import('../config/read-text.ts'),
-  ])
-  const examined = examineConfig({ env: process.env, read: readText })
+  const [{ examineConfig }, { invalidConfig, formatProblem }, { readTextFile }] = await Promise.all(
+    [
+      import('../config/load.ts'),
+      import('../config/problems.ts'),
+      import('../config/read-file.ts'),
+    ],
+  )
+  const examined = examineConfig({ env: process.env, read: readTextFile })
   if ('config' in examined) return { url: examined.config.store, missing: [] }
   if (examined.store === undefined) throw invalidConfig(examined.problems)
-  return { url: examined.store, missing: examined.problems.map(told) }
+  return { url: examined.store, missing: examined.problems.map(formatProblem) }
 }
 
 /** The file of a store that is a file. */

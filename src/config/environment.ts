@@ -1,6 +1,7 @@
 import { nearest } from '../check/nearest.ts'
-import { fromText } from './from-text.ts'
-import { choices, configNode, nodeAt } from './json-schema.ts'
+import { parseValue } from './parse-value.ts'
+import { choicesOf, nodeAt } from '../check/schema-node.ts'
+import { configNode } from './json-schema.ts'
 import { emptyTree, layerOf, over, type Layer, type Problem } from './layer.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -24,7 +25,7 @@ function screaming(key: string): string {
 export const variables: ReadonlyMap<string, Path> = new Map(
   Object.entries(configNode.properties ?? {}).flatMap(([key, node]): [string, Path][] => {
     const name = `REDRIVE_${screaming(key)}`
-    const below = choices(node).flatMap(({ properties = {} }) => Object.keys(properties))
+    const below = choicesOf(node).flatMap(({ properties = {} }) => Object.keys(properties))
     return [
       [name, [key]],
       ...below.map((inner): [string, Path] => [`${name}__${screaming(inner)}`, [key, inner]]),
@@ -63,7 +64,7 @@ export function fromEnvironment(
       const text = byFile ? readSecret(value, read) : value
       if (text === undefined) refuse(name, key, 'names a file that cannot be read')
       else if (text === '') refuse(name, key, 'names a file that is empty')
-      else layer = over(layer, layerOf(path, fromText(text, nodeAt(path)), name))
+      else layer = over(layer, layerOf(path, parseValue(text, nodeAt(path, configNode)), name))
     }
   }
   return { layer, problems }
@@ -86,6 +87,6 @@ export function readSecret(path: string, read: ReadFile): string | undefined {
 }
 
 /** Whether a value came out of a file that is named by a variable: such a value is never shown. */
-export function fromSecretFile(from: string | undefined): boolean {
+export function isFromSecretFile(from: string | undefined): boolean {
   return from !== undefined && !variables.has(from) && /^REDRIVE_.*_FILE$/.test(from)
 }

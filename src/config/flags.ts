@@ -1,5 +1,6 @@
-import { fromText } from './from-text.ts'
-import { nodeAt } from './json-schema.ts'
+import { parseValue } from './parse-value.ts'
+import { nodeAt } from '../check/schema-node.ts'
+import { configNode } from './json-schema.ts'
 import { emptyTree, isForbidden, layerOf, over, type Layer, type Problem } from './layer.ts'
 
 /** What a command line can say: the store, and any other key as `key=value`. */
@@ -22,7 +23,7 @@ export function fromFlags({ store, set = [] }: Flags): { layer: Layer; problems:
       })
     else {
       const path = [first, ...rest] as const
-      layer = over(layer, layerOf(path, fromText(text, nodeAt(path)), `--set ${key}`))
+      layer = over(layer, layerOf(path, parseValue(text, nodeAt(path, configNode)), `--set ${key}`))
     }
   }
   if (store !== undefined) layer = over(layer, layerOf(['store'], store, '--store'))

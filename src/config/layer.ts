@@ -1,3 +1,5 @@
+import { valueAt } from '../check/issues.ts'
+
 export type Path = readonly (string | number)[]
 
 /** Values without a prototype, so that no key can be mistaken for an inherited one. */
@@ -96,16 +98,6 @@ export function originOf(layer: Layer, path: readonly PropertyKey[]): string | u
     if (from !== undefined) return from
   }
   return undefined
-}
-
-export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) =>
-      typeof inner === 'object' && inner !== null && Object.hasOwn(inner, key)
-        ? (inner as Record<PropertyKey, unknown>)[key]
-        : undefined,
-    value,
-  )
 }
 
 /** What is wrong with the value at a path. */

@@ -1,13 +1,13 @@
 import { parsePolicy } from '../policy/backoff.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { fromEnvironment, type Environment, type ReadFile } from './environment.ts'
-import { fitted } from './from-text.ts'
+import { convertUnits } from './parse-value.ts'
 import { fromFlags, type Flags } from './flags.ts'
 import { configNode } from './json-schema.ts'
 import { emptyTree, isTree, over, type Layer, type Problem } from './layer.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import { invalidConfig, problemsOf } from './problems.ts'
-import { readText } from './read-text.ts'
+import { readTextFile } from './read-file.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { settingsOf, usualStore, type Setting } from './settings.ts'
@@ -71,7 +71,7 @@ export function loadConfig(sources: ConfigSources = {}): Config {
 export function examineConfig(
   sources: ConfigSources,
 ): { config: Config } | { problems: Problem[]; store?: string; options?: QueueOptions } {
-  const { env = process.env, flags = {}, read = readText } = sources
+  const { env = process.env, flags = {}, read = readTextFile } = sources
   const file = fromFile(sources.file, env, read)
   const environment = fromEnvironment(env, read)
   const flagged = fromFlags(flags)
@@ -81,7 +81,7 @@ export function examineConfig(
   )
   const problems = [...file.problems, ...environment.problems, ...flagged.problems]
 
-  const parsed = configSchema.safeParse(fitted(layer.value, configNode))
+  const parsed = configSchema.safeParse(convertUnits(layer.value, configNode))
   if (!parsed.success) return { problems: [...problems, ...problemsOf(parsed.error.issues, layer)] }
   const workflow = workflowOf(parsed.data, layer)
   const secrets = new Secrets(layer, env, read)

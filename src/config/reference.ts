@@ -1,8 +1,9 @@
 import { defaults } from '../options/options.ts'
 import { variables } from './environment.ts'
-import { choices, configNode, inWords, type Node } from './json-schema.ts'
+import { choicesOf, describeNode, type SchemaNode } from '../check/schema-node.ts'
+import { configNode } from './json-schema.ts'
 import { usualStore } from './settings.ts'
-import { inUnits } from './text.ts'
+import { formatUnits } from '../check/units.ts'
 import { workflowDefaults } from './workflow.ts'
 
 /** The page that lists every key. It is made from the schema that checks them. */
@@ -20,7 +21,13 @@ export function configPage(): string {
     '| key | what it is | allowed | default | variable |',
     '|---|---|---|---|---|',
     ...rows.map(({ key, node }) => {
-      const cells = [`\`${key}\``, node.description, inWords(node), usual(key), variableOf(key)]
+      const cells = [
+        `\`${key}\``,
+        node.description,
+        describeNode(node),
+        usual(key),
+        variableOf(key),
+      ]
       return `| ${cells.map((cell = '') => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`
     }),
     '',
@@ -30,15 +37,15 @@ export function configPage(): string {
 
 export interface Row {
   key: string
-  node: Node
+  node: SchemaNode
 }
 
 /** Keys whose inside stands in the table already, or in a guide. */
 const toldElsewhere = new Set(['queues', 'dependencies'])
 
 /** A key, and what stands below it. A key of several forms of the same thing is one row. */
-export function rowsOf(key: string, node: Node): Row[] {
-  const below = toldElsewhere.has(key) ? [] : choices(node).flatMap((one) => rowsBelow(key, one))
+export function rowsOf(key: string, node: SchemaNode): Row[] {
+  const below = toldElsewhere.has(key) ? [] : choicesOf(node).flatMap((one) => rowsBelow(key, one))
   const together = Map.groupBy(below, (row) => row.key)
   const rows = [...together].map(([name, same]): Row => {
     const [first] = same
@@ -49,13 +56,13 @@ export function rowsOf(key: string, node: Node): Row[] {
   return [{ key, node }, ...rows]
 }
 
-function rowsBelow(key: string, { properties, additionalProperties, items }: Node): Row[] {
+function rowsBelow(key: string, { properties, additionalProperties, items }: SchemaNode): Row[] {
   const inner = Object.entries(properties ?? {}).flatMap(([name, node]) =>
     rowsOf(`${key}.${name}`, node),
   )
   if (typeof additionalProperties === 'object')
-    inner.push(...choices(additionalProperties).flatMap((one) => rowsBelow(`${key}.NAME`, one)))
-  if (items) inner.push(...choices(items).flatMap((one) => rowsBelow(`${key}[]`, one)))
+    inner.push(...choicesOf(additionalProperties).flatMap((one) => rowsBelow(`${key}.NAME`, one)))
+  if (items) inner.push(...choicesOf(items).flatMap((one) => rowsBelow(`${key}[]`, one)))
   return inner
 }
 
@@ -75,8 +82,8 @@ function usual(key: string): string {
 /** A value as people would write it for this key. */
 export function inKeyUnits(key: string, value: unknown): unknown {
   if (typeof value !== 'number') return value
-  if (key.endsWith('Ms')) return inUnits(value, 'duration')
-  return key.endsWith('Bytes') ? inUnits(value, 'size') : value
+  if (key.endsWith('Ms')) return formatUnits(value, 'duration')
+  return key.endsWith('Bytes') ? formatUnits(value, 'size') : value
 }
 
 function variableOf(key: string): string {

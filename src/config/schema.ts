@@ -93,7 +93,9 @@ const match = z
       .describe('A plain text, in any case, in the first 1,024 characters of the message.'),
   })
   .meta({ minProperties: 1 })
-  .refine((when) => Object.keys(when).length > 0, { error: 'must say what the rule looks at' })
+  .refine((when) => Object.keys(when).length > 0, {
+    error: 'must have at least one of errorName, code, status and message',
+  })
 
 const rule = z.strictObject({
   name: z.string().min(1).max(100).describe('What the rule is called where it decided.'),

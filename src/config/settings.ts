@@ -1,5 +1,5 @@
 import { defaults } from '../options/options.ts'
-import { fromSecretFile } from './environment.ts'
+import { isFromSecretFile } from './environment.ts'
 import { isSecret } from './json-schema.ts'
 import { dotted, isTree, originOf, type Layer, type Path } from './layer.ts'
 import type { ConfigData } from './schema.ts'
@@ -42,7 +42,7 @@ function shownDefault(value: unknown): unknown {
 function leaves(path: Path, value: unknown, layer: Layer): Setting[] {
   const from = originOf(layer, path) ?? ''
   const key = dotted(path)
-  if (isSecret(path) || fromSecretFile(from)) return [{ key, value: '***', from, secret: true }]
+  if (isSecret(path) || isFromSecretFile(from)) return [{ key, value: '***', from, secret: true }]
   if (isTree(value) && Object.keys(value).length > 0)
     return Object.entries(value).flatMap(([name, inner]) => leaves([...path, name], inner, layer))
   return [{ key, value, from }]

@@ -1,11 +1,10 @@
-import { withoutUndefined } from '../check/keys.ts'
 import { z } from 'zod'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { Failure, Priority, RetryPolicy } from '../letter/letter.ts'
-import { checkNames } from '../check/keys.ts'
+import { checkSchema } from '../check/issues.ts'
+import { checkNames, withoutUndefined } from '../check/keys.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
-import { nearest } from '../check/nearest.ts'
 import type { Observer } from '../observer.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
@@ -119,6 +118,7 @@ export interface AppOptions {
   host?: string
 }
 
+const code = 'INVALID_CONFIG'
 const policySchema = z.strictObject(policyShape)
 const optionsSchema = z.strictObject(optionsShape)
 
@@ -191,7 +191,7 @@ export const operationNames: Readonly<Record<string, string>> = {
 export function readOptions(options: QueueOptions): Settings {
   for (const map of ['queues', 'dependencies', 'backoffs'] as const)
     checkNames(`option "${map}"`, options[map])
-  check(optionsSchema, options, 'option')
+  checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
   const { clock: _clock, worker: _worker, ...given } = options
   const settings = { ...defaults, ...said(given) }
   return {
@@ -229,69 +229,6 @@ function rulesOf(templates: Settings['templates']): Rule[] {
 
 /** Checks the policy of one queue. */
 export function readPolicy(policy: QueuePolicy): QueuePolicy {
-  check(policySchema, policy, 'queue option')
+  checkSchema(policySchema, policy, { thing: 'queue option', code, renamed: operationNames })
   return said(policy)
-}
-
-function check(schema: z.ZodObject, value: object, what: string): void {
-  const result = schema.safeParse(withoutUndefined(value))
-  if (result.success) return
-  const issue = closest(result.error.issues[0]!)
-  const path = issue.path.join('.')
-  if (issue.code === 'unrecognized_keys') {
-    const key = issue.keys[0]!
-    const known = keysAt(schema, issue.path)
-    const renamed = Object.hasOwn(operationNames, key) ? operationNames[key] : undefined
-    if (renamed !== undefined && path === '')
-      throw new RedriveError('INVALID_CONFIG', `unknown ${what} "${key}": use ${renamed}`)
-    const near = nearest(key, known)
-    const hint = near ? `did you mean "${near}"?` : `known: ${known.join(', ')}`
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `unknown ${what} "${path ? `${path}.` : ''}${key}": ${hint}`,
-    )
-  }
-  throw new RedriveError(
-    'INVALID_CONFIG',
-    `${what} "${path}": ${issue.message} (got ${shown(at(value, issue.path))})`,
-  )
-}
-
-type Issue = z.core.$ZodIssue
-
-/** Of the forms that an option may have, what is wrong with the one that was meant: where the most of it is right. */
-function closest(issue: Issue): Issue {
-  if (issue.code !== 'invalid_union') return issue
-  const depth = ({ code, path }: Issue): number =>
-    path.length + (code === 'unrecognized_keys' ? 1 : 0)
-  const inner = issue.errors.flat().map(closest)
-  const deepest = inner.sort((a, b) => depth(b) - depth(a))[0]
-  if (!deepest || depth(deepest) === 0) return issue
-  return { ...deepest, path: [...issue.path, ...deepest.path] }
-}
-
-/** The keys that an option may have, wherever in the others it stands. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  if (schema instanceof z.ZodOptional) return keysAt(schema.unwrap(), path)
-  if (schema instanceof z.ZodUnion)
-    return schema.options.flatMap((option: z.core.$ZodType) => keysAt(option, path))
-  const [first, ...rest] = path
-  if (schema instanceof z.ZodObject) {
-    const shape = schema.shape as Record<PropertyKey, z.core.$ZodType>
-    return first === undefined ? Object.keys(shape) : keysAt(shape[first]!, rest)
-  }
-  if (first === undefined) return []
-  if (schema instanceof z.ZodRecord) return keysAt(schema.valueType, rest)
-  return schema instanceof z.ZodArray ? keysAt(schema.element, rest) : []
-}
-
-function at(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key],
-    value,
-  )
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'object' && value !== null ? 'an object' : String(value).slice(0, 80)
 }

@@ -15,7 +15,7 @@ export const durationMs = z.number().min(0).max(longestMs)
 /** A length of time that is one. */
 export const positiveMs = z.number().min(1).max(longestMs)
 
-const aFunction = z.custom<() => unknown>(
+export const aFunction = z.custom<() => unknown>(
   (value) => typeof value === 'function',
   'must be a function',
 )
@@ -29,12 +29,13 @@ const hasFunction =
   (value: unknown): boolean =>
     typeof (value as Record<string, unknown> | null)?.[name] === 'function'
 const resolver = z.custom<object>(hasFunction('resolve'), 'must be an object with resolve()')
-const aMailbox = z.custom<object>(hasFunction('send'), 'must be a URL or an open mailbox')
+const mailboxForms = 'must be a URL or an open mailbox'
+const aMailbox = z.custom<object>(hasFunction('send'), mailboxForms)
 export const mailboxName = z.string().regex(/^\P{Cc}{1,200}$/u)
 
 const retryPolicy = z.custom<RetryPolicy>(
   (value) => typeof value === 'object' && parsePolicy(value) !== undefined,
-  'must be made by never, immediate, fixed, linear, exponential or custom',
+  'must be a retry policy: use never(), immediate(), fixed(), linear(), exponential() or custom()',
 )
 
 const breaker = z.strictObject({
@@ -130,7 +131,7 @@ const retention = z.strictObject({
     .describe('How long an archived letter stays. For ever unless said.'),
 })
 
-const lookedAt = 'must say what the rule looks at: errorName, code, status or message'
+const lookedAt = 'must have at least one of errorName, code, status and message'
 
 /** A key that nobody knows would be passed over, and a rule that looks at nothing matches every failure. */
 const ruleMatch = z
@@ -300,7 +301,10 @@ export const optionsShape = {
     .optional()
     .describe('How often a letter may be replayed, over all its lives; then it is parked.'),
   mailboxes: z
-    .union([resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox]))])
+    .union(
+      [resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox], mailboxForms))],
+      'must be an object of mailboxes by name, or an object with resolve()',
+    )
     .optional(),
   rules: z.array(rule).optional().describe('Classifier rules that go before the built-in ones.'),
   templates: z

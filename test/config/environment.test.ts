@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fromEnvironment } from '../../src/config/environment.ts'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 
 const files: Record<string, string> = { '/run/size': '500\n', '/run/empty': '\n' }
 
@@ -11,7 +11,7 @@ function read(path: string): string {
 }
 
 const from = (env: Record<string, string>) => fromEnvironment(env, read)
-const problems = (env: Record<string, string>): string[] => from(env).problems.map(told)
+const problems = (env: Record<string, string>): string[] => from(env).problems.map(formatProblem)
 
 describe('fromEnvironment', () => {
   it('reads numbers, flags, texts, durations and maps by what the key expects', () => {

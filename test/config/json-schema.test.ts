@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { configJsonSchema, type Node } from '../../src/config/json-schema.ts'
+import type { SchemaNode } from '../../src/check/schema-node.ts'
+import { configJsonSchema } from '../../src/config/json-schema.ts'
 import { readYaml } from '../../src/config/yaml.ts'
 import { badFiles } from './bad-files.ts'
 
-type Rules = Node & {
-  minLength?: number
-  maxLength?: number
-  minItems?: number
+type Rules = SchemaNode & {
   maxItems?: number
   minProperties?: number
   maxProperties?: number

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import { connect } from '../../src/connect/store.ts'
 import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 import { DeadLetterQueue, loadConfig as publicLoadConfig } from '../../src/index.ts'
 import { readOptions } from '../../src/options/options.ts'
 import { exponential, fixed, linear } from '../../src/policy/backoff.ts'
@@ -39,7 +39,7 @@ const loadYaml = (text: string): Config => load({ files: { 'redrive.yaml': text 
 /** Every problem as a line. */
 function problemsOf(given: Given): string[] {
   const examined = examineConfig(sources(given))
-  return 'problems' in examined ? examined.problems.map(told) : []
+  return 'problems' in examined ? examined.problems.map(formatProblem) : []
 }
 
 describe('loadConfig', () => {
@@ -147,10 +147,10 @@ templates: [llm-overloaded]
     const wrong = { REDRIVE_BREAKER: '{"failures": 0}', REDRIVE_RULES: '[{"name": "b"}]' }
     const problems = problemsOf({ files, env: wrong, set: ['a.b=1'] })
     expect(problems).toEqual([
-      'breaker.failures (REDRIVE_BREAKER): must be a whole number from 1 to 1000, got 0',
+      'breaker.failures (REDRIVE_BREAKER): must be an integer from 1 to 1000, got 0',
       expect.stringMatching(/^rules\.0\.when \(REDRIVE_RULES\): is missing/),
       expect.stringMatching(/^rules\.0\.category \(REDRIVE_RULES\): is missing/),
-      expect.stringMatching(/^a \(--set a\.b\): is not known/),
+      expect.stringMatching(/^a \(--set a\.b\): unknown key/),
     ])
   })
 
@@ -158,7 +158,7 @@ templates: [llm-overloaded]
     const files = { 'redrive.yaml': 'backoff: { kind: exponential, baseMs: 1s }' }
     const set = ['backoff={"kind": "fixed", "delayMs": "1s"}']
     expect(problemsOf({ files, set })).toEqual([
-      'backoff.baseMs (redrive.yaml:1): is not known for kind "fixed"',
+      'backoff.baseMs (redrive.yaml:1): is not allowed with kind "fixed"',
     ])
   })
 
@@ -350,7 +350,7 @@ describe('an embedding application', () => {
     }
   })
 
-  it('is told by name about an unknown source', () => {
+  it('is formatProblem by name about an unknown source', () => {
     expect(() => publicLoadConfig({ path: 'x' } as never)).toThrow(
       'unknown key "path" in loadConfig',
     )

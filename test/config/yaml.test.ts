@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 import { readYaml } from '../../src/config/yaml.ts'
 
 const read = (text: string) => readYaml(text, (line) => `line ${line}`)
@@ -52,7 +52,7 @@ describe('readYaml', () => {
     ['a map for a key', '? { a: 1 }\n: b', 'has a key that is not a text'],
     ['a prototype', 'a:\n  __proto__: { x: 1 }', 'a.__proto__ (line 2): is not allowed here'],
   ])('refuses %s', (_, text, problem) => {
-    expect(read(text).problems.map(told).join('\n')).toContain(problem)
+    expect(read(text).problems.map(formatProblem).join('\n')).toContain(problem)
   })
 
   it('ends with a problem where aliases multiply', () => {
@@ -61,7 +61,7 @@ describe('readYaml', () => {
       const names = Array.from({ length: 9 }, () => `*a${level - 1}`).join(', ')
       bomb.push(`a${level}: &a${level} [${names}]`)
     }
-    expect(read(bomb.join('\n')).problems.map(told)).toEqual([
+    expect(read(bomb.join('\n')).problems.map(formatProblem)).toEqual([
       expect.stringContaining('is too large, or nested too deep') as string,
     ])
   })
@@ -79,6 +79,6 @@ describe('readYaml', () => {
       'hunter2: 1\nhunter2\n',
       '%hunter2',
     ])
-      expect(read(text).problems.map(told).join('\n')).not.toContain('hunter2')
+      expect(read(text).problems.map(formatProblem).join('\n')).not.toContain('hunter2')
   })
 })

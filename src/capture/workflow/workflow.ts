@@ -13,7 +13,7 @@ import { keepUnlessRetried, redeliveredKey, redelivering } from '../../run-conte
 import type { Door } from '../capture.ts'
 import { firstRun } from '../operation.ts'
 import {
-  readStrategy,
+  checkStrategy,
   readWorkflowOptions,
   type Strategy,
   type WorkflowOptions,
@@ -115,7 +115,7 @@ export class WorkflowGuard<T = unknown> {
 
   /** From now on, for runs that are under way too. */
   setStrategy(strategy: Strategy): void {
-    this.#strategy = readStrategy(strategy)
+    this.#strategy = checkStrategy(strategy)
   }
 
   /** What was kept and what was not, and why, since this guard was made. */

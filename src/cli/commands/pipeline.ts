@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { readText } from '../../config/read-text.ts'
+import { readTextFile } from '../../config/read-file.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { needing } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
@@ -281,7 +281,7 @@ async function opened({ config, kafka }: PipelineOptions): Promise<{
 
 function textOf(file: string): string {
   try {
-    return readText(file)
+    return readTextFile(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new RedriveError('INVALID_INPUT', `--config cannot be read: ${why}`, { cause })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { firstIssue } from '../../check/issues.ts'
 import { checkQueueName } from '../../check/queue-name.ts'
 import { RedriveError } from '../../errors.ts'
 import { toFailure } from '../../letter/failure.ts'
@@ -34,7 +35,7 @@ export function readOperationFile(text: string): OperationFile {
       else problems.push(`item ${index}: has the id of item ${earlier}, which counts`)
       seen.set(letter.id, earlier ?? index)
     } catch (error) {
-      problems.push(`item ${index}: ${wrongWith(error)}`)
+      problems.push(`item ${index}: ${describeError(error, raw)}`)
     }
   }
   return { letters, problems }
@@ -53,12 +54,11 @@ function parse(text: string): unknown[] {
   throw new RedriveError('INVALID_INPUT', 'not an operation file: it must be an array of items')
 }
 
-function wrongWith(error: unknown): string {
+function describeError(error: unknown, raw: unknown): string {
   if (error instanceof RedriveError) return error.message
   if (!(error instanceof z.ZodError)) return `cannot be read (${String(error).slice(0, 120)})`
-  const issue = error.issues[0]!
-  const where = issue.path.join('.')
-  return where === '' ? issue.message : `${where}: ${issue.message}`
+  const { path, text } = firstIssue(error, itemSchema, raw)
+  return `${path.join('.')} ${text}`.trim()
 }
 
 /** The item before it was checked. Open values are taken from here, with every key they have. */

@@ -90,7 +90,7 @@ describe('config check', () => {
     const { out, err, exit } = await redrive(['config', 'check'], { cwd })
     expect({ out, exit }).toEqual({ out: '', exit: 2 })
     expect(err).toMatch(/^INVALID_CONFIG: 3 problems in the configuration$/m)
-    expect(err).toContain('maxRetires (redrive.yaml:1): is not known: did you mean "maxRetries"?')
+    expect(err).toContain('maxRetires (redrive.yaml:1): unknown key; did you mean "maxRetries"?')
     expect(err).toContain('leaseMs (redrive.yaml:2): must be a duration from 50ms to 1d')
     expectTame(err)
     const asJson = await redrive(['config', 'check', '--json'], { cwd })

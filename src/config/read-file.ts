@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 const maxBytes = 1024 ** 2
 
 /** The text of a small file. Throws when it is not there, may not be read, is no UTF-8 or is larger than 1 MiB. */
-export function readText(path: string): string {
+export function readTextFile(path: string): string {
   const file = openSync(path, 'r')
   try {
     const bytes = Buffer.alloc(maxBytes + 1)

@@ -1,11 +1,11 @@
-import { childrenOf, choices, type Node } from './json-schema.ts'
+import { childrenOf, choicesOf, type SchemaNode } from '../check/schema-node.ts'
 import { emptyTree, isTree } from './layer.ts'
-import { durationPattern, readDuration, readSize, sizePattern } from './text.ts'
+import { durationPattern, parseDuration, parseSize, sizePattern } from '../check/units.ts'
 import { readYaml } from './yaml.ts'
 
 /** A value that is written as text, by what the schema expects in its place. What does not fit stays text. */
-export function fromText(text: string, node: Node | undefined): unknown {
-  const types = new Set(node ? choices(node).map(({ type }) => type) : [])
+export function parseValue(text: string, node: SchemaNode | undefined): unknown {
+  const types = new Set(node ? choicesOf(node).map(({ type }) => type) : [])
   const isNumber = types.has('integer') || types.has('number')
   if (isNumber && /^-?\d+(\.\d+)?$/.test(text)) return Number(text)
   if (types.has('boolean') && /^(true|false)$/.test(text)) return text === 'true'
@@ -18,24 +18,25 @@ export function fromText(text: string, node: Node | undefined): unknown {
 }
 
 /** The same value with durations and sizes as numbers, wherever the schema has them. What does not fit stays as it is. */
-export function fitted(value: unknown, node: Node | undefined): unknown {
+export function convertUnits(value: unknown, node: SchemaNode | undefined): unknown {
   if (!node) return value
   if (typeof value === 'string') {
-    const patterns = choices(node).map(({ pattern }) => pattern)
+    const patterns = choicesOf(node).map(({ pattern }) => pattern)
     const number = patterns.includes(durationPattern)
-      ? readDuration(value)
+      ? parseDuration(value)
       : patterns.includes(sizePattern)
-        ? readSize(value)
+        ? parseSize(value)
         : undefined
     return number ?? value
   }
-  const below = (key: PropertyKey): Node | undefined => {
+  const below = (key: PropertyKey): SchemaNode | undefined => {
     const nodes = childrenOf(node, key)
     return nodes.length > 1 ? { anyOf: nodes } : nodes[0]
   }
-  if (Array.isArray(value)) return value.map((item: unknown, index) => fitted(item, below(index)))
+  if (Array.isArray(value))
+    return value.map((item: unknown, index) => convertUnits(item, below(index)))
   if (!isTree(value)) return value
   const tree = emptyTree()
-  for (const [key, inner] of Object.entries(value)) tree[key] = fitted(inner, below(key))
+  for (const [key, inner] of Object.entries(value)) tree[key] = convertUnits(inner, below(key))
   return tree
 }
