@@ -565,11 +565,11 @@ describe('DeadLetterQueue.start and stop', () => {
   ])('refuses fewest letters at a time above the most in $path', async ({ options, path, got }) => {
     await expect(aQueue(options)).rejects.toMatchObject({
       code: 'INVALID_CONFIG',
-      message: `option "${path}.min": must not be above max (got ${got})`,
+      message: `option "${path}.min" must not be above max, got ${got}`,
     })
     const { dlq } = await aQueue({ concurrency: { min: 2, max: 2 } })
     const policy = { concurrency: { min: 2, max: 1 } }
-    const problem = 'queue option "concurrency.min": must not be above max (got 2)'
+    const problem = 'queue option "concurrency.min" must not be above max, got 2'
     expect(() => dlq.handle('a', () => {}, policy)).toThrow(problem)
     expect(() => dlq.guard('a', async () => {}, policy)).toThrow(problem)
   })

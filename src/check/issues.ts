@@ -37,7 +37,7 @@ function formatIssue(
   const path = [...above, ...issue.path]
   const describe = (text: string): FormattedIssue[] => [{ path, isUnknownKey: false, text }]
   const addGiven = (message: string): string =>
-    message.startsWith('must be ') ? `${message}, got ${describeGiven(path, subject)}` : message
+    /^must (not )?be /.test(message) ? `${message}, got ${describeGiven(path, subject)}` : message
   switch (issue.code) {
     case 'unrecognized_keys':
       return issue.keys.map((key) => formatUnknownKey(key, path, subject))
@@ -114,6 +114,29 @@ export function firstIssue(error: z.ZodError, schema: z.ZodType, value: unknown)
   const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as SchemaNode
   const [issue] = formatIssues(error.issues, { schema: json, value })
   return issue!
+}
+
+/** The zod schemas for the keys of T. The compiler rejects a missing key and a schema of another type. */
+export type ShapeOf<T extends object> = {
+  [K in keyof T]-?: z.ZodType<WithUndefined<T[K]> | null | undefined>
+}
+/** zod reads a key that is undefined as absent; TypeScript tells the two apart. */
+type WithUndefined<T> = T extends (...args: never[]) => unknown
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly WithUndefined<Item>[]
+    : T extends object
+      ? { [K in keyof T]: WithUndefined<T[K]> | undefined }
+      : T
+
+/** The schema of an options interface. The interface has the docs, and the compiler compares the two. */
+export function schemaFor<T extends object>(shape: ShapeOf<T>): z.ZodObject {
+  return z.strictObject(shape)
+}
+
+/** A function of type T. */
+export function functionSchema<T>(): z.ZodType<T> {
+  return z.custom<T>((value) => typeof value === 'function', 'must be a function')
 }
 
 interface Check {

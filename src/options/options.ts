@@ -1,8 +1,7 @@
-import { z } from 'zod'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { Failure, Priority, RetryPolicy } from '../letter/letter.ts'
-import { checkSchema } from '../check/issues.ts'
+import { checkSchema, schemaFor } from '../check/issues.ts'
 import { checkNames, withoutUndefined } from '../check/keys.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
@@ -119,8 +118,8 @@ export interface AppOptions {
 }
 
 const code = 'INVALID_CONFIG'
-const policySchema = z.strictObject(policyShape)
-const optionsSchema = z.strictObject(optionsShape)
+const policySchema = schemaFor<QueuePolicy>(policyShape)
+const optionsSchema = schemaFor<QueueOptions>(optionsShape)
 
 /** What has no default: absent means that there is none. */
 type Unset =

@@ -6,8 +6,13 @@ import {
   recoverabilities,
   severities,
   type ErrorCategory,
+  type Failure,
   type RetryPolicy,
 } from '../letter/letter.ts'
+import type { Clock } from '../clock/clock.ts'
+import { functionSchema } from '../check/issues.ts'
+import type { Mailbox, MailboxResolver } from '../mailbox.ts'
+import type { Observer } from '../observer.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 
 /** A length of time that may be none. */
@@ -15,27 +20,24 @@ export const durationMs = z.number().min(0).max(longestMs)
 /** A length of time that is one. */
 export const positiveMs = z.number().min(1).max(longestMs)
 
-export const aFunction = z.custom<() => unknown>(
-  (value) => typeof value === 'function',
-  'must be a function',
-)
-const anObject = z.custom<object>(
-  (value) => typeof value === 'object' && value !== null,
-  'must be an object',
-)
-
 const hasFunction =
   (name: string) =>
   (value: unknown): boolean =>
     typeof (value as Record<string, unknown> | null)?.[name] === 'function'
-const resolver = z.custom<object>(hasFunction('resolve'), 'must be an object with resolve()')
+const resolver = z.custom<MailboxResolver>(
+  hasFunction('resolve'),
+  'must be an object with resolve()',
+)
 const mailboxForms = 'must be a URL or an open mailbox'
-const aMailbox = z.custom<object>(hasFunction('send'), mailboxForms)
+const aMailbox = z.custom<Mailbox>(hasFunction('send'), mailboxForms)
 export const mailboxName = z.string().regex(/^\P{Cc}{1,200}$/u)
+
+export const policyForms =
+  'must be a retry policy: use never(), immediate(), fixed(), linear(), exponential() or custom()'
 
 const retryPolicy = z.custom<RetryPolicy>(
   (value) => typeof value === 'object' && parsePolicy(value) !== undefined,
-  'must be a retry policy: use never(), immediate(), fixed(), linear(), exponential() or custom()',
+  policyForms,
 )
 
 const breaker = z.strictObject({
@@ -157,7 +159,14 @@ const maxRetriesByCategory = z.strictObject(
 /** What a rule says goes into letters, so it must be something that letters can have. */
 const rule = z.strictObject({
   name: z.string().min(1),
-  when: z.union([aFunction, ruleMatch, z.array(ruleMatch).min(1)], `${lookedAt}, or be a function`),
+  when: z.union(
+    [
+      functionSchema<(failure: Failure, thrown: unknown) => boolean>(),
+      ruleMatch,
+      z.array(ruleMatch).min(1),
+    ],
+    `${lookedAt}, or be a function`,
+  ),
   category: z.enum(categories),
   severity: z.enum(severities).optional(),
   recoverability: z.enum(recoverabilities).optional(),
@@ -325,8 +334,10 @@ export const optionsShape = {
     .max(86_400_000)
     .optional()
     .describe('How often to look whether a rule for alerts is crossed.'),
-  backoffs: z.record(z.string(), aFunction).optional(),
-  observers: z.array(aFunction).optional(),
+  backoffs: z
+    .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
+    .optional(),
+  observers: z.array(functionSchema<Observer>()).optional(),
   worker: z
     .string()
     .min(1)
@@ -346,5 +357,7 @@ export const optionsShape = {
     })
     .optional()
     .describe('What letters say about the program that captured them, besides its process id.'),
-  clock: anObject.optional(),
+  clock: z
+    .custom<Clock>((value) => typeof value === 'object' && value !== null, 'must be a Clock')
+    .optional(),
 }

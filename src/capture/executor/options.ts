@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { RedriveError } from '../../errors.ts'
-import { checkSchema } from '../../check/issues.ts'
+import { checkSchema, functionSchema, schemaFor } from '../../check/issues.ts'
 import { checkNames, withoutUndefined } from '../../check/keys.ts'
-import { categories } from '../../letter/letter.ts'
+import { categories, type Failure } from '../../letter/letter.ts'
 import { checkQueueName } from '../../check/queue-name.ts'
 import {
   resiliencePolicies,
   type BreakerLimits,
   type ExecutorOptions,
   type ResiliencePolicy,
+  type RetryOn,
   type SettledPolicy,
 } from './resilience.ts'
 
@@ -32,21 +33,19 @@ const durationMs = z
 const positiveMs = durationMs.min(1)
 const positive = z.int().min(1)
 
-const aFunction = z.custom((value) => typeof value === 'function', 'must be a function')
-
-const retryOnSchema = z.strictObject({
+const retryOnSchema = schemaFor<RetryOn>({
   errors: z.array(z.string().min(1)).optional(),
   statuses: z.array(z.int().min(100).max(599)).optional(),
   categories: z.array(z.enum(categories)).optional(),
 })
-const breakerSchema = z.strictObject({
+const breakerSchema = schemaFor<BreakerLimits>({
   failures: positive.optional(),
   successes: positive.optional(),
   openMs: positiveMs.optional(),
   halfOpenCalls: positive.optional(),
 })
 const bulkheadSchema = z.strictObject({ concurrent: positive, queue: z.int().min(0).optional() })
-const policySchema = z.strictObject({
+const policySchema = schemaFor<ResiliencePolicy>({
   attempts: positive.max(100).optional(),
   initialDelayMs: durationMs.optional(),
   maxDelayMs: durationMs.optional(),
@@ -54,7 +53,7 @@ const policySchema = z.strictObject({
   jitter: z.union([z.enum(['none', 'full']), z.number().min(0).max(1)]).optional(),
   retryOn: z
     .union(
-      [aFunction, retryOnSchema],
+      [functionSchema<(error: unknown, failure: Failure) => boolean>(), retryOnSchema],
       'must be a function or an object with errors, statuses, categories',
     )
     .optional(),
@@ -62,10 +61,10 @@ const policySchema = z.strictObject({
   overallTimeoutMs: positiveMs.optional(),
   breaker: z.union([z.literal(false), breakerSchema]).optional(),
   bulkhead: bulkheadSchema.optional(),
-  fallback: aFunction.optional(),
+  fallback: functionSchema<NonNullable<ResiliencePolicy['fallback']>>().optional(),
   queue: z.string().optional(),
 })
-const optionsSchema = z.strictObject({
+const optionsSchema = schemaFor<ExecutorOptions>({
   policies: z.record(z.string(), policySchema).optional(),
 })
 

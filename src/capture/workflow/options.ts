@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { checkSchema } from '../../check/issues.ts'
+import { checkSchema, functionSchema, schemaFor } from '../../check/issues.ts'
 import { checkOneOf } from '../../check/keys.ts'
 import { categories, type ErrorCategory } from '../../letter/letter.ts'
 import { readPolicy, type QueuePolicy } from '../../options/options.ts'
-import { aFunction, policyShape } from '../../options/schema.ts'
+import { policyShape } from '../../options/schema.ts'
 import { neverAgain } from '../../policy/backoff.ts'
 import { checkQueueName } from '../../check/queue-name.ts'
 import type { WorkflowFn } from './task.ts'
@@ -35,11 +35,11 @@ export interface WorkflowSettings<T> {
   policy: QueuePolicy
 }
 
-const optionsSchema = z.strictObject({
+const optionsSchema = schemaFor<WorkflowOptions>({
   ...policyShape,
   name: z.string().optional(),
   strategy: z.enum(strategies).optional(),
-  handler: aFunction.optional(),
+  handler: functionSchema<WorkflowFn<unknown>>().optional(),
   select: z.array(z.enum(categories)).optional(),
 })
 

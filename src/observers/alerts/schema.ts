@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { alertMetrics, breakerPrefix } from '../../policy/alerts.ts'
+import { alertMetrics, breakerPrefix, type AlertRule } from '../../policy/alerts.ts'
 import { longestMs } from '../../policy/backoff.ts'
 
 const durationMs = z.number().min(0).max(longestMs)
@@ -21,7 +21,9 @@ const rule = z
         ({ above, below }) => (above === undefined) !== (below === undefined),
         'must have either above or below',
       )
-      .describe('What is looked at, and when it is too much or too little.'),
+      .describe(
+        'The metric, and the threshold that it must cross.',
+      ) as z.ZodType<unknown> as z.ZodType<AlertRule['when']>,
     queue: z
       .string()
       .min(1)
