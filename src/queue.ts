@@ -8,7 +8,7 @@ import {
 } from './admin/admin.ts'
 import { readMeasures } from './observers/alerts/measures.ts'
 import { AlertMonitor } from './observers/alerts/monitor.ts'
-import { Door } from './capture/capture.ts'
+import { Capturer } from './capture/capture.ts'
 import type { CaptureContext } from './capture/context.ts'
 import { ResilientExecutor } from './capture/executor/executor.ts'
 import { keepForeign, type ForeignLetterOptions } from './taps/capture.ts'
@@ -99,9 +99,14 @@ export class DeadLetterQueue {
   readonly #capacity: Capacity | undefined
   readonly #hub: ObserverHub
   readonly #spool: (() => Promise<SpoolStatus>) | undefined
-  readonly #door: Door
-  /** What every door beside this class needs. */
-  readonly #doorway: { door: Door; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
+  readonly #capturer: Capturer
+  /** The parts that guards, executors and workflows need to capture. */
+  readonly #captureParts: {
+    capturer: Capturer
+    hub: ObserverHub
+    clock: Clock
+    rules: readonly Rule[]
+  }
   readonly #redelivery: Redelivery
   readonly #sweeper: Sweeper
   readonly #alerts: AlertMonitor | undefined
@@ -135,7 +140,7 @@ export class DeadLetterQueue {
     this.#capacity = capacityOf(settings)
     const limitsFor = (queue: string): Settings => this.#policies.of(queue)
     const judging = { store, clock, hub: this.#hub, classifierRules, backoffs, limitsFor }
-    this.#door = new Door({
+    this.#capturer = new Capturer({
       ...judging,
       maxPayloadBytes: settings.maxPayloadBytes,
       capacity: this.#capacity,
@@ -143,7 +148,7 @@ export class DeadLetterQueue {
       app: { host: hostname(), pid: process.pid, ...settings.app },
       rulesFor: (queue) => this.#policies.of(queue),
     })
-    this.#doorway = { door: this.#door, hub, clock, rules: classifierRules }
+    this.#captureParts = { capturer: this.#capturer, hub, clock, rules: classifierRules }
     const named = worker ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
     this.#redelivery = new Redelivery({
       ...settings,
@@ -198,13 +203,13 @@ export class DeadLetterQueue {
     context: CaptureContext = {},
   ): Promise<DeadLetter> {
     this.#mustBeOpen()
-    return this.#door.capture(operationCapture(operation, error, context))
+    return this.#capturer.capture(operationCapture(operation, error, context))
   }
 
   /** Keeps many at once, in few writes; answers with the ids of their letters in the order given. */
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#mustBeOpen()
-    return this.#door.captureAll(failures, enqueuedCapture)
+    return this.#capturer.captureAll(failures, enqueuedCapture)
   }
 
   /**
@@ -232,7 +237,7 @@ export class DeadLetterQueue {
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
     return guarded(async (input: A, run) => fn(input, run), {
-      ...this.#doorway,
+      ...this.#captureParts,
       queue,
       rethrow,
       ...(context ? { contextOf: context as (input: unknown) => CaptureContext } : {}),
@@ -241,13 +246,13 @@ export class DeadLetterQueue {
 
   /** Makes calls by named policies, with retries, timeouts and breakers, and keeps the ones that fail for good. */
   executor(options: ExecutorOptions = {}): ResilientExecutor {
-    return new ResilientExecutor(options, this.#doorway)
+    return new ResilientExecutor(options, this.#captureParts)
   }
 
   /** Runs workflows and keeps the ones that fail, as its strategy says. */
   workflow<T = unknown>(options: WorkflowOptions<T> = {}): WorkflowGuard<T> {
     return new WorkflowGuard(options, {
-      ...this.#doorway,
+      ...this.#captureParts,
       policy: (queue, policy) => this.#policies.set(queue, policy),
       handle: (queue, handler, policy) => this.handle(queue, handler, policy),
     })
@@ -255,19 +260,19 @@ export class DeadLetterQueue {
 
   /** Where loops keep their dead messages as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
-    return letterDestination(this.#door, options, this.#store, (source) =>
+    return letterDestination(this.#capturer, options, this.#store, (source) =>
       this.#routes.addSource(source),
     )
   }
 
   /** Where taps keep the dead letters of other brokers. They are parked until somebody acts; `sendBack(tap)` is how to run them. */
   foreignLetters(options: ForeignLetterOptions = {}): Keep {
-    return keepForeign(this.#door, options)
+    return keepForeign(this.#capturer, options)
   }
 
   /** Where a pipeline keeps its dead records as letters: `pipeline.deadLetters(dlq)`. */
   pipelineLetters(): PipelineKeeper {
-    return pipelineKeeper(this.#door, this.#admin, this.#store)
+    return pipelineKeeper(this.#capturer, this.#admin, this.#store)
   }
 
   // back

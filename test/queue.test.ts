@@ -188,23 +188,23 @@ describe('DeadLetterQueue.enqueueAll', () => {
     expect((await dlq.stats()).states.pending).toBe(1200)
   })
 
-  it('says how many are kept when it has to stop in the middle of many writes', async () => {
+  it('reports how many are stored when it has to stop in the middle of many writes', async () => {
     const { dlq } = await aQueue({ maxItems: 300 })
     const failures = Array.from({ length: 1000 }, () => ({
       operation: { type: 'bulk' },
       error: refused(),
     }))
-    await expect(dlq.enqueueAll(failures)).rejects.toThrow('300 of 1000 are kept')
+    await expect(dlq.enqueueAll(failures)).rejects.toThrow('300 of 1000 are stored')
     expect((await dlq.stats()).size).toBe(300)
   })
 
-  it('says how many are kept when it has to stop', async () => {
+  it('reports how many are stored when it has to stop', async () => {
     const { dlq } = await aQueue({ maxItems: 3 })
     const failures = Array.from({ length: 5 }, () => ({
       operation: { type: 'bulk' },
       error: refused(),
     }))
-    await expect(dlq.enqueueAll(failures)).rejects.toThrow('3 of 5 are kept')
+    await expect(dlq.enqueueAll(failures)).rejects.toThrow('3 of 5 are stored')
   })
 })
 

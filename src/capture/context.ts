@@ -16,9 +16,9 @@ import { toMs, type Timestamp } from '../letter/time.ts'
 import { policyForms } from '../options/schema.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 
-/** What the caller may say about a failure beside the error itself. */
+/** What the caller may give in addition to the error. */
 export interface CaptureContext {
-  /** A UUID of the caller's choice: capturing it again gives back the letter that is kept already. */
+  /** A UUID of the caller's choice: capturing it again returns the stored letter. */
   id?: string
   task?: DeadLetter['task']
   github?: DeadLetter['github']
@@ -27,35 +27,40 @@ export interface CaptureContext {
   headers?: Record<string, string>
   priority?: Priority
   maxRetries?: number
-  /** How to wait between retries, whatever the category of the failure says. */
+  /** Delay between retries. It overrides the category of the failure. */
   policy?: RetryPolicy
-  /** While an open letter of the queue has this key, the same capture adds an occurrence to it. */
+  /**
+   * While an open letter of the queue has this key, a capture adds an occurrence to that letter.
+   */
   dedupeKey?: string
-  /** Letters of one lane run one after the other, in the order of capture. */
+  /** Letters of one lane run one at a time, in the order of capture. */
   lane?: string
   /** Ids of letters that must be resolved before this one runs. */
   dependsOn?: string[]
   tenant?: string
   traceparent?: string
-  /** Runs before this capture. 1 unless said. */
+  /** Number of runs before this capture. Default: 1. */
   attempts?: number
-  /** When it first failed. Now, unless said. */
+  /** When the work first failed. Default: now. */
   failedAt?: Timestamp
   expiresAt?: Timestamp
-  /** What the payload is, when it is given as bytes or text. */
+  /** Content type of a payload that is bytes or a string. */
   contentType?: string
-  /** Who captured it, for the history. */
+  /** Who captured the failure, for the history. */
   by?: string
   /**
-   * A client of `pg` on which you have begun a transaction: the letter is kept, and workers hear of it, when that commits.
-   * With a Postgres store only.
+   * A `pg` client with an open transaction: the letter is stored, and workers are notified, when it
+   * commits. Postgres store only.
    */
   client?: unknown
 }
 
 const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
 
-/** The platform reads a date into almost anything that has a number in it: 5 is a day in May 2001. */
+/**
+ * Date.parse accepts almost anything with a number in it ("5" is a day in May 2001), so the form is
+ * checked first.
+ */
 export function isTimestamp(value: unknown): boolean {
   if (value instanceof Date) return !Number.isNaN(value.getTime())
   return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
@@ -67,14 +72,20 @@ const uuid = (message: string) =>
   z.custom<string>((value) => typeof value === 'string' && uuidPattern.test(value), message)
 const count = z.int().min(0).optional()
 const string = z.string().nullish()
-/** UTF-8 cannot encode a lone surrogate: the store would change the string, and no filter would match it. */
+/**
+ * UTF-8 cannot encode a lone surrogate: the store would change the string, and no filter would
+ * match it.
+ */
 const storableString = z
   .string()
   .refine((value) => value.isWellFormed(), 'contains a lone surrogate (invalid Unicode)')
 const name = storableString.min(1).optional()
 const timestamp = z.custom<Timestamp>(isTimestamp, 'must be an ISO-8601 timestamp').optional()
 
-/** Iterables such as Map and Headers are rejected: their entries are not properties and would be lost. */
+/**
+ * Iterables such as Map and Headers are rejected: their entries are not properties and would be
+ * lost.
+ */
 const headers = z.any().superRefine((value: unknown, issues) => {
   if (value === undefined || value === null) return
   if (typeof value !== 'object' || Symbol.iterator in value)
@@ -126,8 +137,8 @@ const contextKeys = Object.keys(contextShape)
 const contextSchema = z.object(contextShape)
 
 /**
- * Rejects an invalid capture context with INVALID_INPUT, before anything is stored. `also` names further keys that the
- * caller's object may have.
+ * Rejects an invalid capture context with INVALID_INPUT, before anything is stored. `also` names
+ * further keys that the caller's object may have.
  */
 export function checkContext(
   context: CaptureContext,
@@ -155,16 +166,16 @@ export function checkContext(
 }
 
 /**
- * What is said around a failure, as JSON of its own: later changes by the caller do not reach it. What JSON cannot
- * hold is kept in the marked form of the payload's codec, and what is nested too deep for a letter as the text of its
- * JSON, so that nothing that is said can break a capture.
+ * A copy of a value as JSON, so that later changes by the caller do not reach it. Values that JSON
+ * cannot represent are stored in the tagged form of the payload codec, and values nested too deep
+ * as a JSON string: no value breaks a capture.
  */
 export function jsonOf(value: unknown): Json {
-  const json = parsedOf(value)
+  const json = copyJson(value)
   return fitsJson(json) ? json : JSON.stringify(json)
 }
 
-function parsedOf(value: unknown): Json {
+function copyJson(value: unknown): Json {
   try {
     return JSON.parse(JSON.stringify(value)) as Json
   } catch {
@@ -172,17 +183,20 @@ function parsedOf(value: unknown): Json {
   }
 }
 
-/** Metadata as a letter keeps it. What is no object, or too deep to be one, stands under `value`. */
-export function metadataOf(said: unknown): { [key: string]: Json } {
-  const value = jsonOf(said)
+/**
+ * Metadata as it is stored. A value that is not an object, or too deep to be one, is stored under
+ * `value`.
+ */
+export function metadataOf(given: unknown): { [key: string]: Json } {
+  const value = jsonOf(given)
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value }
 }
 
-/** Refuses a payload that is larger than a letter may keep. */
+/** Rejects a payload above the limit. */
 export function checkSize({ size }: Payload, queue: string, maxPayloadBytes: number): void {
   if (size > maxPayloadBytes)
     throw new RedriveError(
       'TOO_LARGE',
-      `payload of ${queue} has ${size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): keep a reference instead`,
+      `the payload for queue ${queue} has ${size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): store a reference instead, or raise the limit`,
     )
 }

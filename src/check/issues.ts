@@ -9,7 +9,9 @@ export interface FormattedIssue {
   path: readonly PropertyKey[]
   /** True: the last key of the path is not in the schema, and `text` says what to use instead. */
   isUnknownKey: boolean
-  /** What is wrong with the value, what is allowed, and what was given. It reads on from the path. */
+  /**
+   * What is wrong with the value, what is allowed, and what was given. It reads on from the path.
+   */
   text: string
 }
 
@@ -55,12 +57,17 @@ function formatIssue(
   }
 }
 
-/** A union has its own message where JSON Schema cannot describe a form of it, such as a function. */
+/**
+ * A union has its own message where JSON Schema cannot describe a form of it, such as a function.
+ */
 function hasOwnMessage({ message }: Issue): boolean {
   return message.startsWith('must ')
 }
 
-/** Of several forms, the issues of the one that fits best: something in the value is wrong, not all of it. */
+/**
+ * Of several forms, the issues of the one that fits best: something in the value is wrong, not all
+ * of it.
+ */
 function closestForm(forms: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const inside = ({ code, path }: Issue): boolean => path.length > 0 || code === 'unrecognized_keys'
   const candidates = forms
@@ -116,7 +123,10 @@ export function firstIssue(error: z.ZodError, schema: z.ZodType, value: unknown)
   return issue!
 }
 
-/** The zod schemas for the keys of T. The compiler rejects a missing key and a schema of another type. */
+/**
+ * The zod schemas for the keys of T. The compiler rejects a missing key and a schema of another
+ * type.
+ */
 export type ShapeOf<T extends object> = {
   [K in keyof T]-?: z.ZodType<WithUndefined<T[K]> | null | undefined>
 }
@@ -129,7 +139,10 @@ type WithUndefined<T> = T extends (...args: never[]) => unknown
       ? { [K in keyof T]: WithUndefined<T[K]> | undefined }
       : T
 
-/** The schema of an options interface. The interface has the docs, and the compiler compares the two. */
+/**
+ * The schema of an options interface. The interface has the docs, and the compiler compares the
+ * two.
+ */
 export function schemaFor<T extends object>(shape: ShapeOf<T>): z.ZodObject {
   return z.strictObject(shape)
 }
@@ -147,7 +160,10 @@ interface Check {
   renamed?: Readonly<Record<string, string>>
 }
 
-/** Throws an error for the first thing that is wrong with a value. Keys that are undefined count as absent. */
+/**
+ * Throws an error for the first thing that is wrong with a value. Keys that are undefined count as
+ * absent.
+ */
 export function checkSchema(
   schema: z.ZodObject,
   value: object,

@@ -1,7 +1,10 @@
 import { RedriveError, type ErrorCode } from '../errors.ts'
 import { nearest } from './nearest.ts'
 
-/** The keys of an object type as a list. TypeScript rejects a call that forgets one or names one that is not there. */
+/**
+ * The keys of an object type as a list. TypeScript rejects a call that forgets one or names one
+ * that is not there.
+ */
 export function keysOf<T extends object>(keys: Record<keyof T, true>): readonly string[] {
   return Object.keys(keys)
 }
@@ -14,8 +17,9 @@ export interface KeyCheck {
 }
 
 /**
- * Rejects a value that is not an object, or that has a key outside of `known`; the error names the key and the known key
- * nearest to it. `thing` says what the object is, as in "letter filter". A key whose value is undefined counts as absent.
+ * Rejects a value that is not an object, or that has a key outside of `known`; the error names the
+ * key and the known key nearest to it. `thing` says what the object is, as in "letter filter". A
+ * key whose value is undefined counts as absent.
  */
 export function checkKeys(
   thing: string,
@@ -45,7 +49,10 @@ export function checkObject(
     throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
 }
 
-/** Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it, as in "state". */
+/**
+ * Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it,
+ * as in "state".
+ */
 export function checkOneOf(
   thing: string,
   value: unknown,
@@ -65,8 +72,9 @@ export function checkOneOf(
 }
 
 /**
- * Rejects names in a map that users give, such as settings by queue, which the schema of a map does not check as others: it skips
- * `__proto__`, and takes a map with a function under `constructor` for no map.
+ * Rejects names in a map that users give, such as settings by queue, which the schema of a map does
+ * not check as others: it skips `__proto__`, and takes a map with a function under `constructor`
+ * for no map.
  */
 export function checkNames(thing: string, map: object | undefined): void {
   if (typeof map !== 'object' || map === null) return
@@ -100,7 +108,9 @@ function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 80))
 }
 
-/** A short description of any value for an error message: a scalar as it is, an object by its class. */
+/**
+ * A short description of any value for an error message: a scalar as it is, an object by its class.
+ */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string')
     return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)

@@ -30,7 +30,10 @@ export function choicesOf(node: SchemaNode): SchemaNode[] {
   return alternatives.length === 0 ? [node] : alternatives.flatMap(choicesOf)
 }
 
-/** The nodes below a key, one for each alternative that has the key. A number is an index of an array. */
+/**
+ * The nodes below a key, one for each alternative that has the key. A number is an index of an
+ * array.
+ */
 export function childrenOf(node: SchemaNode, key: PropertyKey): SchemaNode[] {
   return choicesOf(node).flatMap(({ properties, additionalProperties, items }) => {
     if (typeof key === 'number') return items ? [items] : []
@@ -61,7 +64,10 @@ export function enumOf(node: SchemaNode): string[] {
     .filter((value) => typeof value === 'string')
 }
 
-/** What a node accepts, as in "an integer from 0 to 10". Empty when the schema says nothing about it. */
+/**
+ * What a node accepts, as in "an integer from 0 to 10". Empty when the schema says nothing about
+ * it.
+ */
 export function describeNode(node: SchemaNode): string {
   const choices = choicesOf(node)
   const units = choices.find(

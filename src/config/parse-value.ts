@@ -3,21 +3,26 @@ import { emptyTree, isTree } from './layer.ts'
 import { durationPattern, parseDuration, parseSize, sizePattern } from '../check/units.ts'
 import { readYaml } from './yaml.ts'
 
-/** A value that is written as text, by what the schema expects in its place. What does not fit stays text. */
-export function parseValue(text: string, node: SchemaNode | undefined): unknown {
+/**
+ * Parses a string as the type that the schema expects. A string that does not fit stays a string.
+ */
+export function parseValue(string: string, node: SchemaNode | undefined): unknown {
   const types = new Set(node ? choicesOf(node).map(({ type }) => type) : [])
   const isNumber = types.has('integer') || types.has('number')
-  if (isNumber && /^-?\d+(\.\d+)?$/.test(text)) return Number(text)
-  if (types.has('boolean') && /^(true|false)$/.test(text)) return text === 'true'
+  if (isNumber && /^-?\d+(\.\d+)?$/.test(string)) return Number(string)
+  if (types.has('boolean') && /^(true|false)$/.test(string)) return string === 'true'
   const isNested = types.has('object') || types.has('array')
-  if (isNested && /^\s*[[{]/.test(text)) {
-    const { value, problems } = readYaml(text, () => '')
-    return problems.length === 0 ? value : text
+  if (isNested && /^\s*[[{]/.test(string)) {
+    const { value, problems } = readYaml(string, () => '')
+    return problems.length === 0 ? value : string
   }
-  return text
+  return string
 }
 
-/** The same value with durations and sizes as numbers, wherever the schema has them. What does not fit stays as it is. */
+/**
+ * Converts durations and sizes with a unit to numbers where the schema expects them. Other values
+ * stay as they are.
+ */
 export function convertUnits(value: unknown, node: SchemaNode | undefined): unknown {
   if (!node) return value
   if (typeof value === 'string') {

@@ -9,7 +9,10 @@ import { originOf, problemAt, type Layer, type Problem } from './layer.ts'
 /** Options that only code can give. */
 const codeOptions = new Set(['backoffs', 'observers', 'clock'])
 
-/** The problems of a configuration: the key, where its value comes from, what is allowed and what was given. */
+/**
+ * The problems of a configuration: the key, where its value comes from, what is allowed and what
+ * was given.
+ */
 export function problemsOf(
   issues: readonly z.core.$ZodIssue[],
   layer: Layer,

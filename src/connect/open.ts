@@ -6,10 +6,13 @@ import type { Settings } from '../options/options.ts'
 import type { SpoolStatus } from '../store.ts'
 import type { Capacity, Store } from '../store.ts'
 
-/** A store, and how the spool before it stands if there is one. */
+/** A store, and the state of its spool if it has one. */
 export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
 
-/** Opens a store with what the options put around it: an index that follows it, a spool before it. */
+/**
+ * Opens a store with the parts that the options add: an index that follows it, a spool in front of
+ * it.
+ */
 export async function openStore(
   store: string | Store,
   settings: Settings,
@@ -19,17 +22,17 @@ export async function openStore(
   if (typeof store !== 'string' && typeof store?.open !== 'function')
     throw new RedriveError(
       'INVALID_INPUT',
-      `a queue needs a store, got ${store === null ? 'null' : typeof store}: give its URL, as in sqlite:redrive.db, or a store of a driver`,
+      `store must be a URL such as sqlite:redrive.db, or a store of a driver, got ${store === null ? 'null' : typeof store}`,
     )
   const url = typeof store === 'string' ? store : undefined
-  const kept = typeof store === 'string' ? await connect(store, clock) : store
-  const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
+  const connected = typeof store === 'string' ? await connect(store, clock) : store
+  const searched = settings.search ? await withSearch(connected, settings.search, clock) : connected
   const opened = await standBy(searched, url, settings, clock, hub)
   try {
     await opened.open()
     return opened
   } catch (error) {
-    // Nobody else can close what was made here.
+    // Nothing else closes the store that was opened here.
     if (url !== undefined) await opened.close().catch(() => {})
     throw error
   }
@@ -39,7 +42,10 @@ export function capacityOf({ maxItems, overflow }: Settings): Capacity | undefin
   return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
 }
 
-/** Puts a spool before the store, if there is to be one. A store without a URL has no name that a spool could be found by. */
+/**
+ * Adds a spool in front of the store if enabled. A store without a URL has no name for a spool
+ * folder.
+ */
 async function standBy(
   store: Store,
   url: string | undefined,
@@ -55,7 +61,7 @@ async function standBy(
   if (mode === 'spool' && path === undefined)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `option "onStoreDown": 'spool' needs a spoolPath, unless a durable store is given by URL`,
+      `option "onStoreDown" is 'spool': also set spoolPath, or give a durable store by URL`,
     )
   return withSpool(store, {
     maxBytes: settings.spoolMaxBytes,

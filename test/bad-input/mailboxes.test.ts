@@ -108,7 +108,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
       const [url] = ground.url('').split('#')
       for (const nameless of [url!, `${url}#`])
         expect(await refused(openMailbox(nameless), 'INVALID_INPUT')).toMatch(
-          /^a mailbox needs a name, as in [a-z]+:…#requests$/,
+          /^a mailbox needs a name, such as [a-z]+:…#requests$/,
         )
     })
   })

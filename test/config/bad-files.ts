@@ -139,12 +139,12 @@ export const badFiles: [yaml: string, key: string, says: string][] = [
   [
     'handlers: { a: { http: { url: "https://a.example", secret: { env: NOT_SET } } } }',
     'handlers.a.http.secret',
-    'NOT_SET is not set, or empty',
+    'NOT_SET is not set or empty',
   ],
   [
     'handlers: { a: { http: { url: "https://a.example", secret: { file: /none } } } }',
     'handlers.a.http.secret',
-    '/none cannot be read, or is empty',
+    '/none cannot be read or is empty',
   ],
   [
     'handlers: { a: { http: { url: "https://a.example", headers: { Host: b } } } }',

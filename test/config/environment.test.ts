@@ -56,16 +56,13 @@ describe('fromEnvironment', () => {
     [{ REDRIVE_MAX_RETRIES: '' }, 'maxRetries (REDRIVE_MAX_RETRIES): is empty'],
     [
       { REDRIVE_STORE: 'a', REDRIVE_STORE_FILE: '/run/size' },
-      'store (REDRIVE_STORE_FILE): stands beside REDRIVE_STORE',
+      'store (REDRIVE_STORE_FILE): is set together with REDRIVE_STORE',
     ],
     [
       { REDRIVE_STORE_FILE: '/run/none' },
       'store (REDRIVE_STORE_FILE): names a file that cannot be read',
     ],
-    [
-      { REDRIVE_STORE_FILE: '/run/empty' },
-      'store (REDRIVE_STORE_FILE): names a file that is empty',
-    ],
+    [{ REDRIVE_STORE_FILE: '/run/empty' }, 'store (REDRIVE_STORE_FILE): names an empty file'],
   ])('refuses %j', (env, problem) => {
     expect(problems(env)).toEqual([expect.stringContaining(problem) as string])
   })

@@ -94,7 +94,7 @@ describe('loadConfig', () => {
     const files = { 'a.yaml': 'maxRetries: 1', 'b.yaml': 'maxRetries: 2', 'redrive.yaml': '{}' }
     expect(load({ files, file: 'a.yaml', env: { REDRIVE_CONFIG: 'b.yaml' } }).file).toBe('a.yaml')
     expect(load({ files, env: { REDRIVE_CONFIG: 'b.yaml' } }).options.maxRetries).toBe(2)
-    expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: there is no such file'])
+    expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: the file does not exist'])
   })
 
   it('takes durations and sizes as text, and JSON for YAML', () => {
@@ -167,18 +167,18 @@ templates: [llm-overloaded]
       () => '',
       (error: Error) => error.message,
     )
-    const [, list = ''] = /begins with (.+), as in/.exec(known) ?? []
+    const [, list = ''] = /begin with (.+), such as/.exec(known) ?? []
     const schemes = list.split(' or ')
     expect(schemes).toContain('postgresql:')
     for (const scheme of schemes) expect(load({ store: `${scheme}x` }).store).toBe(`${scheme}x`)
     for (const store of ['redrive.db', 'mysql://u:pw@db'])
       expect(problemsOf({ store })).toEqual([
-        'store (--store): must begin with sqlite:, postgres:, redis: or opensearch:, as in sqlite:redrive.db',
+        'store (--store): must begin with sqlite:, postgres:, redis: or opensearch:, such as sqlite:redrive.db',
       ])
   })
 
   it('refuses an empty name of a file', () => {
-    const text = 'is empty: name a file, or leave it out'
+    const text = 'is empty: name a file or remove it'
     expect(problemsOf({ file: '' })).toEqual([`--config: ${text}`])
     expect(problemsOf({ env: { REDRIVE_CONFIG: '' } })).toEqual([`REDRIVE_CONFIG: ${text}`])
   })
@@ -246,7 +246,7 @@ templates: [llm-overloaded]
   it('takes nothing from a prototype and puts nothing into one', () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const inFile = problemsOf({ files: { 'redrive.yaml': `${key}: { admin: true }` } })
-      expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed here`])
+      expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed as a key`])
       const below = `queues: { ${key}: { maxRetries: 1 } }`
       expect(problemsOf({ files: { 'redrive.yaml': below } })[0]).toContain(`queues.${key}`)
       expect(problemsOf({ set: [`${key}.admin=true`] })[0]).toContain('--set')

@@ -62,10 +62,10 @@ dlq_retry_interval_seconds: 30
       ),
     )
     expect('problems' in examined ? examined.problems.map(formatProblem) : []).toEqual([
-      'dlq_max_size (redrive.yaml:1): says otherwise than maxItems (redrive.yaml:2): give one of them',
-      'dlq_default_retry_policy (redrive.yaml:3): says otherwise than backoff (redrive.yaml:4): give one of them',
-      'dlq_default_max_retries (redrive.yaml:5): says otherwise than maxRetries (redrive.yaml:6): give one of them',
-      'dlq_retry_interval_seconds (redrive.yaml:7): says otherwise than pollMs (redrive.yaml:8): give one of them',
+      'dlq_max_size (redrive.yaml:1): contradicts maxItems (redrive.yaml:2): set only one of them',
+      'dlq_default_retry_policy (redrive.yaml:3): contradicts backoff (redrive.yaml:4): set only one of them',
+      'dlq_default_max_retries (redrive.yaml:5): contradicts maxRetries (redrive.yaml:6): set only one of them',
+      'dlq_retry_interval_seconds (redrive.yaml:7): contradicts pollMs (redrive.yaml:8): set only one of them',
     ])
   })
 

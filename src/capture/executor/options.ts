@@ -25,7 +25,7 @@ const defaults = {
 
 const breakerDefaults = { failures: 5, successes: 2, openMs: 30_000 }
 
-/** The platform's timers take 31 bits. */
+/** Timers of Node have 31 bits. */
 const durationMs = z
   .number()
   .min(0)
@@ -69,8 +69,8 @@ const optionsSchema = schemaFor<ExecutorOptions>({
 })
 
 /**
- * Checks the options once, and answers with all policies by name, the built-in ones too. Throws INVALID_CONFIG that
- * names what is wrong and what is allowed.
+ * Checks the options and returns all policies by name, including the built-in ones. Throws
+ * INVALID_CONFIG that names the wrong key and what is allowed.
  */
 export function readPolicies(options: ExecutorOptions): Map<string, SettledPolicy> {
   checkNames('executor option "policies"', (Object(options) as ExecutorOptions).policies)
@@ -110,6 +110,6 @@ function breakerOf(
   if (successes <= halfOpenCalls) return { ...limits, halfOpenCalls }
   throw new RedriveError(
     'INVALID_CONFIG',
-    `executor option "policies.${name}.breaker": ${successes} successes cannot come of ${halfOpenCalls} halfOpenCalls`,
+    `executor option "policies.${name}.breaker": successes (${successes}) must not be above halfOpenCalls (${halfOpenCalls})`,
   )
 }

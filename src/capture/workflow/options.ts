@@ -9,21 +9,26 @@ import { checkQueueName } from '../../check/queue-name.ts'
 import type { WorkflowFn } from './task.ts'
 
 /**
- * Which failures `run` keeps. automatic: all. selective: those whose category is selected. manual: none, but
- * `enqueue` does. disabled: none, and `enqueue` keeps none either.
+ * Which failures `run` stores. automatic: all. selective: those whose category is selected. manual:
+ * none, but `enqueue` does. disabled: none, also not by `enqueue`.
  */
 const strategies = ['automatic', 'selective', 'manual', 'disabled'] as const
 export type Strategy = (typeof strategies)[number]
 
-/** Options of `dlq.workflow`. What can be set for a queue can be set here too. */
+/** Options of `dlq.workflow`, including all options of a queue. */
 export interface WorkflowOptions<T = unknown> extends QueuePolicy {
-  /** The queue of its letters. `workflow` unless said. */
+  /** The queue of the letters. Default: `workflow`. */
   name?: string
-  /** automatic unless said; `setStrategy` changes it at run time. */
+  /** `setStrategy` changes it at run time. Default: automatic. */
   strategy?: Strategy
-  /** Runs a task, first and again. Give it here, so that letters from before a restart can be retried at once. */
+  /**
+   * Runs a task and its retries. With a handler here, letters from before a restart can be retried
+   * at once.
+   */
   handler?: WorkflowFn<T>
-  /** What `selective` keeps. Unless said, all but permission, validation and permanent. */
+  /**
+   * Categories that `selective` stores. Default: all except permission, validation and permanent.
+   */
   select?: readonly ErrorCategory[]
 }
 

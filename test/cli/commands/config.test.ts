@@ -41,7 +41,7 @@ describe('config check', () => {
     expect(out).toMatch(/^leaseMs +default +30s$/m)
     expect(out).toMatch(/^store +redrive\.yaml:3 +postgres:\/\/db\.example\.com/m)
     expect(out).toMatch(/^handlers\.charge-card\.http\.secret +redrive\.yaml:8 +\*\*\*$/m)
-    expect(out).toContain('The configuration is sound: 1 handler.')
+    expect(out).toContain('The configuration is valid: 1 handler.')
     expect(out).not.toContain('hunter2')
     expectToFit(out)
   })
@@ -106,7 +106,7 @@ describe('config check', () => {
     expect((await redrive(['config', 'check'], { cwd })).exit).toBe(0)
     const { err, exit } = await redrive(['config', 'check', 'none.yaml'], { cwd })
     expect({ err, exit }).toEqual({
-      err: 'INVALID_CONFIG: none.yaml: there is no such file\n',
+      err: 'INVALID_CONFIG: none.yaml: the file does not exist\n',
       exit: 2,
     })
   })
