@@ -8,7 +8,7 @@ import { read } from './reading.ts'
 export interface FailedResult {
   ok: false
   error: unknown
-  /** The input of the next run, whoever starts it. Unless said, the same again. */
+  /** The input of the next run. Default: the same input. */
   remaining?: unknown
   /** What the history says about it. */
   note?: string

@@ -123,7 +123,7 @@ describe('checkSearch', () => {
   it.each([
     [{ amung: {} }, 'did you mean "among"?'],
     [{ among: { status: 'x' } }, 'did you mean "state"?'],
-    [{ limit: -1 }, 'limit must be a whole number'],
+    [{ limit: -1 }, 'limit must be an integer'],
     [{ payload: 1 }, 'payload must be true or false'],
   ])('rejects %j', (options, message) => {
     expect(problem(() => checkSearch('disk', options as SearchOptions))).toContain(message)

@@ -154,7 +154,7 @@ export const badFiles: [yaml: string, key: string, says: string][] = [
   [
     'handlers: { a: { http: { url: "https://a.example", headers: { x: "a\\r\\nb: c" } } } }',
     'handlers.a.http.headers.x',
-    'is no header',
+    'is not a valid header',
   ],
   [
     'handlers: { a: { http: { url: "https://a.example", private: 1 } } }',

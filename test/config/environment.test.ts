@@ -45,12 +45,12 @@ describe('fromEnvironment', () => {
   it.each<[Record<string, string>, string]>([
     [
       { REDRIVE_MAX_RETIRES: '1' },
-      'REDRIVE_MAX_RETIRES: is not known: did you mean REDRIVE_MAX_RETRIES?',
+      'REDRIVE_MAX_RETIRES: unknown variable; did you mean REDRIVE_MAX_RETRIES?',
     ],
     [{ REDRIVE_BREAKER__FAILURE: '1' }, 'did you mean REDRIVE_BREAKER__FAILURES?'],
     [
       { REDRIVE_QUITE_ANOTHER_THING: '1' },
-      'REDRIVE_QUITE_ANOTHER_THING: is not known: redrive config schema prints every key',
+      'REDRIVE_QUITE_ANOTHER_THING: unknown variable; redrive config schema prints all keys',
     ],
     [{ REDRIVE_QUEUE: 'mail' }, 'did you mean REDRIVE_QUEUES?'],
     [{ REDRIVE_MAX_RETRIES: '' }, 'maxRetries (REDRIVE_MAX_RETRIES): is empty'],

@@ -76,7 +76,7 @@ const parse = (text: string): unknown => readYaml(text, String).value
 
 /** What only a program can see: addresses, headers, patterns, and whether a secret is there. */
 const seenLater =
-  /a URL and a name|is no URL|http or https|a password|private|is never called|is set by Redrive|is no header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
+  /a URL and a name|is no URL|http or https|a password|private|is never called|is set by Redrive|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
 
 describe('the published schema', () => {
   it('is of the draft 2020-12, and closed', () => {

@@ -203,7 +203,7 @@ describe('webhook', () => {
         type: 'error',
         during: 'observer of alert',
         error: expect.objectContaining({
-          message: expect.stringContaining('more than 100 notifications wait'),
+          message: expect.stringContaining('more than 100 notifications are waiting'),
         }),
       },
     ])

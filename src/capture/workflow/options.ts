@@ -44,7 +44,7 @@ const optionsSchema = schemaFor<WorkflowOptions>({
   ...policyShape,
   name: z.string().optional(),
   strategy: z.enum(strategies).optional(),
-  handler: functionSchema<WorkflowFn<unknown>>().optional(),
+  handler: functionSchema<WorkflowFn>().optional(),
   select: z.array(z.enum(categories)).optional(),
 })
 

@@ -24,9 +24,9 @@ const rule = z
         ({ above, below }) => (above === undefined) !== (below === undefined),
         'must have either above or below',
       )
-      .describe(
-        'The metric, and the threshold that it must cross.',
-      ) as z.ZodType<unknown> as z.ZodType<AlertRule['when']>,
+      .describe('The metric, and the threshold that it must cross.') as z.ZodType as z.ZodType<
+      AlertRule['when']
+    >,
     queue: z
       .string()
       .min(1)

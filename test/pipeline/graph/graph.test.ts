@@ -148,7 +148,7 @@ describe('readGraphs', () => {
     ])
     expect(problemsOf(() => readGraphs('cluster_id: [', 'g.yaml'))[0]).toContain('g.yaml:1')
     expect(problemsOf(() => readGraphs('just text', 'g.yaml'))).toEqual([
-      'g.yaml: must be an object with keys and values',
+      'g.yaml: must be a map of keys and values',
     ])
     expect(problemsOf(() => readGraphs('', 'g.yaml'))).toHaveLength(1)
   })
