@@ -1,4 +1,4 @@
-import type { Door } from '../capture/capture.ts'
+import type { Capturer } from '../capture/capture.ts'
 import { type CaptureContext } from '../capture/context.ts'
 import { checkQueueName } from '../check/queue-name.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
@@ -121,7 +121,7 @@ const openStates: State[] = ['pending', 'retrying', 'exhausted', 'parked']
 
 /** Keeps dead messages as letters. A repeat adds nothing as long as the letter is kept. With `store`, their depth can be reported. */
 export function letterDestination(
-  door: Pick<Door, 'capture'>,
+  capturer: Pick<Capturer, 'capture'>,
   options: LetterDestinationOptions = {},
   store?: Pick<Store, 'find' | 'tally'>,
   addSource: (source: Mailbox) => void = () => {},
@@ -135,7 +135,7 @@ export function letterDestination(
     name: queue === undefined ? 'letters' : lettersOf(queue),
     keep: async (dead, thrown) => {
       const said = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }
-      await door.capture(messageCapture(dead, thrown, said))
+      await capturer.capture(messageCapture(dead, thrown, said))
     },
     ...(store ? { depth: (mailbox: string) => measureLetters(store, queue ?? mailbox) } : {}),
   }

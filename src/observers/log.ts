@@ -4,7 +4,7 @@ import type { DeadLetter } from '../letter/letter.ts'
 import { escapeHidden } from '../letter/payload-view.ts'
 import type { EventOf, Observer, RedriveEvent } from '../observer.ts'
 
-/** As much of a logger as is needed: pino's, or any other that takes fields and a message. */
+/** The methods that are used of a logger: pino, or any other with fields and a message. */
 export type LoggerLike = Record<Level, (fields: object, message: string) => void>
 
 type Level = 'debug' | 'info' | 'warn' | 'error'
@@ -12,8 +12,8 @@ type Level = 'debug' | 'info' | 'warn' | 'error'
 const maxMessage = 500
 
 /**
- * Every event as one structured line. It says which letter, and how it stands; it never holds a payload, headers or metadata, and
- * what failures say is bounded and cannot break a line.
+ * Logs every event as one structured line with the id and state of the letter. It never logs
+ * payloads, headers or metadata; failure messages are bounded and on one line.
  */
 export function logObserver(logger: Logger | LoggerLike): Observer {
   const target: LoggerLike = logger
@@ -34,7 +34,7 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level: 'error',
         message: 'queue is full',
-        queue: shown(event.queue),
+        queue: toLine(event.queue),
         maxItems: event.maxItems,
       }
     case 'evicted':
@@ -45,7 +45,7 @@ function lineOf(event: RedriveEvent): Line {
         level: 'info',
         message: 'letters removed',
         count: event.count,
-        by: shown(event.by),
+        by: toLine(event.by),
         ...which,
       }
     }
@@ -59,7 +59,7 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level,
         message: `breaker is ${event.state}`,
-        [event.kind]: shown(event.name),
+        [event.kind]: toLine(event.name),
         breaker: event.state,
         ...until,
       }
@@ -67,8 +67,8 @@ function lineOf(event: RedriveEvent): Line {
     case 'spooling':
       return {
         level: 'error',
-        message: 'store cannot be reached, letters wait in the spool',
-        place: shown(event.place),
+        message: 'store is unreachable, letters wait in the spool',
+        place: toLine(event.place),
         error: briefly(event.error),
       }
     case 'drained': {
@@ -80,8 +80,8 @@ function lineOf(event: RedriveEvent): Line {
         level: 'error',
         message: 'set aside from the spool',
         what: event.what,
-        file: shown(event.file),
-        why: shown(event.why),
+        file: toLine(event.file),
+        why: toLine(event.why),
       }
     case 'alert':
       return alertLine(event)
@@ -89,7 +89,7 @@ function lineOf(event: RedriveEvent): Line {
       return {
         level: 'error',
         message: 'error',
-        during: shown(event.during),
+        during: toLine(event.during),
         error: briefly(event.error),
       }
     default:
@@ -103,19 +103,19 @@ function alertLine({ alert, state }: EventOf<'alert'>): Line {
   return {
     level: state === 'raised' ? loud : 'info',
     message: `alert ${state}`,
-    alert: shown(name),
+    alert: toLine(name),
     severity,
-    ...(queue === undefined ? {} : { queue: shown(queue) }),
+    ...(queue === undefined ? {} : { queue: toLine(queue) }),
     metric,
     value,
-    summary: shown(summary),
+    summary: toLine(summary),
     raisedAt,
   }
 }
 
 type LetterEvent = Extract<RedriveEvent, { letter: DeadLetter }>
 
-/** What is told of a letter's event beside the letter itself. */
+/** The fields of a letter's event, without those of the letter. */
 function letterLine(event: LetterEvent): Line {
   const took = 'durationMs' in event ? { durationMs: Math.round(event.durationMs) } : {}
   switch (event.type) {
@@ -124,7 +124,7 @@ function letterLine(event: LetterEvent): Line {
     case 'duplicate':
       return { level: 'info', message: 'letter captured again', occurrences: event.occurrences }
     case 'started':
-      return { level: 'debug', message: 'retry started', worker: shown(event.worker) }
+      return { level: 'debug', message: 'retry started', worker: toLine(event.worker) }
     case 'resolved':
       return { level: 'info', message: 'letter resolved', ...took }
     case 'rescheduled':
@@ -151,7 +151,7 @@ function letterLine(event: LetterEvent): Line {
       return {
         level: 'warn',
         message: 'lease lost, result not counted',
-        worker: shown(event.worker),
+        worker: toLine(event.worker),
       }
     case 'stuck':
       return {
@@ -161,7 +161,7 @@ function letterLine(event: LetterEvent): Line {
       }
     case 'changed': {
       const { action, entry } = event.change
-      return { level: 'debug', message: 'letter changed', action, actor: shown(entry.actor) }
+      return { level: 'debug', message: 'letter changed', action, actor: toLine(entry.actor) }
     }
   }
 }
@@ -180,7 +180,7 @@ function about(letter: DeadLetter): Record<string, unknown> {
   } = letter
   return {
     letterId,
-    queue: shown(letter.queue),
+    queue: toLine(letter.queue),
     state,
     category,
     fingerprint,
@@ -188,21 +188,21 @@ function about(letter: DeadLetter): Record<string, unknown> {
     maxRetries,
     ...(reason === undefined ? {} : { reason }),
     ...(retryAt === undefined ? {} : { retryAt }),
-    ...(lease === undefined ? {} : { worker: shown(lease.worker) }),
+    ...(lease === undefined ? {} : { worker: toLine(lease.worker) }),
   }
 }
 
 function failureOf({ failure }: DeadLetter): string {
-  return shown(`${failure.name}: ${failure.message}`)
+  return toLine(`${failure.name}: ${failure.message}`)
 }
 
-/** An error of ours or a listener's, whatever it is. */
+/** Formats any error. */
 function briefly(error: unknown): string {
   const { name, message, code } = toFailure(error, '')
-  return shown(code === undefined ? `${name}: ${message}` : `${name} ${code}: ${message}`)
+  return toLine(code === undefined ? `${name}: ${message}` : `${name} ${code}: ${message}`)
 }
 
-function shown(text: string): string {
+function toLine(text: string): string {
   const bounded = text.length > maxMessage ? `${text.slice(0, maxMessage)}…` : text
   return escapeHidden(bounded).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
 }

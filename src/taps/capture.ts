@@ -4,7 +4,7 @@ import { originalIdOf, replaysOf } from '../letter/lineage.ts'
 import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import type { ForeignLetter, Keep } from './tap.ts'
-import type { Captured, Door } from '../capture/capture.ts'
+import type { Captured, Capturer } from '../capture/capture.ts'
 import { type CaptureContext } from '../capture/context.ts'
 import { isQueueName } from '../check/queue-name.ts'
 import { messageCapture, thrownOf } from '../capture/mailbox.ts'
@@ -19,7 +19,7 @@ export interface ForeignOptions {
 }
 
 /**
- * A dead letter of another system, ready for the door. It is parked: nothing is sent back unless a person says so. Captured again, after a
+ * A dead letter of another system, ready to capture. It is parked: nothing is sent back unless a person says so. Captured again, after a
  * crash between the capture and the acknowledgement, it is the same letter, whatever became of it. When the message dies again, it is another
  * one, unless the first is still open.
  */
@@ -65,14 +65,17 @@ export interface ForeignLetterOptions extends Pick<ForeignOptions, 'queue' | 'ma
 }
 
 /** For a tap: keeps what it reads as letters. */
-export function keepForeign(door: Pick<Door, 'capture'>, given: ForeignLetterOptions = {}): Keep {
+export function keepForeign(
+  capturer: Pick<Capturer, 'capture'>,
+  given: ForeignLetterOptions = {},
+): Keep {
   checkKeys('foreignLetters options', given, ['queue', 'context', 'maxReplays'], {
     code: 'INVALID_CONFIG',
   })
   const { context, ...options } = given
   return async (foreign) => {
     const said = context ? { context: context(foreign) } : {}
-    await door.capture(foreignCapture(foreign, { ...options, ...said }))
+    await capturer.capture(foreignCapture(foreign, { ...options, ...said }))
   }
 }
 

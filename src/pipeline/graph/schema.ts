@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Node } from '../../config/json-schema.ts'
-import { durationPattern, sizePattern } from '../../config/text.ts'
+import type { SchemaNode } from '../../check/schema-node.ts'
+import { durationPattern, sizePattern } from '../../check/units.ts'
 import { urlProblem } from '../../backends/http/post.ts'
 import { longestMs } from '../../policy/backoff.ts'
 import { isGrpcAddress } from '../modules/address.ts'
@@ -170,5 +170,5 @@ function listOf(input: unknown): readonly unknown[] {
 }
 
 /** For words about what is wrong, and to see where a text is a duration. */
-export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as Node
-export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as Node
+export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as SchemaNode
+export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as SchemaNode
