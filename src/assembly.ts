@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
 import { removeOrphanedEdits } from './admin/edits.ts'
-import { Door } from './capture/capture.ts'
+import { Capturer } from './capture/capture.ts'
 import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
 import type { ObserverHub } from './observer.ts'
@@ -23,9 +23,9 @@ export interface Parts {
   policies: Policies
   capacity: Capacity | undefined
   hub: ObserverHub
-  door: Door
-  /** What a capture outside of the door needs. */
-  capture: { door: Door; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
+  capturer: Capturer
+  /** What a capture outside of the capturer needs. */
+  capture: { capturer: Capturer; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
   redelivery: Redelivery
   sweeper: Sweeper
   alerts: AlertMonitor | undefined
@@ -47,7 +47,7 @@ export function assemble(
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
   const shared = { store, clock, hub, classifierRules, backoffs, limitsFor: policyFor }
-  const door = new Door({
+  const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
     capacity,
@@ -85,8 +85,8 @@ export function assemble(
     policies,
     capacity,
     hub,
-    door,
-    capture: { door, hub, clock, rules: classifierRules },
+    capturer,
+    capture: { capturer, hub, clock, rules: classifierRules },
     redelivery,
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),

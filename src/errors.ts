@@ -1,20 +1,20 @@
 /**
- * Every error of ours: its code, the HTTP status and exit code it becomes, whether trying the same again can
- * help, and what it means. `docs/reference/errors.md` is made from this table.
+ * All error codes: HTTP status, exit code, whether a retry can help, and the meaning.
+ * `docs/reference/errors.md` is generated from this table.
  */
 export const errorTable = {
   INVALID_INPUT: {
     status: 400,
     exit: 2,
     retry: false,
-    means: 'An argument, query or file is not what it must be. The message names it.',
+    means: 'An argument, query or file is invalid. The message names it.',
   },
   INVALID_CONFIG: {
     status: 500,
     exit: 2,
     retry: false,
     means:
-      'An option or setting is unknown or out of bounds, or a server refuses the user, password or database that the URL names. The message says what to correct.',
+      'An option or setting is unknown or out of bounds, or a server rejects the user, password or database of the URL. The message says what to correct.',
   },
   LETTER_NOT_FOUND: {
     status: 404,
@@ -27,33 +27,34 @@ export const errorTable = {
     exit: 5,
     retry: false,
     means:
-      'The letter is in a state from which this action is not possible. The message says which states allow it.',
+      'The state of the letter does not allow this action. The message names the states that do.',
   },
   ID_CONFLICT: {
     status: 409,
     exit: 5,
     retry: false,
-    means: 'A letter with this id is kept already and its payload differs. The first one stays.',
+    means:
+      'A letter with this id is already stored with another payload. The stored letter is unchanged.',
   },
   VERSION_CONFLICT: {
     status: 409,
     exit: 5,
     retry: true,
-    means: 'The letter changed while the action was being decided. Read it again and repeat.',
+    means: 'The letter was changed concurrently. Read it again and repeat the action.',
   },
   LEASE_LOST: {
     status: 409,
     exit: 5,
     retry: false,
     means:
-      'The result came after the lease had passed to someone else, or a person settled the letter. It changed nothing.',
+      'The lease passed to another worker, or a person settled the letter, before the result arrived. Nothing was changed.',
   },
   NO_ROUTE: {
     status: 422,
     exit: 6,
     retry: false,
     means:
-      'The letter cannot be replayed from here: its source has no address, or nothing in this process knows it. The message says what to give.',
+      'The letter cannot be replayed from here: its source has no address, or this process has no route to it. The message says what to configure.',
   },
   QUEUE_FULL: {
     status: 429,
@@ -67,72 +68,72 @@ export const errorTable = {
     exit: 5,
     retry: false,
     means:
-      'Capture is turned off (option capture, or dlq_enabled: false), so the failure was not kept.',
+      'Capture is turned off (option capture, or dlq_enabled: false), so the failure was not stored.',
   },
   TOO_LARGE: {
     status: 413,
     exit: 2,
     retry: false,
     means:
-      'The payload is larger than maxPayloadBytes, or a body larger than the broker takes. Keep it elsewhere and use a reference to it.',
+      'The payload is larger than maxPayloadBytes, or a body is larger than the broker allows. Store it elsewhere and use a reference to it.',
   },
   STORE_UNAVAILABLE: {
     status: 503,
     exit: 8,
     retry: true,
-    means: 'The store could not be reached or could not write. Nothing was acknowledged.',
+    means: 'The store is unreachable or cannot write. Nothing was acknowledged.',
   },
   STORE_UNSAFE: {
     status: 500,
     exit: 8,
     retry: false,
     means:
-      'The store or broker opened, but its version or settings would break a promise. The message says which.',
+      'The version or a setting of the store or broker would break a guarantee. The message names it.',
   },
   RECEIPT_EXPIRED: {
     status: 409,
     exit: 5,
     retry: false,
     means:
-      'The receipt of a message is stale: it was settled, or it lapsed and somebody else may have the message. Nothing was done.',
+      'The receipt of a message is stale: the message was settled, or its visibility expired and another consumer may have it. Nothing was done.',
   },
   MESSAGE_FINALIZED: {
     status: 409,
     exit: 5,
     retry: false,
-    means: 'The message was acknowledged or given back already through this delivery.',
+    means: 'This delivery of the message was already acknowledged or returned.',
   },
   REPLY_UNAVAILABLE: {
     status: 404,
     exit: 4,
     retry: false,
-    means: 'The message asks for no reply, or the mailbox it names is not known here.',
+    means:
+      'The message has no reply address, or this process does not know the mailbox that it names.',
   },
   UNDECODABLE: {
     status: 422,
     exit: 2,
     retry: false,
-    means: 'The bytes of a body are not what their content type says. They are kept as they are.',
+    means: 'The bytes of a body do not match their content type. They are stored unchanged.',
   },
   DOCUMENT_NOT_FOUND: {
     status: 404,
     exit: 4,
     retry: false,
-    means:
-      'No document is kept at this place, or it is not the one that was put there. It may have been removed.',
+    means: 'The document does not exist or was replaced. It may have been removed.',
   },
   MAILBOX_FULL: {
     status: 429,
     exit: 7,
     retry: true,
-    means: 'The mailbox takes no more messages for now. Nothing was sent.',
+    means: 'The mailbox is full. Nothing was sent.',
   },
   MAILBOX_UNAVAILABLE: {
     status: 503,
     exit: 8,
     retry: true,
     means:
-      'The broker could not be reached, or did not answer in time. What was asked may or may not have been done.',
+      'The broker is unreachable or did not answer in time. The operation may or may not have been executed.',
   },
   CLOSED: {
     status: 500,
@@ -144,7 +145,9 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-/** The one error class of the house. `code` is from the table above; `cause` is what led to it. */
+/**
+ * The only error class of Redrive. `code` is from the table above; `cause` is the underlying error.
+ */
 export class RedriveError extends Error {
   readonly code: ErrorCode
 
@@ -154,13 +157,13 @@ export class RedriveError extends Error {
     this.code = code
   }
 
-  /** Whether doing the same again can help. */
+  /** Whether repeating the call can help. */
   get retryHelps(): boolean {
     return errorTable[this.code].retry
   }
 }
 
-/** Whether it is an error of the house with one of these codes. */
+/** Whether this is a RedriveError with one of these codes. */
 export function hasCode(error: unknown, ...codes: ErrorCode[]): error is RedriveError {
   return error instanceof RedriveError && codes.includes(error.code)
 }

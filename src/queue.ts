@@ -97,13 +97,13 @@ export class DeadLetterQueue {
     context: CaptureContext = {},
   ): Promise<DeadLetter> {
     this.#checkOpen()
-    return this.#parts.door.capture(operationCapture(operation, error, context))
+    return this.#parts.capturer.capture(operationCapture(operation, error, context))
   }
 
   /** Stores many failures in few writes. Returns the ids of their letters in the same order. */
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#checkOpen()
-    return this.#parts.door.captureAll(failures, enqueuedCapture)
+    return this.#parts.capturer.captureAll(failures, enqueuedCapture)
   }
 
   /**
@@ -157,8 +157,8 @@ export class DeadLetterQueue {
 
   /** A destination that stores the dead messages of loops as letters. */
   deadLetters(options: LetterDestinationOptions = {}): Destination {
-    const { door, routes } = this.#parts
-    return letterDestination(door, options, this.#store, (source) => routes.addSource(source))
+    const { capturer, routes } = this.#parts
+    return letterDestination(capturer, options, this.#store, (source) => routes.addSource(source))
   }
 
   /**
@@ -166,12 +166,12 @@ export class DeadLetterQueue {
    * acts; the handler `returnToSource(tap)` returns them to their source.
    */
   foreignLetters(options: ForeignLetterOptions = {}): Keep {
-    return keepForeign(this.#parts.door, options)
+    return keepForeign(this.#parts.capturer, options)
   }
 
   /** A destination that stores dead records of a pipeline: `pipeline.deadLetters(dlq)`. */
   pipelineLetters(): PipelineKeeper {
-    return pipelineKeeper(this.#parts.door, this.#parts.admin, this.#store)
+    return pipelineKeeper(this.#parts.capturer, this.#parts.admin, this.#store)
   }
 
   // redelivery

@@ -11,119 +11,149 @@ import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
 
 /**
- * KEEP: what every store promises. A store keeps and fetches; it never judges. All verbs take batches, and one
- * is a batch of one. A promise that resolves means durable, for stores whose powers say so. A verb that cannot
- * be carried out rejects with a `RedriveError`, and then either nothing of it was written or repeating it is
+ * The store contract. A store reads and writes letters; it never decides. All methods take batches.
+ * A promise that resolves means durable, for stores whose `powers` say so. A method that fails
+ * rejects with a `RedriveError`; then either nothing was written, or repeating the call is
  * harmless.
  */
 export interface Store {
   readonly powers: Powers
 
   /**
-   * Creates or migrates what is needed. Safe twice and from several processes at once. STORE_UNAVAILABLE: the store is away and may come
-   * back by itself. Any other error must be corrected by a person. An open that fails keeps no connection, thread or timer, and may be repeated.
+   * Creates or migrates the schema. May be called twice, and by several processes at once.
+   * STORE_UNAVAILABLE: the store is unreachable and may recover by itself. A person must correct
+   * any other error. A failed open leaves no connection, thread or timer, and may be repeated.
    */
   open(): Promise<void>
-  /** Waits for what is in flight, then lets go. Safe twice. Every other verb rejects with `CLOSED` afterwards. */
+  /**
+   * Waits for calls in flight, then closes. May be called twice. All other methods then reject with
+   * `CLOSED`.
+   */
   close(): Promise<void>
 
   /**
-   * Keeps new letters, all or nothing per letter, and answers in the same order. A letter whose id is kept
-   * already, or whose `dedupeKey` an open letter of the same queue holds, is a duplicate and is not kept; for
-   * the latter the open letter's `occurrences` grows by one, and its failure becomes the newer one.
+   * Stores new letters, atomically per letter, and returns results in the same order. A letter
+   * whose id is already stored, or whose `dedupeKey` an open letter of the same queue has, is a
+   * duplicate and is not stored. In the second case `occurrences` of the open letter grows by one,
+   * and its failure becomes the newer one.
    */
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]>
 
   /**
-   * Adds within a transaction that the caller has begun on a client of the backend's own package: kept, and workers are woken, when
-   * it commits. Stores without transactions of their callers do not have it.
+   * Adds letters in a transaction that the caller has begun on a client of the backend's package:
+   * they are stored, and workers are woken, when it commits. Absent in stores that cannot join a
+   * transaction.
    */
   within?(client: unknown): Pick<Store, 'add'>
 
-  /** The letters that exist, whole, in the order asked. Ids that are not there are left out. */
+  /** The letters with these ids, complete, in the given order. Unknown ids are left out. */
   get(ids: readonly string[]): Promise<DeadLetter[]>
-  /** The payload as it was captured, whatever edits came later. */
+  /** The payload as it was captured, before any edits. */
   original(id: string): Promise<Payload | undefined>
 
-  /** A page of letters that match, by keyset: nothing is skipped or repeated while letters come and go. */
+  /**
+   * A page of matching letters, by keyset: concurrent writes cause no letter to be skipped or
+   * repeated.
+   */
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
 
-  /** Letters that have all these words, best first. Stores without full text do not have it: see `powers.search`. */
+  /**
+   * Letters that contain all these words, best match first. Absent in stores without full text: see
+   * `powers.search`.
+   */
   search?(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 
   /**
-   * Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category, priority and policy.
-   * Counts by severity and source are never maintained: a store may read every letter that matches.
+   * Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category,
+   * priority and policy. Counts by severity and source are never maintained: a store may read every
+   * letter that matches.
    */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
 
   /**
-   * What happened since the store was made, by action, queue and priority. Never reset. `countsOf` and `countsOfCapture` of
-   * `letter/moves.ts` say what a change and a new letter count as.
+   * Counts of all actions since the store was created, by action, queue and priority. Never reset.
+   * `countsOf` and `countsOfCapture` of `letter/moves.ts` define how a change and a new letter are
+   * counted.
    */
   totals(): Promise<Total[]>
 
-  /** Letters with all that the store knows of them, as `keep` takes them, in the order asked. Ids that are not there are left out. */
+  /**
+   * Letters with all data that the store has about them, for `keep`, in the given order. Unknown
+   * ids are left out.
+   */
   stored(ids: readonly string[]): Promise<StoredLetter[]>
   /**
-   * Keeps letters exactly as they come from another store, each on its own, in the order given: no dedupeKey is
-   * looked at, no capacity, and nothing is counted in the totals. A letter of the same id gives way if its version is
-   * lower; otherwise it stays, and the answer is `conflict`.
+   * Stores letters exactly as they come from another store, each atomically, in the given order. It
+   * checks no dedupeKey and no capacity, and counts nothing in the totals. A letter with the same
+   * id is replaced if its version is lower; otherwise it stays, and the result is `conflict`.
    */
   keep(letters: readonly StoredLetter[]): Promise<KeepResult[]>
-  /** Sets totals, each in place of the one of the same action, queue and priority; others stay. Harmless to repeat. */
+  /**
+   * Replaces the totals of the given actions, queues and priorities; others stay. Harmless to
+   * repeat.
+   */
   keepTotals(totals: readonly Total[]): Promise<void>
 
   /**
-   * Leases letters that are due, or whose lease has lapsed, to one worker: at most `limit`, in the order of
-   * `letter/order.ts`. In one step with the lease: state retrying, a new epoch, and the retry counted. A lane
-   * (of one queue) has one letter in flight at a time, and otherwise its oldest active one goes first. A letter with
-   * `dependsOn` can be claimed once all of them have been resolved.
+   * Leases letters that are due, or whose lease has expired, to one worker: at most `limit`, in the
+   * order of `letter/order.ts`. The lease, the state retrying, a new epoch and the counted retry
+   * are one atomic write. A lane (of one queue) has one letter in flight at a time, its oldest
+   * active one. A letter with `dependsOn` can be claimed once all letters that it depends on are
+   * resolved.
    */
   claim(request: ClaimRequest): Promise<Claim>
 
-  /** Moves the end of leases that still hold, and never brings it nearer. True where it did; false is a lost lease. */
+  /**
+   * Extends leases that are still held; never shortens one. True if extended; false if the lease is
+   * lost.
+   */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]>
 
   /**
-   * Writes changes whose guard holds, each on its own, in the order given. A guard by epoch holds while the
-   * letter is leased under that epoch (to that worker, if it names one), even past its end as long as nobody took over.
+   * Writes changes whose guard holds, each atomically, in the given order. A guard by epoch holds
+   * while the letter is leased under that epoch (to that worker, if given), even after the lease
+   * expired, until another worker claims it.
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
 
   /**
-   * Removes letters for ever; what is leased stays. Answers how many went. A filter without conditions, or with an unknown
-   * key or value, rejects with INVALID_INPUT, as it does in `find` and `tally`.
+   * Removes letters permanently, except leased ones. Returns the number of removed letters. A
+   * filter without conditions, or with an unknown key or value, rejects with INVALID_INPUT.
    */
   remove(which: LetterFilter): Promise<number>
 
   readonly records: Records
 
-  /** Calls the listener when letters may have become due. A hint: it may come late, twice or never. */
+  /**
+   * Calls the listener when letters may have become due. A hint: it may come late, twice or never.
+   */
   watch(listener: () => void): () => void
 
-  /** Compares letters with indexes and counts while the store is in use, and on request puts them right. Only where they can come apart. */
+  /**
+   * Compares letters with indexes and counts while the store is in use, and repairs them on
+   * request. Absent where they cannot diverge.
+   */
   fsck?(options?: { repair?: boolean }): Promise<DriftReport>
 
-  /** What was checked at open and what is wrong now. Never rejects. */
+  /** Results of the checks at open, and current problems. Never rejects. */
   health(): Promise<StoreHealth>
 }
 
 export interface Powers {
-  /** What the store is, for people: "sqlite", "memory". */
+  /** Kind of store: "sqlite", "memory". */
   kind: string
-  /** Survives the death of the process. */
+  /** Letters survive the end of the process. */
   durable: boolean
-  /** Several processes may use it at once. */
+  /** Several processes may use the store at once. */
   shared: boolean
   search: 'none' | 'substring' | 'full-text'
-  /** Who wakes a watcher: nobody, this process, every process. */
+  /** Whose writes wake a watcher: none, this process, all processes. */
   wakeups: 'none' | 'local' | 'all'
 }
 
 export interface SearchOptions {
-  /** True: look into payloads too. Whoever passes this on decides who may know what is in them. */
+  /** True: search payloads as well. The caller decides who may see their contents. */
   payload?: boolean
   /** Default: 50. At most 1,000. */
   limit?: number
@@ -131,10 +161,10 @@ export interface SearchOptions {
   among?: LetterFilter
 }
 
-/** How many letters may be kept, archived ones aside. */
+/** Maximum number of stored letters, excluding archived ones. */
 export interface Capacity {
   maxItems: number
-  /** When full: refuse the new letter, or remove the longest resolved ones to make room. */
+  /** When full: reject the new letter, or remove the letters that were resolved first. */
   overflow: 'reject' | 'evict-resolved'
 }
 
@@ -143,12 +173,15 @@ export type AddResult =
   | { kind: 'duplicate'; of: string; by: 'id' | 'dedupeKey'; occurrences: number }
   | { kind: 'full' }
 
-/** A letter with what its store knows beyond it. */
+/** A letter with further data that its store has about it. */
 export interface StoredLetter {
   letter: DeadLetter
-  /** The payload as it was captured, once an edit has replaced it. Absent: the letter's own is the captured one. */
+  /**
+   * The payload as it was captured, after an edit has replaced it. Absent: the payload was not
+   * edited.
+   */
   original?: Payload
-  /** Those of `dependsOn` that it still waits for, save those that the store that keeps it has as resolved. Absent: none. */
+  /** The ids of `dependsOn` that are not resolved yet. Absent: none. */
   waitsFor?: string[]
 }
 
@@ -172,12 +205,12 @@ export interface Total {
   action: CountedAction
   queue: string
   priority: Priority
-  /** How often it happened. */
+  /** Number of occurrences. */
   count: number
-  /** Sum and maximum of the letters' retries when it happened. */
+  /** Sum and maximum of the letters' retries at that time. */
   retries: number
   maxRetries: number
-  /** Sum of the letters' backoffMs when it happened. */
+  /** Sum of the letters' backoffMs at that time. */
   backoffMs: number
 }
 
@@ -187,7 +220,7 @@ export interface ClaimRequest {
   leaseMs: number
   /** Only these queues. */
   queues?: readonly string[]
-  /** Not these. */
+  /** Not these queues. */
   except?: readonly string[]
 }
 
@@ -200,28 +233,31 @@ export interface Claim {
 export interface LeaseRef {
   id: string
   epoch: number
-  /** Who holds it; checked when it is given. */
+  /** The worker that holds the lease; checked if given. */
   worker?: string
 }
 
 export type ApplyResult = 'written' | 'conflict' | 'missing'
 
-/** Small durable documents of other kinds, so that every store can run the whole product. */
+/** Small durable documents for other features, so that every store supports all of them. */
 export interface Records {
   get(kind: string, id: string): Promise<DocumentRecord | undefined>
-  /** Writes if the record is at this version (0: does not exist yet); without one, writes in any case. */
+  /**
+   * Writes if the record has this version (0: does not exist yet). Without a version, always
+   * writes.
+   */
   put(
     kind: string,
     id: string,
     value: Json,
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'>
-  /** By id, ascending, after the given one. `limit` is a whole number; without one, all of them. */
+  /** Records by id, ascending, after the given id. `limit` is an integer. Default: all. */
   list(
     kind: string,
     options?: { prefix?: string; after?: string; limit?: number },
   ): Promise<DocumentRecord[]>
-  /** False when it was not there. */
+  /** False if the record did not exist. */
   remove(kind: string, id: string): Promise<boolean>
   /** The kinds that have records, ascending. */
   kinds(): Promise<string[]>
@@ -236,7 +272,7 @@ export interface DocumentRecord {
 
 export interface StoreHealth {
   ok: boolean
-  /** What was looked at, in words: "journal_mode" → "wal". */
+  /** Checked settings and their values: "journal_mode" → "wal". */
   checks: Record<string, string>
   problems: string[]
 }
@@ -259,20 +295,25 @@ export interface SpoolStatus {
   unreadable: number
 }
 
-/** How far letters, indexes and counts have come apart, by hand or by a fault of the server. */
+/** Differences between letters, indexes and counts, caused by manual changes or server faults. */
 export interface DriftReport {
-  /** Letters that were looked at. */
+  /** Letters that were checked. */
   letters: number
-  /** Rows that cannot be read. They are shown as corrupt, and never repaired: remove them, or put them back by hand. */
+  /**
+   * Rows that cannot be read. They are reported as corrupt and never repaired: remove or restore
+   * them manually.
+   */
   unreadable: number
-  /** Places in indexes where a letter is missing or stands wrong. */
+  /** Index entries that are missing or wrong. */
   missing: number
-  /** Entries of indexes, and belongings, without the letter that would account for them. */
+  /** Index entries and other rows without a letter. */
   strays: number
-  /** Counts that are wrong. Undefined: letters kept moving, so the counts could not be checked. */
+  /**
+   * Wrong counts. Undefined: letters changed during the check, so the counts could not be compared.
+   */
   counts: number | undefined
-  /** Some of them in words, for people. */
+  /** Descriptions of some of the differences. */
   examples: string[]
-  /** Whether what was found has been put right, unreadable rows aside. */
+  /** Whether the differences were repaired, excluding unreadable rows. */
   repaired: boolean
 }

@@ -194,7 +194,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
       operation: { type: 'bulk' },
       error: refused(),
     }))
-    await expect(dlq.enqueueAll(failures)).rejects.toThrow('300 of 1000 are kept')
+    await expect(dlq.enqueueAll(failures)).rejects.toThrow('300 of 1000 are stored')
     expect((await dlq.stats()).size).toBe(300)
   })
 
@@ -204,7 +204,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
       operation: { type: 'bulk' },
       error: refused(),
     }))
-    await expect(dlq.enqueueAll(failures)).rejects.toThrow('3 of 5 are kept')
+    await expect(dlq.enqueueAll(failures)).rejects.toThrow('3 of 5 are stored')
   })
 })
 
@@ -565,11 +565,11 @@ describe('DeadLetterQueue.start and stop', () => {
   ])('rejects a minimum concurrency above the maximum in $path', async ({ options, path, got }) => {
     await expect(aQueue(options)).rejects.toMatchObject({
       code: 'INVALID_CONFIG',
-      message: `option "${path}.min": must not be above max (got ${got})`,
+      message: `option "${path}.min" must not be above max, got ${got}`,
     })
     const { dlq } = await aQueue({ concurrency: { min: 2, max: 2 } })
     const policy = { concurrency: { min: 2, max: 1 } }
-    const problem = 'queue option "concurrency.min": must not be above max (got 2)'
+    const problem = 'queue option "concurrency.min" must not be above max, got 2'
     expect(() => dlq.handle('a', () => {}, policy)).toThrow(problem)
     expect(() => dlq.guard('a', async () => {}, policy)).toThrow(problem)
   })

@@ -17,6 +17,7 @@ import { inHistory } from '../letter/history.ts'
 import type { Rule } from '../policy/classify.ts'
 import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
+import { describeValue } from '../check/keys.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
 export interface Captured {
@@ -25,41 +26,41 @@ export interface Captured {
   payload: Payload
   thrown: unknown
   context: CaptureContext
-  /** Why it is parked, where whoever captures knows better than its failure tells. */
+  /** Reason for parking, where the caller knows more than the failure shows. */
   reason?: Reason
-  /** How often it was published to its source before, over all its lives. */
+  /** How often the work was returned to its source before. */
   replays?: number
 }
 
-/** What the door needs to know about the queue it captures for. */
-interface DoorRules extends RetryLimits {
+/** The settings of a queue that a capture needs. */
+interface QueueRules extends RetryLimits {
   priority: Priority
   backoff?: RetryPolicy
 }
 
-export interface DoorOptions {
+export interface CapturerOptions {
   store: Store
   clock: Clock
   hub: ObserverHub
-  rulesFor: (queue: string) => DoorRules
+  rulesFor: (queue: string) => QueueRules
   classifierRules: readonly Rule[]
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
   capacity: Capacity | undefined
   maxPayloadBytes: number
-  /** False: nothing is kept, and every capture rejects with CAPTURE_DISABLED. Default: true. */
+  /** False: nothing is stored, and every capture rejects with CAPTURE_DISABLED. Default: true. */
   enabled?: boolean
   /** The program that captures. Default: letters do not name it. */
   app?: App
 }
 
 /**
- * IN: turns a failure into a letter and has it kept. When a promise of this room resolves, the letter is in the
- * store; only then may the source be acknowledged.
+ * Turns failures into letters and stores them. When a promise of this class resolves, the letter is
+ * in the store; only then may the source be acknowledged.
  */
-export class Door {
-  readonly #options: DoorOptions
+export class Capturer {
+  readonly #options: CapturerOptions
 
-  constructor(options: DoorOptions) {
+  constructor(options: CapturerOptions) {
     this.#options = options
   }
 
@@ -68,85 +69,94 @@ export class Door {
   }
 
   async capture(captured: Captured): Promise<DeadLetter> {
-    this.#mustBeEnabled(captured.queue)
+    this.#checkEnabled(captured.queue)
     const { client } = captured.context
     const letter = this.#letterOf(captured)
     const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
-    return this.#told(letter, result!, client !== undefined)
+    return this.#report(letter, result!, client !== undefined)
   }
 
-  #mustBeEnabled(queue: string): void {
+  #checkEnabled(queue: string): void {
     if (!this.enabled)
       throw new RedriveError(
         'CAPTURE_DISABLED',
-        `a failure of ${queue} was not kept: capture is turned off (option capture, or dlq_enabled: false in the configuration)`,
+        `a failure of ${queue} was not stored because capture is disabled: set option capture to true, or dlq_enabled in the configuration`,
       )
   }
 
-  /** The store, or its end of the caller's transaction. */
+  /** The store, or the part of it that writes in the caller's transaction. */
   #storeFor(client: unknown): Pick<Store, 'add'> {
     const { store } = this.#options
     if (client === undefined) return store
     if (store.within) return store.within(client)
     throw new RedriveError(
       'INVALID_INPUT',
-      `a ${store.powers.kind} store cannot join a transaction of yours: leave client out, or use a Postgres store`,
+      `a ${store.powers.kind} store cannot join a transaction: remove client, or use a Postgres store`,
     )
   }
 
   /**
-   * Many at once, in few writes; answers with the ids in the order given, since a million letters would fill the memory. While one chunk is written the next is made. When one
-   * cannot be kept it stops, waits for what is on its way, and says how many are kept.
+   * Captures many failures in few writes. Resolves with the ids in the given order, not with the
+   * letters: a million of them would fill the memory. The next chunk is built while one is written.
+   * If a letter cannot be stored, it stops, waits for the chunks in flight, and rejects with the
+   * number of stored letters.
    */
   async captureAll<T>(failures: readonly T[], read: (failure: T) => Captured): Promise<string[]> {
-    // A set has no length, and nothing of it would be kept.
+    // Iterables without a length, such as a Set, would silently store nothing.
     if (!Array.isArray(failures))
-      throw new RedriveError('INVALID_INPUT', 'many failures at once must be a list of them')
-    const kept: string[] = []
-    const onTheirWay: Promise<string[]>[] = []
-    const land = async (chunk: Promise<string[]>): Promise<unknown> => kept.push(...(await chunk))
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `enqueueAll expects an array of failures, got ${describeValue(failures)}`,
+      )
+    const stored: string[] = []
+    const inFlight: Promise<string[]>[] = []
+    const settle = async (chunk: Promise<string[]>): Promise<unknown> =>
+      stored.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
         const letters = failures
           .slice(start, start + chunkSize)
-          .map((one) => alone(read(one)))
+          .map((one) => rejectClient(read(one)))
           .map((captured) => {
-            this.#mustBeEnabled(captured.queue)
+            this.#checkEnabled(captured.queue)
             return this.#letterOf(captured)
           })
-        const chunk = this.#captureChunk(letters, kept)
-        // It is awaited in its turn; until then a failure of it must not count as unhandled.
+        const chunk = this.#captureChunk(letters, stored)
+        // The chunk is awaited later; until then its rejection must not count as unhandled.
         chunk.catch(() => {})
-        onTheirWay.push(chunk)
-        if (onTheirWay.length > chunksAhead) await land(onTheirWay.shift()!)
+        inFlight.push(chunk)
+        if (inFlight.length > chunksAhead) await settle(inFlight.shift()!)
         if (start + chunkSize < failures.length) await nextTurn()
       }
-      while (onTheirWay.length > 0) await land(onTheirWay.shift()!)
+      while (inFlight.length > 0) await settle(inFlight.shift()!)
     } catch (error) {
-      for (const late of await Promise.allSettled(onTheirWay))
-        if (late.status === 'fulfilled') kept.push(...late.value)
+      for (const late of await Promise.allSettled(inFlight))
+        if (late.status === 'fulfilled') stored.push(...late.value)
       if (!(error instanceof RedriveError)) throw error
-      const counted = `${kept.length} of ${failures.length} are kept`
+      const counted = `${stored.length} of ${failures.length} are stored`
       throw new RedriveError(error.code, `${error.message} (${counted})`, { cause: error })
     }
-    return kept
+    return stored
   }
 
-  /** What of a chunk was kept before one could not be counts as kept. */
-  async #captureChunk(letters: DeadLetter[], kept: string[]): Promise<string[]> {
+  /**
+   * If a letter of the chunk fails, the ids of the stored ones are added to `stored` before the
+   * error is thrown.
+   */
+  async #captureChunk(letters: DeadLetter[], stored: string[]): Promise<string[]> {
     const results = await this.#options.store.add(letters, this.#options.capacity)
-    const told: string[] = []
-    let trouble: unknown
+    const ids: string[] = []
+    let firstError: unknown
     for (const [index, letter] of letters.entries()) {
       try {
-        told.push((await this.#told(letter, results[index]!)).id)
+        ids.push((await this.#report(letter, results[index]!)).id)
       } catch (error) {
-        trouble ??= error
+        firstError ??= error
       }
     }
-    if (trouble === undefined) return told
-    kept.push(...told)
-    throw trouble
+    if (firstError === undefined) return ids
+    stored.push(...ids)
+    throw firstError
   }
 
   #letterOf({ queue, source, payload, thrown, context, ...captured }: Captured): DeadLetter {
@@ -226,7 +236,8 @@ export class Door {
     this.#options.hub.emit({ type: 'error', during: `capture of ${queue}`, error: problem })
   }
 
-  async #told(
+  /** Emits the events for the result of a write, and returns the letter that is stored now. */
+  async #report(
     letter: DeadLetter,
     result: AddResult,
     uncommitted = false,
@@ -244,48 +255,54 @@ export class Door {
       hub.emit({ type: 'full', queue: letter.queue, maxItems })
       throw new RedriveError(
         'QUEUE_FULL',
-        `${maxItems} letters are kept already (maxItems): archive or remove some, or raise the limit`,
+        `the queue is full: ${maxItems} letters are stored (maxItems); archive or remove some, or raise the limit`,
       )
     }
-    const [kept] = await store.get([result.of])
-    // What came earlier in the same transaction cannot be seen from outside of it.
-    if (!kept && uncommitted) return { ...letter, id: result.of, occurrences: result.occurrences }
-    const first = result.by === 'id' ? await store.original(result.of) : kept?.payload
-    if (!kept || !first) {
+    const [stored] = await store.get([result.of])
+    // A letter from the same uncommitted transaction is not visible outside of it.
+    if (!stored && uncommitted) return { ...letter, id: result.of, occurrences: result.occurrences }
+    const first = result.by === 'id' ? await store.original(result.of) : stored?.payload
+    if (!stored || !first) {
       if (uncommitted || tries === maxTries)
         throw new RedriveError(
           'VERSION_CONFLICT',
-          `letter ${result.of} was removed while it was captured again: capture it once more`,
+          `letter ${result.of} was removed during this capture: capture the failure again`,
         )
-      // The letter that it counted for was removed in between, and it with that letter.
+      // The duplicate that this capture matched was removed concurrently: add the letter again.
       const [again] = await store.add([letter], capacity)
-      return this.#told(letter, again!, false, tries + 1)
+      return this.#report(letter, again!, false, tries + 1)
     }
     if (result.by === 'id' && !sameBytes(first, letter.payload))
       throw new RedriveError(
         'ID_CONFLICT',
-        `letter ${letter.id} is kept already with another payload: the first one stays`,
+        `letter ${letter.id} is already stored with another payload: use another id`,
       )
-    hub.emit({ type: 'duplicate', letter: kept, occurrences: result.occurrences })
-    return kept
+    hub.emit({ type: 'duplicate', letter: stored, occurrences: result.occurrences })
+    return stored
   }
 }
 
-/** Many at once take several writes, and no transaction of the caller's lets them overlap. */
-function alone(captured: Captured): Captured {
+/**
+ * Many failures take several overlapping writes, which one transaction of the caller cannot
+ * contain.
+ */
+function rejectClient(captured: Captured): Captured {
   if (captured.context.client === undefined) return captured
-  throw new RedriveError('INVALID_INPUT', 'client works with enqueue, one failure at a time')
+  throw new RedriveError(
+    'INVALID_INPUT',
+    'client is not allowed in enqueueAll: call enqueue for each failure',
+  )
 }
 
-/** How often a letter is captured whose like is removed in the same moment. */
+/** Retries when the matched duplicate is removed concurrently. */
 const maxTries = 5
-/** Small enough that making one does not hold up the event loop. */
+/** Small enough that building a chunk does not block the event loop. */
 const chunkSize = 64
 const chunksAhead = 2
 
 const optionalKeys = ['dedupeKey', 'lane', 'tenant', 'traceparent', 'headers'] as const
 
-/** A letter has no key that its schema does not know: what was said in a wider object could not be read again. */
+/** Only known keys: a letter with others could not be read back. */
 function optional(context: CaptureContext): Partial<DeadLetter> {
   const given: Record<string, unknown> = {}
   for (const key of optionalKeys) {
@@ -293,7 +310,7 @@ function optional(context: CaptureContext): Partial<DeadLetter> {
     if (value !== undefined) given[key] = typeof value === 'object' ? jsonOf(value) : value
   }
   const { dependsOn, task, github } = context
-  // Ids are kept in small letters, as that of the letter itself.
+  // Ids are stored in lower case, like the id of the letter.
   if (dependsOn) given['dependsOn'] = dependsOn.map((id) => id.toLowerCase())
   if (task) given['task'] = { id: task.id, description: task.description, source: task.source }
   if (github) given['github'] = githubOf(github)

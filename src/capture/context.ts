@@ -1,5 +1,7 @@
+import { z } from 'zod'
+import { firstIssue, type ShapeOf } from '../check/issues.ts'
+import { checkKeys } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../check/keys.ts'
 import {
   priorities,
   type DeadLetter,
@@ -11,11 +13,12 @@ import {
 import { encodePayload } from '../letter/payload.ts'
 import { fitsJson } from '../letter/schema.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
+import { policyForms } from '../options/schema.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 
-/** What the caller may say about a failure beside the error itself. */
+/** What the caller may give in addition to the error. */
 export interface CaptureContext {
-  /** A UUID of the caller's choice: capturing it again gives back the letter that is kept already. */
+  /** A UUID of the caller's choice: capturing it again returns the stored letter. */
   id?: string
   task?: DeadLetter['task']
   github?: DeadLetter['github']
@@ -24,162 +27,155 @@ export interface CaptureContext {
   headers?: Record<string, string>
   priority?: Priority
   maxRetries?: number
-  /** How to wait between retries, whatever the category of the failure says. */
+  /** Delay between retries. It overrides the category of the failure. */
   policy?: RetryPolicy
-  /** While an open letter of the queue has this key, the same capture adds an occurrence to it. */
+  /**
+   * While an open letter of the queue has this key, a capture adds an occurrence to that letter.
+   */
   dedupeKey?: string
-  /** Letters of one lane run one after the other, in the order of capture. */
+  /** Letters of one lane run one at a time, in the order of capture. */
   lane?: string
   /** Ids of letters that must be resolved before this one runs. */
   dependsOn?: string[]
   tenant?: string
   traceparent?: string
-  /** Runs before this capture. 1 unless said. */
+  /** Number of runs before this capture. Default: 1. */
   attempts?: number
-  /** When it first failed. Now, unless said. */
+  /** When the work first failed. Default: now. */
   failedAt?: Timestamp
   expiresAt?: Timestamp
-  /** What the payload is, when it is given as bytes or text. */
+  /** Content type of a payload that is bytes or a string. */
   contentType?: string
-  /** Who captured it, for the history. */
+  /** Who captured the failure, for the history. */
   by?: string
   /**
-   * A client of `pg` on which you have begun a transaction: the letter is kept, and workers hear of it, when that commits.
-   * With a Postgres store only.
+   * A `pg` client with an open transaction: the letter is stored, and workers are notified, when it
+   * commits. Postgres store only.
    */
   client?: unknown
 }
 
-type Task = NonNullable<CaptureContext['task']>
-type Github = NonNullable<CaptureContext['github']>
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-const contextKeys = keysOf<CaptureContext>({
-  id: true,
-  task: true,
-  github: true,
-  metadata: true,
-  tags: true,
-  headers: true,
-  priority: true,
-  maxRetries: true,
-  policy: true,
-  dedupeKey: true,
-  lane: true,
-  dependsOn: true,
-  tenant: true,
-  traceparent: true,
-  attempts: true,
-  failedAt: true,
-  expiresAt: true,
-  contentType: true,
-  by: true,
-  client: true,
-})
-const taskKeys = keysOf<Task>({ id: true, description: true, source: true })
-const githubKeys = keysOf<Github>({ owner: true, repo: true, entityNumber: true, entityType: true })
-
-/** Refuses what a caller may not say, before anything is kept. `also` names keys that the caller's object has besides. */
-export function checkContext(
-  context: CaptureContext,
-  thing = 'capture context',
-  also: readonly string[] = [],
-): void {
-  const bad = (what: string): never => {
-    throw new RedriveError('INVALID_INPUT', what)
-  }
-  checkKeys(thing, context, [...contextKeys, ...also])
-  if (context.task ?? undefined) checkKeys('task', context.task, taskKeys)
-  if (context.github ?? undefined) checkKeys('github', context.github, githubKeys)
-  if (context.id !== undefined && !isUuid(context.id))
-    bad(`id must be a UUID (use dedupeKey for other keys), got ${String(context.id).slice(0, 80)}`)
-  const dependsOn = context.dependsOn ?? []
-  if (!Array.isArray(dependsOn)) bad('dependsOn must be a list of ids')
-  for (const id of dependsOn)
-    if (!isUuid(id)) bad(`dependsOn must hold ids of letters, got ${String(id).slice(0, 80)}`)
-  const own = context.id?.toLowerCase()
-  if (dependsOn.some((id) => id.toLowerCase() === own))
-    bad('a letter that depends on itself would wait for ever')
-  if (context.maxRetries !== undefined && !isCount(context.maxRetries))
-    bad(`maxRetries must be a whole number from 0 on, got ${context.maxRetries}`)
-  if (context.attempts !== undefined && !isCount(context.attempts))
-    bad(`attempts must be a whole number from 0 on, got ${context.attempts}`)
-  for (const key of ['failedAt', 'expiresAt'] as const)
-    if (context[key] !== undefined && !isTimestamp(context[key]))
-      bad(`${key} must be an ISO-8601 moment, got ${String(context[key]).slice(0, 80)}`)
-  if (context.priority !== undefined && !priorities.includes(context.priority))
-    bad(`priority must be ${priorities.join(', ')}, got ${String(context.priority).slice(0, 80)}`)
-  if (context.policy !== undefined && parsePolicy(context.policy) === undefined)
-    bad('policy must be made by never, immediate, fixed, linear, exponential or custom')
-  const headers: unknown = context.headers ?? {}
-  // A Map or a Headers would be kept without what is in it.
-  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers)
-    return bad('headers must be an object of texts')
-  for (const [name, value] of Object.entries(headers))
-    if (typeof value !== 'string') bad(`header ${name.slice(0, 80)} must be a text`)
-  const tags: unknown = context.tags ?? []
-  if (!Array.isArray(tags) || [...(tags as unknown[])].some((tag) => typeof tag !== 'string'))
-    bad('tags must be a list of texts')
-  if (!isTask(context.task ?? undefined))
-    bad('task must have an id, a description and a source, all of them texts')
-  if (!isGithub(context.github ?? undefined))
-    bad(
-      'github must have an owner and a repo, both texts, and may have an entityNumber and an entityType: issue, pr or comment',
-    )
-  for (const key of ['by', 'traceparent', 'contentType'] as const)
-    if (typeof (context[key] ?? '') !== 'string') bad(`${key} must be a text`)
-  for (const key of ['dedupeKey', 'lane', 'tenant'] as const)
-    if (context[key] !== undefined && (typeof context[key] !== 'string' || context[key] === ''))
-      bad(`${key} must be a text that is not empty`)
-  // UTF-8 has no half characters: a letter would come back under another name, and not be found by the one that it was given.
-  for (const key of ['dedupeKey', 'lane', 'tenant', 'tags'] as const)
-    if ([context[key] ?? ''].flat().some((name) => !name.isWellFormed()))
-      bad(`${key} must be whole text: there is half of a character in it (a lone surrogate)`)
-}
-
 const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
 
-/** The platform reads a date into almost anything that has a number in it: 5 is a day in May 2001. */
+/**
+ * Date.parse accepts almost anything with a number in it ("5" is a day in May 2001), so the form is
+ * checked first.
+ */
 export function isTimestamp(value: unknown): boolean {
   if (value instanceof Date) return !Number.isNaN(value.getTime())
   return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0
-}
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-function isUuid(value: unknown): boolean {
-  return typeof value === 'string' && uuid.test(value)
-}
+const uuid = (message: string) =>
+  z.custom<string>((value) => typeof value === 'string' && uuidPattern.test(value), message)
+const count = z.int().min(0).optional()
+const string = z.string().nullish()
+/**
+ * UTF-8 cannot encode a lone surrogate: the store would change the string, and no filter would
+ * match it.
+ */
+const storableString = z
+  .string()
+  .refine((value) => value.isWellFormed(), 'contains a lone surrogate (invalid Unicode)')
+const name = storableString.min(1).optional()
+const timestamp = z.custom<Timestamp>(isTimestamp, 'must be an ISO-8601 timestamp').optional()
 
-function isTask(task: CaptureContext['task']): boolean {
-  if (task === undefined) return true
-  return [task.id, task.description, task.source].every((part) => typeof part === 'string')
-}
+/**
+ * Iterables such as Map and Headers are rejected: their entries are not properties and would be
+ * lost.
+ */
+const headers = z.any().superRefine((value: unknown, issues) => {
+  if (value === undefined || value === null) return
+  if (typeof value !== 'object' || Symbol.iterator in value)
+    issues.addIssue('must be an object with string values')
+  else
+    for (const [header, inner] of Object.entries(value))
+      if (typeof inner !== 'string')
+        issues.addIssue({
+          code: 'custom',
+          path: [header.slice(0, 80)],
+          message: 'must be a string',
+        })
+})
 
-function isGithub(github: CaptureContext['github']): boolean {
-  if (github === undefined) return true
-  const { owner, repo, entityNumber = 0, entityType = 'issue' } = github
-  return (
-    [owner, repo].every((part) => typeof part === 'string') &&
-    Number.isFinite(entityNumber) &&
-    ['issue', 'pr', 'comment'].includes(entityType)
-  )
+const contextShape = {
+  id: uuid('must be a UUID (use dedupeKey for other keys)').optional(),
+  task: z.strictObject({ id: z.string(), description: z.string(), source: z.string() }).nullish(),
+  github: z
+    .strictObject({
+      owner: z.string(),
+      repo: z.string(),
+      entityNumber: z.number().exactOptional(),
+      entityType: z.enum(['issue', 'pr', 'comment']).exactOptional(),
+    })
+    .nullish(),
+  metadata: z.any().optional(),
+  tags: z.array(storableString).nullish(),
+  headers: headers.optional(),
+  priority: z.enum(priorities).optional(),
+  maxRetries: count,
+  policy: z
+    .custom<RetryPolicy>((value) => parsePolicy(value) !== undefined, policyForms)
+    .optional(),
+  dedupeKey: name,
+  lane: name,
+  dependsOn: z.array(uuid('must be the id of a letter (a UUID)')).nullish(),
+  tenant: name,
+  traceparent: string,
+  attempts: count,
+  failedAt: timestamp,
+  expiresAt: timestamp,
+  contentType: string,
+  by: string,
+  client: z.unknown().optional(),
+} satisfies ShapeOf<CaptureContext>
+
+const contextKeys = Object.keys(contextShape)
+/** Unknown keys are checked before, with those of `also`. */
+const contextSchema = z.object(contextShape)
+
+/**
+ * Rejects an invalid capture context with INVALID_INPUT, before anything is stored. `also` names
+ * further keys that the caller's object may have.
+ */
+export function checkContext(
+  context: CaptureContext,
+  thing = 'capture context',
+  also: readonly string[] = [],
+): void {
+  checkKeys(thing, context, [...contextKeys, ...also])
+  const result = contextSchema.safeParse(context)
+  if (!result.success) {
+    const { path, isUnknownKey, text } = firstIssue(result.error, contextSchema, context)
+    const parent = path.slice(0, -1).join('.')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      isUnknownKey
+        ? `unknown key "${String(path.at(-1))}" in ${parent}: ${text}`
+        : `${path.join('.')} ${text}`,
+    )
+  }
+  const id = context.id?.toLowerCase()
+  if (context.dependsOn?.some((other) => other.toLowerCase() === id))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `dependsOn must not contain the id of the letter itself (${id}): it would never run`,
+    )
 }
 
 /**
- * What is said around a failure, as JSON of its own: later changes by the caller do not reach it. What JSON cannot
- * hold is kept in the marked form of the payload's codec, and what is nested too deep for a letter as the text of its
- * JSON, so that nothing that is said can break a capture.
+ * A copy of a value as JSON, so that later changes by the caller do not reach it. Values that JSON
+ * cannot represent are stored in the tagged form of the payload codec, and values nested too deep
+ * as a JSON string: no value breaks a capture.
  */
 export function jsonOf(value: unknown): Json {
-  const json = parsedOf(value)
+  const json = copyJson(value)
   return fitsJson(json) ? json : JSON.stringify(json)
 }
 
-function parsedOf(value: unknown): Json {
+function copyJson(value: unknown): Json {
   try {
     return JSON.parse(JSON.stringify(value)) as Json
   } catch {
@@ -187,17 +183,20 @@ function parsedOf(value: unknown): Json {
   }
 }
 
-/** Metadata as a letter keeps it. What is no object, or too deep to be one, stands under `value`. */
-export function metadataOf(said: unknown): { [key: string]: Json } {
-  const value = jsonOf(said)
+/**
+ * Metadata as it is stored. A value that is not an object, or too deep to be one, is stored under
+ * `value`.
+ */
+export function metadataOf(given: unknown): { [key: string]: Json } {
+  const value = jsonOf(given)
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { value }
 }
 
-/** Refuses a payload that is larger than a letter may keep. */
+/** Rejects a payload above the limit. */
 export function checkSize({ size }: Payload, queue: string, maxPayloadBytes: number): void {
   if (size > maxPayloadBytes)
     throw new RedriveError(
       'TOO_LARGE',
-      `payload of ${queue} has ${size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): keep a reference instead`,
+      `the payload for queue ${queue} has ${size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): store a reference instead, or raise the limit`,
     )
 }

@@ -6,40 +6,43 @@ import type { Captured } from './capture.ts'
 import { checkContext, type CaptureContext } from './context.ts'
 import { checkQueueName } from '../check/queue-name.ts'
 
-/** As much of a message that failed for good as its letter says about it. */
+/** The part of a dead message that its letter stores. */
 export interface FailedMessage {
   messageId: string
   body: Payload
   sourceMailbox: string
   deliveryCount: number
-  /** Moments are absent where the broker does not tell. */
+  /** Timestamps are absent if the broker does not provide them. */
   enqueuedAt?: Timestamp
   firstReceivedAt?: Timestamp
   firstFailedAt?: Timestamp
   headers: Readonly<Record<string, string>>
   requestId?: string
   replyTo?: string
-  /** How often it was sent to its source again. */
+  /** How often the message was returned to its source. */
   replays: number
   originalId: string
-  /** Tells this death from others of the same message in the same life. */
+  /** Distinguishes this failure from others of the same message without a replay in between. */
   death?: string
-  /** Running it again by itself would end badly: it cannot be read, or it may end its worker. */
+  /**
+   * True: the message must not be retried automatically. It cannot be parsed, or it may crash its
+   * worker.
+   */
   hopeless?: boolean
   note?: string
 }
 
 export interface MessageCapture {
-  /** The queue of the letter. The name of the mailbox unless said. */
+  /** The queue of the letter. Default: the name of the mailbox. */
   queue?: string
-  /** What else to say about it: a priority, tags, a lane. */
+  /** Context of the capture: a priority, tags, a lane. */
   context?: CaptureContext
 }
 
 /**
- * A message and the error it ended with, ready for the door. Captured again, after a crash between the capture and the
- * acknowledgement, it is the same letter: by its id, whatever became of it, and by its dedupeKey, where the broker forgot
- * when the message was sent.
+ * The capture of a message and its error. After a crash between the capture and the
+ * acknowledgement, the same message gives the same letter: by its id, in any state, and by its
+ * dedupeKey if the broker lost the time of sending.
  */
 export function messageCapture(
   message: FailedMessage,
@@ -51,7 +54,7 @@ export function messageCapture(
   const { enqueuedAt, firstReceivedAt, firstFailedAt } = message
   const { replyTo, requestId, headers, replays, originalId } = message
   const key = messageKey(message)
-  const said: CaptureContext = {
+  const merged: CaptureContext = {
     id: letterId(messageKey(message, message.death), enqueuedAt ?? firstFailedAt),
     dedupeKey: key,
     attempts: deliveries,
@@ -81,14 +84,14 @@ export function messageCapture(
     },
     payload: { ...message.body, version: 1 },
     thrown,
-    context: said,
+    context: merged,
     replays,
   }
 }
 
 /**
- * One message, one key: the same for every delivery of it, another one once it was replayed. The body is part of it, since
- * senders may use an id again for something else.
+ * The key of a message: the same for every delivery, another one after a replay. The body is part
+ * of the key because senders may reuse an id for another message.
  */
 export function messageKey(
   message: Pick<FailedMessage, 'sourceMailbox' | 'messageId' | 'replays' | 'body'>,
@@ -103,7 +106,10 @@ export function messageKey(
     .slice(0, 40)
 }
 
-/** A UUIDv7 by its form: the moment of sending, so that it sorts among others, and 74 bits of the key. */
+/**
+ * An id in the form of a UUIDv7: the time of sending, so that ids sort by time, and 74 bits of the
+ * key.
+ */
 export function letterId(key: string, sentAt: Timestamp = ''): string {
   const sentMs = toMs(sentAt)
   const time = (Number.isNaN(sentMs) ? 0 : sentMs).toString(16).padStart(12, '0').slice(-12)
@@ -111,7 +117,7 @@ export function letterId(key: string, sentAt: Timestamp = ''): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${key.slice(0, 3)}-${variant}${key.slice(4, 7)}-${key.slice(7, 19)}`
 }
 
-/** An error that `toFailure` reads as the failure that came as data. */
+/** An error that `toFailure` converts back to this failure. */
 export function thrownOf({ message, stack, causes, ...rest }: Failure): Error {
   const error = Object.assign(new Error(message), rest)
   if (causes.length > 0) Object.assign(error, { errors: causes.map(thrownOf) })

@@ -1,19 +1,19 @@
 import type { Clock } from '../clock/clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
-import { checkKeys, keysOf } from '../check/keys.ts'
+import { checkKeys, describeValue, keysOf } from '../check/keys.ts'
 import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter, Json, Payload, Source } from '../letter/letter.ts'
 import { encodePayload } from '../letter/payload.ts'
 import { failedResultOf } from '../letter/result.ts'
 import type { ObserverHub } from '../observer.ts'
 import { keepUnlessRetried, redeliveredKey } from '../run-context.ts'
-import type { Captured, Door } from './capture.ts'
+import type { Captured, Capturer } from './capture.ts'
 import { checkContext, jsonOf, type CaptureContext } from './context.ts'
 import { checkQueueName } from '../check/queue-name.ts'
 
-/** A call that failed: what kind it was, and what is needed to make it again. */
+/** A failed call: its kind, and what is needed to repeat it. */
 export interface OperationInput {
-  /** Names the queue, and so the handler that can run it again. */
+  /** Name of the queue, and so of the handler that can retry the call. */
   type: string
   method?: string
   endpoint?: string
@@ -21,20 +21,20 @@ export interface OperationInput {
   context?: { [key: string]: Json }
 }
 
-/** One of many that are captured at once. */
+/** One of the failures for `enqueueAll`. */
 export interface Enqueued {
   operation: OperationInput
   error: unknown
   context?: CaptureContext
 }
 
-/** One of many failures, ready for the door. */
+/** The capture of one failure for `enqueueAll`. */
 export function enqueuedCapture(failure: Enqueued): Captured {
   checkKeys('failure', failure, ['operation', 'error', 'context'])
   return operationCapture(failure.operation, failure.error, failure.context)
 }
 
-/** One operation and the error it ended with, ready for the door. */
+/** The capture of an operation and its error. */
 export function operationCapture(
   operation: OperationInput,
   thrown: unknown,
@@ -47,8 +47,8 @@ export function operationCapture(
   const source: Source = {
     kind: 'operation',
     type,
-    ...(method === undefined ? {} : { method: textOf('method', method) }),
-    ...(endpoint === undefined ? {} : { endpoint: textOf('endpoint', endpoint) }),
+    ...(method === undefined ? {} : { method: stringOf('method', method) }),
+    ...(endpoint === undefined ? {} : { endpoint: stringOf('endpoint', endpoint) }),
     ...(around === undefined ? {} : { context: jsonOf(around) }),
   }
   const encoded = encodePayload(payload, context.contentType ?? undefined)
@@ -63,130 +63,145 @@ const operationKeys = keysOf<OperationInput>({
   context: true,
 })
 
-/** Refuses what no letter can say about an operation. */
+/** Rejects an invalid operation. */
 export function checkOperation(operation: Partial<OperationInput>): void {
   checkKeys('operation', operation, operationKeys)
   const { type, method, endpoint } = operation
   if (type !== undefined) checkQueueName(type)
-  if (method !== undefined) textOf('method', method)
-  if (endpoint !== undefined) textOf('endpoint', endpoint)
+  if (method !== undefined) stringOf('method', method)
+  if (endpoint !== undefined) stringOf('endpoint', endpoint)
 }
 
-function textOf(name: string, value: unknown): string {
+function stringOf(name: string, value: unknown): string {
   if (typeof value === 'string') return value
   if (value instanceof URL) return value.href
-  throw new RedriveError('INVALID_INPUT', `${name} of an operation must be a text`)
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `${name} of an operation must be a string or a URL, got ${describeValue(value)}`,
+  )
 }
 
-/** What a guarded function gets beside its input: in the guarded call itself, and in each retry of its letter. */
+/**
+ * The second argument of a guarded function, in the guarded call itself and in each retry of its
+ * letter.
+ */
 export interface GuardedRun<Input = unknown> {
-  /** The letter that is retried. Absent in the guarded call itself, which has not failed yet. */
+  /** The letter that is retried. Absent in the guarded call itself. */
   letter?: DeadLetter
   input: Input
   /** 0 for the guarded call itself, 1 for the first retry. */
   attempt: number
-  /** In a retry: aborts on timeout, when the lease is lost, and when the queue stops. In the guarded call it never aborts. */
+  /**
+   * In a retry: aborts on timeout, when the lease is lost, and when the queue stops. In the guarded
+   * call it never aborts.
+   */
   signal: AbortSignal
   /**
-   * The same for the guarded call and for every retry of its letter, until the payload is edited or the letter is replayed. Pass
-   * it on to whatever must not happen twice.
+   * The same for the guarded call and for every retry of its letter, until the payload is edited or
+   * the letter is replayed. Pass it to services that must not act twice.
    */
   idempotencyKey: string
   /** The fencing token of this run. 0 for the guarded call itself. */
   epoch: number
 }
 
-/** The run of a call that has not failed yet: no letter, no lease, no timeout. */
+/** The run of the guarded call itself: no letter, no lease, no timeout. */
 export function firstRun<Input>(input: Input, idempotencyKey: string): GuardedRun<Input> {
   const { signal } = new AbortController()
   return { input, attempt: 0, signal, idempotencyKey, epoch: 0 }
 }
 
 export interface GuardOptions {
-  door: Door
+  capturer: Capturer
   clock: Clock
   hub: ObserverHub
   queue: string
-  /** False: once the letter is kept, the guarded call resolves with undefined instead of throwing. */
+  /**
+   * False: once the letter is stored, the guarded call resolves with undefined instead of throwing.
+   */
   rethrow: boolean
   contextOf?: (input: unknown) => CaptureContext
 }
 
 /**
- * Wraps a function so that its failures are kept. The input is encoded before the function runs, so that the
- * letter holds what was passed in, whatever the function did to it. The id of the letter is chosen before too, so that the
- * call has the idempotency key of its retries. The original error is rethrown once the letter is stored;
- * trouble with storing never hides it. Inside a redelivery the failure belongs to the letter that is being
- * redelivered, so no other letter is made; one of another queue is made if the handler catches the failure and ends well.
+ * Wraps a function so that its failures are stored. The input is encoded before the function runs,
+ * so that the letter has the original input even if the function changes it. The id of the letter
+ * is chosen before too, so that the call has the idempotency key of its retries. The original error
+ * is rethrown once the letter is stored; an error of the store never hides it. Inside a redelivery
+ * the failure belongs to the redelivered letter, so no other letter is created; one of another
+ * queue is created if the handler catches the failure and succeeds.
  */
 export function guarded<A, R>(
   fn: (input: A, run: GuardedRun<A>) => Promise<R>,
   options: GuardOptions,
 ): (input: A) => Promise<R | undefined> {
-  const trouble = (error: unknown): void =>
+  const report = (error: unknown): void =>
     options.hub.emit({ type: 'error', during: `capture of ${options.queue}`, error })
-  const keep = async (
-    { problem, ...captured }: Held,
+  const store = async (
+    { problem, ...captured }: Prepared,
     thrown: unknown,
     rest?: Payload,
   ): Promise<DeadLetter | undefined> => {
-    if (problem !== undefined) trouble(problem)
+    if (problem !== undefined) report(problem)
     try {
-      return await captureRest(options.door, { ...captured, thrown }, rest, trouble)
+      return await captureRest(options.capturer, { ...captured, thrown }, rest, report)
     } catch (error) {
-      trouble(error)
+      report(error)
       if (!options.rethrow)
         throw new RedriveError(
           'STORE_UNAVAILABLE',
-          `${options.queue} failed and its letter could not be kept: the cause is the failure itself`,
+          `a call of ${options.queue} failed and its letter could not be stored: the cause is the failure of the call, the error event has the error of the store`,
           { cause: thrown },
         )
       return undefined
     }
   }
   return async (input) => {
-    const held = holdInput(input, options)
-    const run = firstRun(input, keyOf(held))
-    if (!options.door.enabled) return fn(input, run)
+    const prepared = prepareCapture(input, options)
+    const run = firstRun(input, keyOf(prepared))
+    if (!options.capturer.enabled) return fn(input, run)
     let result: R
     try {
       result = await fn(input, run)
     } catch (error) {
-      const kept = await keepUnlessRetried(options.queue, () => keep(held, error))
-      if (options.rethrow || !kept) throw error
+      const stored = await keepUnlessRetried(options.queue, () => store(prepared, error))
+      if (options.rethrow || !stored) throw error
       return undefined
     }
-    const said = failedResultOf(result)
-    if (said) {
-      const { error, remaining } = said
+    const failed = failedResultOf(result)
+    if (failed) {
+      const { error, remaining } = failed
       const rest = remaining === undefined ? undefined : encodePayload(remaining)
-      await keepUnlessRetried(options.queue, () => keep(held, error, rest))
+      await keepUnlessRetried(options.queue, () => store(prepared, error, rest))
     }
     return result
   }
 }
 
-/** With what remains, or with all of it when that is too large: what is done twice is not lost. */
+/**
+ * Captures the remaining work, or all of it if the remainder is too large: repeating work is better
+ * than losing it.
+ */
 async function captureRest(
-  door: Door,
+  capturer: Capturer,
   captured: Captured,
   rest: Payload | undefined,
-  trouble: (error: unknown) => void,
+  report: (error: unknown) => void,
 ): Promise<DeadLetter> {
   try {
-    return await door.capture(rest ? { ...captured, payload: rest } : captured)
+    return await capturer.capture(rest ? { ...captured, payload: rest } : captured)
   } catch (error) {
     if (!rest || !hasCode(error, 'TOO_LARGE')) throw error
-    trouble(error)
-    return door.capture(captured)
+    report(error)
+    return capturer.capture(captured)
   }
 }
 
-/** What a failure would be kept as, and what was wrong with what was said about it. */
-type Held = Captured & { context: { id: string }; problem?: unknown }
+/** The capture of a call that may fail, and the error in the caller's context, if any. */
+type Prepared = Captured & { context: { id: string }; problem?: unknown }
 
-/** A mistake in what is said about a failure costs neither the call nor the letter. */
-function holdInput(input: unknown, { queue, clock, contextOf }: GuardOptions): Held {
+/** Encodes the input before the call. An invalid context costs neither the call nor the letter. */
+function prepareCapture(input: unknown, { queue, clock, contextOf }: GuardOptions): Prepared {
   const operation = { type: queue, payload: input }
   try {
     return withId(operationCapture(operation, undefined, contextOf?.(input)), clock)
@@ -195,15 +210,15 @@ function holdInput(input: unknown, { queue, clock, contextOf }: GuardOptions): H
   }
 }
 
-function withId(captured: Captured, clock: Clock): Held {
+function withId(captured: Captured, clock: Clock): Prepared {
   return { ...captured, context: { ...captured.context, id: letterIdOf(captured.context, clock) } }
 }
 
-/** The id of the letter that a call makes if it fails: the caller's choice, or a new one. */
+/** The id of the letter that is created if the call fails: given by the caller, or new. */
 export function letterIdOf(context: CaptureContext | undefined, clock: Clock): string {
   return context?.id?.toLowerCase() ?? clock.id()
 }
 
-function keyOf({ queue, payload, context: { id } }: Held): string {
+function keyOf({ queue, payload, context: { id } }: Prepared): string {
   return redeliveredKey(queue, () => payload) ?? idempotencyKeyOf({ id, payload, replays: 0 })
 }

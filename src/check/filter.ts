@@ -1,5 +1,5 @@
 import { RedriveError } from '../errors.ts'
-import { checkKeys, checkOneOf, keysOf, type KeyCheck } from './keys.ts'
+import { checkKeys, checkOneOf, describeValue, keysOf, type KeyCheck } from './keys.ts'
 import { categories, priorities, reasons, states, type RetryPolicy } from '../letter/letter.ts'
 import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../letter/query.ts'
 import { isTimestamp } from '../letter/time.ts'
@@ -27,7 +27,7 @@ const isBoolean: Check = (key, value) => {
 
 const isList: Check = (key, value) => {
   if (!Array.isArray(value) || !value.every((one) => typeof one === 'string'))
-    throw wrong(key, 'a list of strings', value)
+    throw wrong(key, 'an array of strings', value)
 }
 
 const isStringOrList: Check = (key, value) => {
@@ -55,10 +55,10 @@ const isSome =
   (key, value) =>
     checkOneOf(key, value, allowed, { renamed })
 
-/** Equality with scalars. An empty object would match every letter, which nobody means. */
+/** Metadata is compared with scalars. An empty object is rejected: it would match every letter. */
 const isMetadata: Check = (key, value) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw wrong(key, 'an object of keys and values', value)
+    throw wrong(key, 'an object with metadata keys and values', value)
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined)
   if (entries.length === 0)
     throw new RedriveError('INVALID_INPUT', `${key} must name at least one key of the metadata`)
@@ -72,7 +72,7 @@ function isScalar(value: unknown): boolean {
   return value === null || typeof value === 'string' || typeof value === 'boolean'
 }
 
-/** What other systems call the states. */
+/** Names of the states in other systems. */
 export const stateNames = {
   queued: 'pending',
   waiting: 'pending',
@@ -96,7 +96,7 @@ export const stateNames = {
   deleted: 'archived',
 }
 
-/** What other systems, and the plural, call the keys. */
+/** Names of the keys in other systems, and their plurals. */
 const keyNames = {
   id: 'ids',
   letterId: 'ids',
@@ -158,7 +158,10 @@ const queryChecks: Record<keyof LetterQuery, Check> = {
   payload: isBoolean,
 }
 
-/** Rejects a filter with an unknown key, an unknown value, or a value of the wrong type. The error names it and the nearest known one. */
+/**
+ * Rejects a filter with an unknown key, an unknown value, or a value of the wrong type. The error
+ * names it and the nearest known one.
+ */
 export function checkFilter(filter: LetterFilter): void {
   checkAll('the letter filter', filter, filterChecks)
 }
@@ -178,7 +181,7 @@ export function checkRemoval(filter: LetterFilter): void {
     )
 }
 
-/** What a tally counts by, and the filter of it. */
+/** Checks the key and the filter of a tally. */
 export function checkTally(by: TallyKey, filter: LetterFilter): void {
   checkOneOf('tally key', by, tallyKeys)
   checkFilter(filter)
@@ -186,9 +189,9 @@ export function checkTally(by: TallyKey, filter: LetterFilter): void {
 
 const searchKeys = keysOf<SearchOptions>({ payload: true, limit: true, among: true })
 
-/** The words and options of a full-text search. */
+/** Checks the query and options of a full-text search. */
 export function checkSearch(text: string, options: SearchOptions): void {
-  isString('the text to search for', text)
+  isString('the search text', text)
   checkKeys('search options', options, searchKeys)
   const { payload, limit, among } = options
   if (payload !== undefined) isBoolean('payload', payload)
@@ -198,7 +201,7 @@ export function checkSearch(text: string, options: SearchOptions): void {
 
 function checkLimit(key: string, value: unknown): void {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > maxLimit)
-    throw wrong(key, `a whole number from 0 to ${maxLimit}`, value)
+    throw wrong(key, `an integer from 0 to ${maxLimit}`, value)
 }
 
 function checkAll(thing: string, value: object, checks: Record<string, Check>): void {
@@ -208,12 +211,5 @@ function checkAll(thing: string, value: object, checks: Record<string, Check>): 
 }
 
 function wrong(key: string, wanted: string, value: unknown): RedriveError {
-  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describe(value)}`)
-}
-
-function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80))
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'function') return 'a function'
-  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describeValue(value)}`)
 }

@@ -1,7 +1,10 @@
 import { RedriveError, type ErrorCode } from '../errors.ts'
 import { nearest } from './nearest.ts'
 
-/** The keys of an object type as a list. TypeScript rejects a call that forgets one or names one that is not there. */
+/**
+ * The keys of an object type as a list. TypeScript rejects a call that forgets one or names one
+ * that is not there.
+ */
 export function keysOf<T extends object>(keys: Record<keyof T, true>): readonly string[] {
   return Object.keys(keys)
 }
@@ -14,8 +17,9 @@ export interface KeyCheck {
 }
 
 /**
- * Rejects a value that is not an object, or that has a key outside of `known`; the error names the key and the known key
- * nearest to it. `thing` says what the object is, as in "letter filter". A key whose value is undefined counts as absent.
+ * Rejects a value that is not an object, or that has a key outside of `known`; the error names the
+ * key and the known key nearest to it. `thing` says what the object is, as in "letter filter". A
+ * key whose value is undefined counts as absent.
  */
 export function checkKeys(
   thing: string,
@@ -23,8 +27,7 @@ export function checkKeys(
   known: readonly string[],
   { renamed = {}, code = 'INVALID_INPUT' }: KeyCheck = {},
 ): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
+  checkObject(thing, value, code)
   const unknown = Object.entries(value).find(
     ([key, inner]) => inner !== undefined && !known.includes(key),
   )
@@ -36,7 +39,20 @@ export function checkKeys(
   )
 }
 
-/** Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it, as in "state". */
+/** Rejects a value that is not an object. */
+export function checkObject(
+  thing: string,
+  value: unknown,
+  code: ErrorCode = 'INVALID_INPUT',
+): asserts value is object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new RedriveError(code, `${thing} must be an object, got ${describeType(value)}`)
+}
+
+/**
+ * Rejects a value, or a member of a list of values, that is not one of `allowed`. `thing` names it,
+ * as in "state".
+ */
 export function checkOneOf(
   thing: string,
   value: unknown,
@@ -56,8 +72,9 @@ export function checkOneOf(
 }
 
 /**
- * Rejects names in a map that users give, such as settings by queue, which the schema of a map does not check as others: it skips
- * `__proto__`, and takes a map with a function under `constructor` for no map.
+ * Rejects names in a map that users give, such as settings by queue, which the schema of a map does
+ * not check as others: it skips `__proto__`, and takes a map with a function under `constructor`
+ * for no map.
  */
 export function checkNames(thing: string, map: object | undefined): void {
   if (typeof map !== 'object' || map === null) return
@@ -73,10 +90,10 @@ export function checkNames(thing: string, map: object | undefined): void {
 }
 
 /** "did you mean …?" when a known name is close, otherwise the list of known names. */
-function hintFor(
+export function hintFor(
   name: string,
   known: readonly string[],
-  renamed: Readonly<Record<string, string>>,
+  renamed: Readonly<Record<string, string>> = {},
 ): string {
   const near = Object.hasOwn(renamed, name) ? renamed[name] : nearest(name, known)
   return near === undefined ? `known: ${known.join(', ')}` : `did you mean ${quoted(near)}?`
@@ -89,6 +106,21 @@ function describeType(value: unknown): string {
 
 function quoted(name: string): string {
   return JSON.stringify(name.slice(0, 80))
+}
+
+/**
+ * A short description of any value for an error message: a scalar as it is, an object by its class.
+ */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (Array.isArray(value)) return 'an array'
+  const { constructor } = value
+  const name = typeof constructor === 'function' ? constructor.name : 'Object'
+  return name === 'Object' || name === '' ? 'an object' : `a ${name}`
 }
 
 export function withoutUndefined<T extends object>(

@@ -1,17 +1,17 @@
 /**
- * The known name that is most like a mistyped one, if any is close: at most one edit for every three characters, and at least one. A name
- * that is only begun counts as one edit.
+ * The known name that is closest to a mistyped one. Allowed are one edit per three characters, and
+ * at least one. A prefix of a known name counts as one edit.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const scored = known.map((candidate) => ({
     candidate,
-    edits: isBegun(name, candidate) ? 1 : countEdits(name.toLowerCase(), candidate.toLowerCase()),
+    edits: isPrefix(name, candidate) ? 1 : countEdits(name.toLowerCase(), candidate.toLowerCase()),
   }))
   const best = scored.sort((a, b) => a.edits - b.edits)[0]
   return best && best.edits <= Math.max(1, Math.floor(name.length / 3)) ? best.candidate : undefined
 }
 
-function isBegun(name: string, candidate: string): boolean {
+function isPrefix(name: string, candidate: string): boolean {
   return name.length >= 3 && candidate.toLowerCase().startsWith(name.toLowerCase())
 }
 

@@ -20,18 +20,18 @@ import {
 import { pages } from './pages.ts'
 import { counted, json, line, paint } from './print.ts'
 
-/** Something that is done to letters, one by one or many at once. */
+/** An action on letters, chosen by id or by filter. */
 export interface Act {
   name: 'retry' | 'replay' | 'review' | 'archive' | 'restore'
-  /** How it begins in examples, when its name alone is not enough. */
+  /** The command in examples, if the name alone is not enough. */
   usage?: string
   description: string
-  /** What became of a letter, in words. */
+  /** Describes the outcome for a letter. */
   done: string | ((letter: Pick<DeadLetter, 'state'>) => string)
-  /** Options of the queue that the act needs, from the configuration. */
+  /** Options of the queue that the action needs, from the configuration. */
   queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
-  /** Said once after all is done. */
+  /** A note that is printed once at the end. */
   after?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
 }
 
@@ -45,11 +45,11 @@ export function addAct(program: Command, act: Act): Command {
   const command = program
     .command(act.name)
     .description(act.description)
-    .argument('[ids...]', 'ids, beginnings of ids, or source ids; instead of a filter')
+    .argument('[ids...]', 'ids, id prefixes or source ids, instead of a filter')
   return addFilterOptions(command)
-    .option('-a, --all', 'every letter for which it is possible')
-    .option('-y, --yes', 'do not ask before acting on all that match a filter')
-    .option('--by <name>', 'who does it, for the history')
+    .option('-a, --all', 'all letters in a state that allows it')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .option('--by <name>', 'your name, for the history')
     .addHelpText('after', examplesOf(act.usage ?? act.name))
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<ActOptions>()
@@ -101,8 +101,8 @@ async function resolveAll({ store }: Opened, given: string[]): Promise<string[]>
 }
 
 /**
- * The letters that match are chosen once, before any of them changes, and before the person is asked: what comes
- * while they think was not agreed to. Undefined when they rather would not.
+ * Selects the matching letters once, before the confirmation and before any of them changes:
+ * letters that match later were not confirmed. Undefined if the person declines.
  */
 async function choose(
   act: Act,
@@ -118,7 +118,7 @@ async function choose(
   if (wanted.length === 0)
     throw new RedriveError(
       'ILLEGAL_MOVE',
-      `${act.name} is possible when a letter is ${legal.join(', ')}`,
+      `${act.name} is possible in these states: ${legal.join(', ')}`,
     )
   const query: LetterQuery = { ...filter, state: [...wanted], order: 'oldest', limit: maxLimit }
   const ids: string[] = []
@@ -152,7 +152,7 @@ async function confirmed(act: Act, what: string): Promise<boolean> {
 
 type Outcome = { id: string; queue: string; state: State } | { id: string; error: unknown }
 
-/** Enough at once for a store to write them together. */
+/** Number of concurrent actions, so that the store can batch its writes. */
 const batchSize = 100
 
 async function actOn(
@@ -186,7 +186,7 @@ function userName(): string {
   }
 }
 
-const maxToldErrors = 10
+const maxPrintedErrors = 10
 
 function report(
   act: Act,
@@ -198,21 +198,21 @@ function report(
   if (options.json)
     for (const outcome of outcomes) process.stdout.write(`${json(forPrograms(outcome))}\n`)
   else {
-    if (filtered || outcomes.length > maxToldErrors) process.stdout.write(summary(act, outcomes))
+    if (filtered || outcomes.length > maxPrintedErrors) process.stdout.write(summary(act, outcomes))
     else
       for (const outcome of outcomes)
         if ('queue' in outcome)
           process.stdout.write(
             `${outcome.id}  ${line(outcome.queue)}  ${paint('green', doneOf(act, outcome))}\n`,
           )
-    for (const { error } of failed.slice(0, maxToldErrors))
+    for (const { error } of failed.slice(0, maxPrintedErrors))
       process.stderr.write(tell(explain(error)))
-    if (failed.length > maxToldErrors) process.stderr.write(`… ${failed.length} failed in all\n`)
+    if (failed.length > maxPrintedErrors) process.stderr.write(`… ${failed.length} failed in all\n`)
   }
   if (failed.length > 0) process.exitCode = explain(failed[0]!.error).exit
 }
 
-/** A line for each of the things that became of letters. */
+/** A line for each kind of outcome. */
 function summary(act: Act, outcomes: readonly Outcome[]): string {
   if (outcomes.length === 0) return 'No letter matches.\n'
   const done = outcomes.flatMap((outcome) => ('queue' in outcome ? [doneOf(act, outcome)] : []))

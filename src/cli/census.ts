@@ -3,12 +3,12 @@ import { maxLimit, type LetterQuery } from '../letter/query.ts'
 import type { Store } from '../store.ts'
 import { pages } from './pages.ts'
 
-/** The counts that a store maintains and that stand in each letter. */
+/** The counts that a store maintains and that can be recounted from the letters. */
 const countedKeys = ['state', 'queue', 'category', 'priority'] as const
 
-/** A count that is not what there is. */
+/** A maintained count that differs from the letters. */
 interface Difference {
-  /** As in "state pending". */
+  /** What is counted, such as "state pending". */
   what: string
   maintained: number
   found: number
@@ -19,15 +19,15 @@ export interface Census {
   count: number
   corrupt: LetterSummary[]
   differences: Difference[]
-  /** True: letters moved while they were counted, each time, so that nothing can be said about the counts. */
+  /** True: letters changed during every attempt, so the counts could not be compared. */
   moving: boolean
 }
 
 const maxTries = 3
 
 /**
- * Reads every letter, and holds the maintained counts against what is there. That says something only if nothing
- * happened meanwhile, which the lifetime totals tell; otherwise it tries again, a few times.
+ * Reads every letter and compares the maintained counts. The result is valid only if no letter
+ * changed meanwhile, which the lifetime totals show; otherwise it retries a few times.
  */
 export async function takeCensus(store: Store): Promise<Census> {
   for (let tries = 1; ; tries++) {
@@ -39,7 +39,7 @@ export async function takeCensus(store: Store): Promise<Census> {
   }
 }
 
-/** How much ever happened in this store. */
+/** Number of all actions in this store so far. */
 async function happenings(store: Store): Promise<number> {
   return (await store.totals()).reduce((sum, { count }) => sum + count, 0)
 }

@@ -1,41 +1,41 @@
 import { basename } from 'node:path'
 import { configJsonSchema } from '../config/json-schema.ts'
 import { examineConfig, type Config, type ConfigSources } from '../config/load.ts'
-import { invalidConfig, told } from '../config/problems.ts'
-import { readText } from '../config/read-text.ts'
+import { invalidConfig, formatProblem } from '../config/problems.ts'
+import { readTextFile } from '../config/read-file.ts'
 import { inKeyUnits } from '../config/reference.ts'
 import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
-import { shown, type ConfigOptions } from './open.ts'
+import { hideSecrets, type ConfigOptions } from './open.ts'
 import { counted, json, line, lineWidth, paint, table } from './print.ts'
 
-/** Where a configuration comes from when a command is run with these flags. */
+/** The configuration sources of a command with these flags. */
 export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSources {
   return {
     ...(config === undefined ? {} : { file: config }),
     env: process.env,
     flags: { set, ...(store === undefined ? {} : { store }) },
-    read: readText,
+    read: readTextFile,
   }
 }
 
-/** Prints what is in force, or what is wrong with it. */
+/** Prints the effective configuration, or its problems. */
 export function checkConfig(options: ConfigOptions): void {
   const examined = examineConfig(sourcesOf(options))
   if ('config' in examined) return print(examined.config, options.json ?? false)
   if (!options.json) throw invalidConfig(examined.problems)
   process.stdout.write(`${json({ ok: false, problems: examined.problems }, 2)}\n`)
-  process.stderr.write(`${examined.problems.map((one) => line(told(one))).join('\n')}\n`)
+  process.stderr.write(`${examined.problems.map((one) => line(formatProblem(one))).join('\n')}\n`)
   process.exitCode = errorTable.INVALID_CONFIG.exit
 }
 
-/** URLs of stores, of handlers and of those who are told, which may hold a password or a token. */
+/** Keys with URLs, which may contain a password or a token. */
 const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|mailboxes\..*|notify\..*\.url)$/
 
 function print({ settings, file, handlers }: Config, asJson: boolean): void {
   const safe = settings.map(({ key, value, from }) => ({
     key,
-    value: typeof value === 'string' && urls.test(key) ? shown(value) : value,
+    value: typeof value === 'string' && urls.test(key) ? hideSecrets(value) : value,
     from,
   }))
   if (asJson) {
@@ -47,7 +47,7 @@ function print({ settings, file, handlers }: Config, asJson: boolean): void {
       { title: 'key', cell: ({ key }) => line(key), least: 12 },
       {
         title: 'from',
-        // The line is what is looked for, and would be cut off first.
+        // The origin is the most important part, and would be cut off first.
         cell: ({ from }) => line(inFile(from, file)),
         least: 10,
         style: ({ from }) => (from === 'default' ? 'dim' : undefined),
@@ -61,11 +61,11 @@ function print({ settings, file, handlers }: Config, asJson: boolean): void {
     safe,
     lineWidth(),
   )
-  const verdict = `The configuration is sound: ${counted(handlers.size, 'handler')}.`
+  const verdict = `The configuration is valid: ${counted(handlers.size, 'handler')}.`
   process.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
 }
 
-/** A place in the file, which the person has named, by the last part of its name. */
+/** An origin in a file, without the folder. */
 function inFile(from: string, file: string | undefined): string {
   return file !== undefined && from.startsWith(`${file}:`)
     ? basename(file) + from.slice(file.length)

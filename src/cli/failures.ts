@@ -2,11 +2,11 @@ import { CommanderError } from 'commander'
 import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
 import { block } from './print.ts'
 
-/** What to do about an error, where its message does not say it. */
+/** Advice for errors whose message has none. */
 const advice: Partial<Record<ErrorCode, string>> = {
   LETTER_NOT_FOUND:
-    'redrive list shows the letters that are kept; archived ones with --state archived.',
-  VERSION_CONFLICT: 'Look at it with redrive show, and try again.',
+    'redrive list shows the stored letters; add --state archived for archived ones.',
+  VERSION_CONFLICT: 'Check the letter with redrive show, and try again.',
 }
 
 export interface Explained {
@@ -16,7 +16,7 @@ export interface Explained {
   exit: number
 }
 
-/** An error as the person at the terminal needs it. */
+/** An error for the terminal. */
 export function explain(error: unknown): Explained {
   if (error instanceof RedriveError) {
     const { code, message } = error
@@ -24,36 +24,36 @@ export function explain(error: unknown): Explained {
     return { code, message, exit: errorTable[code].exit, ...(hint ? { advice: hint } : {}) }
   }
   if (error instanceof CommanderError) {
-    // Help and version are printed by then, asked for or not.
+    // Commander has already printed help or version.
     if (error.exitCode === 0) return { code: '', message: '', exit: 0 }
     const { exit } = errorTable.INVALID_INPUT
     if (error.code === 'commander.help') return { code: '', message: '', exit }
     const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n')
     const hint =
       suggestion?.replace(/^\((.*)\)$/, '$1') ??
-      'redrive --help lists the commands, redrive COMMAND --help what one takes.'
+      'redrive --help lists the commands; redrive COMMAND --help shows the options of one.'
     return { code: 'INVALID_INPUT', message, advice: hint, exit }
   }
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return {
     code: 'UNEXPECTED',
     message,
-    advice: 'This is a bug of redrive: please report it.',
+    advice: 'This is a bug in redrive: please report it.',
     exit: 70,
   }
 }
 
-/** Our output was not taken, as by a disk that is full. */
+/** The output could not be written, for example because the disk is full. */
 export function unwritten({ message }: Error): Explained {
   return {
     code: 'UNWRITTEN',
-    message: `the output could not be written to its end: ${message}`,
-    advice: 'What is there is not all of it. Make room, and run it again.',
+    message: `the output could not be written completely: ${message}`,
+    advice: 'The output is incomplete. Free disk space and run the command again.',
     exit: 74,
   }
 }
 
-/** The error as it goes to standard error: lines for people, or one line of JSON for programs. */
+/** The error for standard error: text, or one line of JSON. */
 export function tell({ code, message, advice: hint }: Explained, asJson = false): string {
   if (code === '') return ''
   if (asJson)

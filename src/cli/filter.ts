@@ -22,30 +22,35 @@ export interface FilterOptions {
 
 const collect = (value: string, before: string[] = []): string[] => [...before, value]
 
-/** Adds the options that say which letters. */
+/** Adds the filter options. */
 export function addFilterOptions(command: Command): Command {
   return command
-    .option('-q, --queue <name>', 'of this queue; may be given several times', collect)
-    .option('-s, --state <state>', `in this state: ${states.join(', ')}`, collect)
-    .option('-c, --category <category>', 'whose failure is of this category', collect)
-    .option('-p, --priority <priority>', `of this priority: ${priorities.join(', ')}`, collect)
-    .option('-g, --group <fingerprint>', 'of this cause')
-    .option('--tag <tag>', 'with this tag')
-    .option('--source-id <id>', 'of this workflow, message, pipeline stream or task')
+    .option('-q, --queue <name>', 'letters of this queue; may be repeated', collect)
+    .option('-s, --state <state>', `letters in this state: ${states.join(', ')}`, collect)
+    .option('-c, --category <category>', 'letters whose failure has this category', collect)
     .option(
-      '--metadata <key=value>',
-      'with this metadata; a value that is a JSON number, boolean, null or string counts as one',
+      '-p, --priority <priority>',
+      `letters with this priority: ${priorities.join(', ')}`,
       collect,
     )
-    .option('--text <text>', 'with this text in the queue or the failure')
-    .option('--since <when>', 'dead-lettered since: 30s, 15m, 2h, 3d, or an ISO moment')
-    .option('--until <when>', 'dead-lettered before: the same')
+    .option('-g, --group <fingerprint>', 'letters with this cause')
+    .option('--tag <tag>', 'letters with this tag')
+    .option('--source-id <id>', 'letters of this workflow, message, pipeline stream or task')
+    .option(
+      '--metadata <key=value>',
+      'letters with this metadata; JSON numbers, booleans, null and strings are parsed',
+      collect,
+    )
+    .option('--text <text>', 'letters with this string in the queue or the failure')
+    .option('--since <when>', 'dead-lettered since: 30s, 15m, 2h, 3d ago, or an ISO timestamp')
+    .option('--until <when>', 'dead-lettered before: as --since')
 }
 
 export function readFilter(options: FilterOptions, nowMs: number): LetterFilter {
   const { queue, group, tag, sourceId, text, since, until } = options
-  // Everything has it: what was meant is rather a variable that is not set.
-  if (text === '') throw new RedriveError('INVALID_INPUT', '--text is empty: say what to look for')
+  // An empty string matches every letter; it is almost certainly an unset variable.
+  if (text === '')
+    throw new RedriveError('INVALID_INPUT', '--text is empty: give a string to search for')
   const state = oneOf('state', states, options.state, stateNames)
   const category = oneOf('category', categories, options.category)
   const priority = oneOf('priority', priorities, options.priority)
@@ -59,12 +64,12 @@ export function readFilter(options: FilterOptions, nowMs: number): LetterFilter 
     ...(sourceId === undefined ? {} : { sourceId }),
     ...(options.metadata ? { metadata: readMetadata(options.metadata) } : {}),
     ...(text === undefined ? {} : { text }),
-    ...(since === undefined ? {} : { since: moment('--since', since, nowMs) }),
-    ...(until === undefined ? {} : { until: moment('--until', until, nowMs) }),
+    ...(since === undefined ? {} : { since: parseTimestamp('--since', since, nowMs) }),
+    ...(until === undefined ? {} : { until: parseTimestamp('--until', until, nowMs) }),
   }
 }
 
-/** Values may be given several times, or in one with commas. */
+/** Values may be repeated, or separated by commas. */
 function oneOf<T extends string>(
   name: string,
   known: readonly T[],
@@ -82,7 +87,7 @@ function oneOf<T extends string>(
     })
 }
 
-/** `customer=x` asks for a string; a value that is JSON for a scalar asks for that. */
+/** `customer=x` is a string; a value that is JSON of a scalar is parsed. */
 function readMetadata(given: readonly string[]): NonNullable<LetterFilter['metadata']> {
   return Object.fromEntries(
     given.map((pair) => {
@@ -90,7 +95,7 @@ function readMetadata(given: readonly string[]): NonNullable<LetterFilter['metad
       if (key === '')
         throw new RedriveError(
           'INVALID_INPUT',
-          `--metadata is a key and a value like customer=x, got "${pair}"`,
+          `--metadata must be a key and a value such as customer=x, got "${pair}"`,
         )
       return [key, scalarIn(text)]
     }),
@@ -115,13 +120,18 @@ const unitMs: Record<string, number> = {
   w: 604_800_000,
 }
 
-/** When something is to happen: after a span from now, or at a timestamp. */
+/** A future timestamp: a duration from now, or an ISO timestamp. */
 export function readAt(option: string, text: string, nowMs: number): string {
-  return moment(option, text, nowMs, 1)
+  return parseTimestamp(option, text, nowMs, 1)
 }
 
-/** A span counts back from now, or ahead. */
-function moment(option: string, text: string, nowMs: number, direction: -1 | 1 = -1): string {
+/** Parses a duration relative to now, in the given direction, or an ISO timestamp. */
+function parseTimestamp(
+  option: string,
+  text: string,
+  nowMs: number,
+  direction: -1 | 1 = -1,
+): string {
   const [, count, unit] = /^(\d{1,9}) ?(s|m|min|h|d|w)$/i.exec(text.trim()) ?? []
   if (count !== undefined)
     return toTimestamp(nowMs + direction * Number(count) * unitMs[unit!.toLowerCase()]!)
@@ -129,7 +139,7 @@ function moment(option: string, text: string, nowMs: number, direction: -1 | 1 =
   if (Number.isNaN(ms))
     throw new RedriveError(
       'INVALID_INPUT',
-      `${option} is a span like 15m, 2h or 3d, or an ISO moment, got "${text}"`,
+      `${option} must be a duration such as 15m, 2h or 3d, or an ISO timestamp, got "${text}"`,
     )
   return toTimestamp(ms)
 }
@@ -139,6 +149,6 @@ export function readLimit(text: string): number {
   if (limit >= 1 && limit <= maxLimit) return limit
   throw new RedriveError(
     'INVALID_INPUT',
-    `--limit is a number from 1 to ${maxLimit}, got "${text}"`,
+    `--limit must be an integer from 1 to ${maxLimit}, got "${text}"`,
   )
 }

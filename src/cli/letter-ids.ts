@@ -4,18 +4,18 @@ import { writeCursor } from '../letter/query.ts'
 import type { Store } from '../store.ts'
 import { pages } from './pages.ts'
 
-/** The shortest beginning of an id that is accepted. */
+/** Minimum length of an id prefix that is accepted. */
 const leastPrefix = 4
-/** The shortest beginning that lists show: ids of one minute have fewer characters in common. */
+/** Minimum length of the prefixes in lists: ids of the same minute share fewer characters. */
 const leastShown = 8
-/** Letters that an error lists. */
+/** Maximum number of ids in an error message. */
 const maxListed = 5
-/** Letters with the same beginning that are looked through for one with the right end. */
+/** Maximum number of letters with the same prefix that are searched for the right suffix. */
 const maxScanned = 10_000
 
 /**
- * The id of the letter that a person means: a whole id, the id that its source knows it by, the beginning of an id, or its
- * beginning and its end with dots between. More than one match is an error.
+ * Finds the id of a letter: by the full id, the source id, a prefix of the id, or prefix and suffix
+ * with dots between. More than one match is an error.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const [exact] = await store.get([given])
@@ -33,7 +33,7 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   if (found.length === 0) throw unknown(given)
   if (found.length === 1) return found[0]!
   throw invalid(
-    `${quoted(given)} is the beginning of several ids, give more of it: ${listed(found)}`,
+    `${quoted(given)} is a prefix of several ids, give more characters: ${listed(found)}`,
   )
 }
 
@@ -74,7 +74,9 @@ async function matching(store: Store, start: string, end: string): Promise<strin
   return found
 }
 
-/** The ids next to this text in the order of ids. A cursor need not lie on a letter. */
+/**
+ * The ids next to this string in the order of ids. A cursor need not be the position of a letter.
+ */
 async function neighbours(
   store: Store,
   text: string,
@@ -87,15 +89,15 @@ async function neighbours(
   return { ...page, items: page.items.map((letter) => letter.id) }
 }
 
-/** In longer lists only the ids of the list itself are compared. */
+/** In longer lists, prefixes are unique only within the list. */
 const maxLookups = 100
-/** As much of an id as says its millisecond. */
+/** Length of the part of an id that encodes the millisecond. */
 const timeLength = 13
 const endLength = 4
 
 /**
- * Short forms of these ids, each enough to tell its letter from all others in the store. Ids of one moment differ
- * only near their end, so they are given by their beginning and their end.
+ * Short forms of these ids that are unique in the store. Ids of the same millisecond differ only
+ * near their end, so they are shortened to prefix and suffix.
  */
 export async function shortIds(
   store: Store,

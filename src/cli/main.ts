@@ -24,7 +24,7 @@ import { explain, tell, unwritten } from './failures.ts'
 
 const examples = `
 Examples:
-  redrive list                                what is kept, newest first
+  redrive list                                stored letters, newest first
   redrive list --state parked --since 2h      what came and needs a person
   redrive show 01995c3a                       one letter, by the start of its id
   redrive retry --queue charge-card           run them again now
@@ -37,17 +37,20 @@ const manifest = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string }
 
-/** An older Node lacks what stores are made with, and fails later in words that tell nobody why. */
+/**
+ * Older versions of Node lack features that stores need, and would fail later with an unclear
+ * error.
+ */
 function mustBeNewEnough(): void {
   const { node } = process.versions
   if (isSupportedNode(node)) return
   throw new RedriveError(
     'INVALID_CONFIG',
-    `redrive does not run on Node ${node}: ${nodeAdvice}, and put it first in PATH`,
+    `redrive does not run on Node ${node}: ${nodeAdvice}, and make it the first in PATH`,
   )
 }
 
-/** Commander's own help command prints the general help for a command that it does not know, and exits with 0. */
+/** Replaces the help command of Commander, which exits with 0 for an unknown command. */
 function addHelp(redrive: Command): void {
   redrive
     .helpCommand(false)
@@ -71,11 +74,11 @@ function addHelp(redrive: Command): void {
 
 function program(): Command {
   const redrive = new Command('redrive')
-    .description('Looks after dead letters: what failed, why, and what becomes of it.')
+    .description('Manage dead letters: what failed, why, and what happens next.')
     .version(manifest.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
-    .option('--store <url>', 'where the letters are, as in sqlite:redrive.db')
-    .option('--json', 'print JSON for programs')
+    .option('--store <url>', 'URL of the store, such as sqlite:redrive.db')
+    .option('--json', 'print JSON')
     .addHelpText('after', examples)
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: () => {} })
@@ -103,13 +106,13 @@ function program(): Command {
   return redrive
 }
 
-/** Whether --json was given, also when the rest of the command line could not be read. */
+/** Whether --json was given, also if the rest of the command line is invalid. */
 function asJson(): boolean {
   const end = process.argv.indexOf('--')
   return process.argv.slice(2, end < 0 ? undefined : end).includes('--json')
 }
 
-/** Whoever reads our output may stop early, as `head` does. Otherwise, what is missing of it is said. */
+/** The reader of our output may stop early, as `head` does. Any other write error is reported. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   const explained = unwritten(error)

@@ -22,7 +22,7 @@ export interface ConfigOptions extends GlobalOptions {
 
 export interface Opened {
   url: string
-  /** What a worker would miss in the configuration that names the store, as text. */
+  /** Problems of the configuration that only concern workers, as lines. */
   missing: readonly string[]
   store: Store
   clock: Clock
@@ -32,29 +32,31 @@ export interface OpenedQueue extends Opened {
   dlq: DeadLetterQueue
 }
 
-const usualStore = 'sqlite:redrive.db'
+const defaultStore = 'sqlite:redrive.db'
 
-/** The store that was asked for: by --store, by REDRIVE_STORE, by a configuration, or redrive.db in this folder. */
+/** The store of --store, REDRIVE_STORE or the configuration. Default: redrive.db in this folder. */
 async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | 'missing'>> {
   const named = store ?? process.env['REDRIVE_STORE']
-  // Rather a variable that is not set than a wish for the usual store, of which letters could then be moved.
+  // An empty value is almost certainly an unset variable; the default store could be the wrong one.
   if (named === '')
     throw new RedriveError(
       'INVALID_INPUT',
-      `${store === undefined ? 'REDRIVE_STORE' : '--store'} is empty: name a store, as in sqlite:redrive.db, or leave it out`,
+      `${store === undefined ? 'REDRIVE_STORE' : '--store'} is empty: name a store such as sqlite:redrive.db, or remove it`,
     )
   if (named !== undefined) return { url: named, missing: [] }
   const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in process.env)
-  if (!isConfigured && !existsSync('redrive.yaml')) return { url: usualStore, missing: [] }
-  const [{ examineConfig }, { invalidConfig, told }, { readText }] = await Promise.all([
-    import('../config/load.ts'),
-    import('../config/problems.ts'),
-    import('../config/read-text.ts'),
-  ])
-  const examined = examineConfig({ env: process.env, read: readText })
+  if (!isConfigured && !existsSync('redrive.yaml')) return { url: defaultStore, missing: [] }
+  const [{ examineConfig }, { invalidConfig, formatProblem }, { readTextFile }] = await Promise.all(
+    [
+      import('../config/load.ts'),
+      import('../config/problems.ts'),
+      import('../config/read-file.ts'),
+    ],
+  )
+  const examined = examineConfig({ env: process.env, read: readTextFile })
   if ('config' in examined) return { url: examined.config.store, missing: [] }
   if (examined.store === undefined) throw invalidConfig(examined.problems)
-  return { url: examined.store, missing: examined.problems.map(told) }
+  return { url: examined.store, missing: examined.problems.map(formatProblem) }
 }
 
 /** The file of a store that is a file. */
@@ -62,11 +64,11 @@ export function fileOf(url: string): string | undefined {
   return sqliteFileOf(url) || undefined
 }
 
-/** What a store is called from now on: its file by the whole path, or its URL without secrets. */
+/** The name of a store: the absolute path of its file, or its URL without secrets. */
 export function nameOf(url: string): string {
   const file = fileOf(url)
   if (file !== undefined) return `sqlite:${resolve(file)}`
-  // One with several hosts is no URL to the platform.
+  // URL cannot parse several hosts.
   if (!URL.canParse(url)) return url.replace(/^([a-z+]+:\/\/)[^/]*@/i, '$1')
   const parsed = new URL(url)
   parsed.username = ''
@@ -77,14 +79,14 @@ export function nameOf(url: string): string {
   return parsed.href
 }
 
-/** A store as it is shown: a file as it was given, a server without secrets. */
-export function shown(url: string): string {
+/** A store URL for output: a file as it was given, a server without secrets. */
+export function hideSecrets(url: string): string {
   return fileOf(url) === undefined ? nameOf(url) : url
 }
 
 /**
- * Opens the store for the time of one command. Looking never makes a store: unless it may be created, one that is
- * not there is an error.
+ * Opens the store for one command. A command that only reads never creates a store: a missing one
+ * is an error.
  */
 export async function withStore<T>(
   options: GlobalOptions,
@@ -100,7 +102,10 @@ export async function withStore<T>(
   }
 }
 
-/** The same with a queue on it, which takes long to load: only for commands that need more than the store. */
+/**
+ * The same with a queue, for commands that need more than the store. Loading the queue takes
+ * longer.
+ */
 export async function withQueue<T>(
   options: GlobalOptions,
   use: (opened: OpenedQueue) => Promise<T>,
@@ -123,19 +128,19 @@ async function findStore(options: GlobalOptions, create: boolean): Promise<Opene
   if (/^memory:/i.test(url))
     throw new RedriveError(
       'INVALID_INPUT',
-      'a memory: store is gone with the process that made it: give a store that lasts, as in --store sqlite:redrive.db',
+      'a memory: store exists only in its process: use a durable store, such as --store sqlite:redrive.db',
     )
   const file = fileOf(url)
   if (!create && file !== undefined && !existsSync(file))
     throw new RedriveError(
       'STORE_UNAVAILABLE',
-      `there is no store file ${file}: give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it (redrive demo makes one to look at)`,
+      `the store file ${file} does not exist: name the right one with --store sqlite:FILE or REDRIVE_STORE, or start the worker that creates it (redrive demo creates an example)`,
     )
-  // SQLite takes an empty file for a new database, and would write a store into whatever it is.
+  // SQLite treats an empty file as a new database, and would create a store in it.
   if (!create && file !== undefined && isEmptyFile(file))
     throw new RedriveError(
       'STORE_UNAVAILABLE',
-      `the file ${file} is empty: no store was made in it yet. Give the right one with --store sqlite:FILE or in REDRIVE_STORE, or start the worker that makes it`,
+      `the file ${file} is empty and contains no store: name the right one with --store sqlite:FILE or REDRIVE_STORE, or start the worker that creates it`,
     )
   return { url, missing, store: await connect(url, systemClock), clock: systemClock }
 }

@@ -1,6 +1,6 @@
 import type { Page } from '../letter/query.ts'
 
-/** Page after page, until there are no more. */
+/** Yields all pages. */
 export async function* pages<T>(
   read: (from: { cursor?: string }) => Promise<Page<T>>,
 ): AsyncGenerator<T[]> {

@@ -3,32 +3,35 @@ import { escapeHidden } from '../letter/payload-view.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Colours on a terminal, unless NO_COLOR is set; plain text elsewhere. */
+/** Colours on a terminal, unless NO_COLOR is set; otherwise plain text. */
 export function paint(style: Style | undefined, text: string): string {
   return style === undefined ? text : styleText(style, text, { stream: process.stdout })
 }
 
-/** How wide a line may be: the terminal's width, else what COLUMNS says, else 80. */
+/** Maximum width of a line: that of the terminal, otherwise COLUMNS, otherwise 80. */
 export function lineWidth(): number {
-  const told = Number.parseInt(process.env['COLUMNS'] ?? '', 10)
-  return Math.max(20, process.stdout.columns || (told > 0 ? told : 80))
+  const columns = Number.parseInt(process.env['COLUMNS'] ?? '', 10)
+  return Math.max(20, process.stdout.columns || (columns > 0 ? columns : 80))
 }
 
-/** Colour and cursor sequences of terminals, which error messages often hold. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+/** Colour and cursor sequences of terminals, which error messages often contain. */
+// oxlint-disable-next-line no-control-regex -- the pattern searches for control characters
 const sequences = /[\u001b\u009b]\[?[0-?]*[ -/]*[@-~]/g
 
-/** Text of others over several lines: sequences taken out, whatever else a terminal would obey made visible. */
+/**
+ * Untrusted text of several lines: terminal sequences are removed, other control characters are
+ * escaped.
+ */
 export function block(text: string): string {
   return escapeHidden(text.replace(sequences, '').replaceAll('\r\n', '\n').replaceAll('\t', '  '))
 }
 
-/** Text of others in one line. */
+/** Untrusted text as one line. */
 export function line(text: string): string {
   return escapeHidden(text.replace(sequences, '').replaceAll(/\s+/g, ' ')).trim()
 }
 
-/** JSON that shows no character that a terminal would obey, and reads back as the same value. */
+/** JSON with escaped control characters. It parses back to the same value. */
 export function json(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replaceAll(
     /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -45,7 +48,7 @@ const wide =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}/u
 const ascii = /^[ -~]*$/
 
-/** The columns that a text takes on a terminal: most scripts one for each character, East Asian ones two. */
+/** The width of a string on a terminal: one column per character, two for East Asian characters. */
 export function widthOf(text: string): number {
   if (ascii.test(text)) return text.length
   let width = 0
@@ -53,27 +56,27 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The text in at most so many columns; what is cut ends with an ellipsis. */
+/** Cuts a string to a width, with an ellipsis at the end. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text
-  let kept = ''
+  let result = ''
   let used = 0
   for (const { segment } of graphemes.segment(text)) {
     used += wide.test(segment) ? 2 : 1
     if (used > width - 1) break
-    kept += segment
+    result += segment
   }
-  return width > 0 ? `${kept}…` : ''
+  return width > 0 ? `${result}…` : ''
 }
 
 export interface Column<Row> {
   title: string
   cell: (row: Row) => string
   style?: (row: Row) => Style | undefined
-  /** May be cut down to so many columns. */
+  /** Minimum width, if the column may be cut. */
   least?: number
   right?: boolean
-  /** Left out when the table is too wide without it. */
+  /** True: the column is left out if the table is too wide. */
   optional?: boolean
 }
 
@@ -88,33 +91,33 @@ export function table<Row>(
     cells.reduce((most, row) => Math.max(most, widthOf(row[index]!)), column.title.length),
   )
   const gap = width < 100 ? 1 : 2
-  const widths = fitted(columns, natural, width, gap)
+  const widths = fitWidths(columns, natural, width, gap)
   const lineOf = (parts: string[]): string =>
     parts
       .filter((_, index) => widths[index]! > 0)
       .join(' '.repeat(gap))
       .trimEnd()
-  const head = lineOf(columns.map((column, index) => placed(column, column.title, widths[index]!)))
+  const head = lineOf(columns.map((column, index) => padCell(column, column.title, widths[index]!)))
   return [
     paint('dim', cut(head, width)),
     ...rows.map((row, at) =>
       lineOf(
         columns.map((column, index) =>
-          paint(column.style?.(row), placed(column, cells[at]![index]!, widths[index]!)),
+          paint(column.style?.(row), padCell(column, cells[at]![index]!, widths[index]!)),
         ),
       ),
     ),
   ]
 }
 
-function placed<Row>(column: Column<Row>, text: string, width: number): string {
+function padCell<Row>(column: Column<Row>, text: string, width: number): string {
   const fits = cut(text, width)
   const space = ' '.repeat(Math.max(0, width - widthOf(fits)))
   return column.right ? space + fits : fits + space
 }
 
-/** The last columns give way first; then optional ones go. A column of width 0 is left out. */
-function fitted<Row>(
+/** Shrinks the last columns first, then removes optional ones. A column of width 0 is left out. */
+function fitWidths<Row>(
   columns: readonly Column<Row>[],
   natural: readonly number[],
   width: number,
@@ -122,8 +125,8 @@ function fitted<Row>(
 ): number[] {
   const widths = [...natural]
   for (;;) {
-    const shown = widths.filter((one) => one > 0)
-    let over = shown.reduce((sum, one) => sum + one, gap * (shown.length - 1)) - width
+    const visible = widths.filter((one) => one > 0)
+    let over = visible.reduce((sum, one) => sum + one, gap * (visible.length - 1)) - width
     for (const [index, column] of [...columns.entries()].toReversed()) {
       if (over <= 0) return widths
       if (column.least === undefined || widths[index] === 0) continue
@@ -147,13 +150,13 @@ const units: [ms: number, name: string][] = [
   [1000, 's'],
 ]
 
-/** A span of time in its largest unit: "4 min", "2 h". */
+/** A duration in its largest unit: "4 min", "2 h". */
 export function span(ms: number): string {
   for (const [size, name] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`
   return '0 s'
 }
 
-/** A moment as seen from now: "in 4 min", "2 h ago", "now". */
+/** A timestamp relative to now: "in 4 min", "2 h ago", "now". */
 export function fromNow(atMs: number, nowMs: number): string {
   const distance = atMs - nowMs
   if (Math.abs(distance) < 1000) return 'now'

@@ -2,18 +2,18 @@ import type { WriteStream } from 'node:tty'
 import type { Clock } from '../clock/clock.ts'
 import { cut } from './print.ts'
 
-/** How far a long piece of work is. */
+/** Shows the progress of a long operation. */
 export interface ProgressLine {
-  /** What to show, and which share of the work is done, from 0 to 1. */
+  /** Shows a text and the share of the work that is done, from 0 to 1. */
   show(text: string, share: number): void
-  /** Leaves the terminal as it was. Safe twice. */
+  /** Clears the line. May be called twice. */
   close(): void
 }
 
 const everyMs = 100
 const clear = '\r\u001b[K'
 
-/** On a terminal one line that is written over; elsewhere a plain line at each tenth of the way. */
+/** On a terminal one line that is overwritten; otherwise a line at every 10 %. */
 export function progressLine(
   stream: Pick<WriteStream, 'write'> & { isTTY?: boolean; columns?: number },
   clock: Clock,

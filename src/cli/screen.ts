@@ -1,16 +1,18 @@
 import type { WriteStream } from 'node:tty'
 
-/** A live picture that takes the whole terminal. */
+/** A live view that uses the whole terminal. */
 export interface Screen {
-  /** Shows these lines; what does not fit below is left out. */
+  /** Draws these lines; lines below the screen are left out. */
   draw(lines: readonly string[]): void
-  /** Gives the terminal back as it was. Safe twice. */
+  /** Restores the terminal. May be called twice. */
   close(): void
 }
 
 const enter = '\u001b[?1049h\u001b[?25l'
 const leave = '\u001b[?25h\u001b[?1049l'
-/** Terminals that know it show nothing half-drawn between these two; others take no notice. */
+/**
+ * Synchronised output: terminals that support it draw everything between these sequences at once.
+ */
 const begin = '\u001b[?2026h\u001b[H'
 const end = '\u001b[J\u001b[?2026l'
 const restOfLine = '\u001b[K'
@@ -31,11 +33,11 @@ class TerminalScreen implements Screen {
     process.once('exit', this.#close)
   }
 
-  /** Writes over what is there instead of clearing it, in one write, and only when something changed. */
+  /** Overwrites the screen without clearing it, in one write, and only if something changed. */
   draw(lines: readonly string[]): void {
     if (!this.#open) return
-    const shown = lines.slice(0, Math.max(1, this.#stream.rows - 1))
-    const frame = shown.map((line) => line + restOfLine).join('\r\n')
+    const visible = lines.slice(0, Math.max(1, this.#stream.rows - 1))
+    const frame = visible.map((line) => line + restOfLine).join('\r\n')
     const drawn = `${this.#stream.columns}x${this.#stream.rows} ${frame}`
     if (drawn === this.#last) return
     this.#last = drawn

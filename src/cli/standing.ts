@@ -20,7 +20,7 @@ export function whenOf(letter: Standing, nowMs: number): string {
   return state === 'pending' ? fromNow(toMs(retryAt ?? deadLetteredAt), nowMs) : ''
 }
 
-/** What failed, in one line. The category says what kind of error it was; its name is left to `show`. */
+/** The failure in one line, without the name of the error, which `show` prints. */
 export function failureLine({ corrupt, failure }: Pick<Standing, 'corrupt' | 'failure'>): string {
   if (corrupt !== undefined) return line(`corrupt: ${corrupt}`)
   return line(failure.message) || line(failure.name)

@@ -1,7 +1,7 @@
-/** As shells have it for a program that was interrupted. */
+/** The exit code of shells for an interrupted program. */
 export const stoppedExit = 130
 
-/** The first signal asks a long piece of work to stop between two batches; the second ends the process. */
+/** The first signal stops a long operation between two batches; the second ends the process. */
 export function stopOnSignal(): { signal: AbortSignal; end: () => void } {
   const controller = new AbortController()
   const stop = (): void => {

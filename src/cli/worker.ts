@@ -12,10 +12,10 @@ import { webhook } from '../observers/notify/webhook.ts'
 import { DeadLetterQueue } from '../queue.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { sourcesOf } from './configured.ts'
-import { shown, type ConfigOptions } from './open.ts'
+import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
-/** Redelivers with the handlers that are configured until it is asked to end, or says why there is nothing to do. */
+/** Redelivers with the configured handlers until a signal, or prints why there is nothing to do. */
 export async function runWorker(options: ConfigOptions): Promise<void> {
   const config = loadConfig(sourcesOf(options))
   const off = switchedOff(config)
@@ -23,7 +23,7 @@ export async function runWorker(options: ConfigOptions): Promise<void> {
   process.stdout.write(`${off}: nothing to do\n`)
 }
 
-/** The setting that turns redelivery off, if one does. */
+/** The setting that disables redelivery, if any. */
 function switchedOff({ options, settings }: Config): string | undefined {
   if (options.redeliver !== false) return undefined
   const { from = '' } = settings.find(({ key }) => key === 'redeliver') ?? {}
@@ -35,17 +35,17 @@ function mustHaveWork(config: Config): Config {
   if (config.handlers.size === 0)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `no handler is configured${config.file === undefined ? '' : ` in ${config.file}`}: give at least one under handlers, or run letters in a program of yours`,
+      `no handler is configured${config.file === undefined ? '' : ` in ${config.file}`}: add at least one under handlers, or run letters in your own program`,
     )
   if (/^memory:/i.test(config.store))
     throw new RedriveError(
       'INVALID_CONFIG',
-      'a memory: store is gone with the process that made it: give a store that lasts, as in --store sqlite:redrive.db',
+      'a memory: store exists only in its process: use a durable store, such as --store sqlite:redrive.db',
     )
   return config
 }
 
-/** A worker that cannot reach its store ends with the reason, rather than wait with nothing to do. */
+/** A worker that cannot reach its store exits with the reason instead of waiting. */
 async function mustOpen(url: string): Promise<void> {
   const store = await connect(url, systemClock)
   try {
@@ -75,9 +75,9 @@ async function work({ store, options, handlers, notify }: Config): Promise<void>
   })
   const asked = askedToEnd(() => ending.abort())
   dlq.start()
-  logger.info({ store: shown(store), queues: [...handlers.keys()] }, 'worker started')
+  logger.info({ store: hideSecrets(store), queues: [...handlers.keys()] }, 'worker started')
   const signal = await asked
-  logger.info({ signal }, 'worker stops: running handlers may finish')
+  logger.info({ signal }, 'worker is stopping: waiting for running handlers')
   await dlq.close()
   await Promise.all([
     ...handling.map((handler) => handler.close?.()),
@@ -95,14 +95,15 @@ function notifiersOf(targets: Config['notify']): Notifier[] {
   ]
 }
 
-/** The same handler, with runs that end also when the whole worker does. */
+/** The same handler, whose runs are also aborted when the worker stops. */
 function endingWith(handler: Handler, ending: AbortSignal): Handler {
   return (run) => handler({ ...run, signal: AbortSignal.any([run.signal, ending]) })
 }
 
 /**
- * Resolves with the first signal that asks for an end. The second one does not ask: but programs that run letters would
- * go on without us, beside the next worker that gets those letters, so they are told.
+ * Resolves with the first signal. The second signal ends the process at once. Before that, the
+ * programs that run letters are ended: otherwise they would continue while the next worker runs the
+ * same letters.
  */
 function askedToEnd(abortAll: () => void): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

@@ -9,7 +9,10 @@ export interface LiveWorker {
   queues: string[]
 }
 
-/** Who works on this store now, and on which queues. One that was silent for long, and for three times its own interval, is taken for gone. */
+/**
+ * The live workers of this store and their queues. A worker without a heartbeat for three intervals
+ * is gone.
+ */
 export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWorker[]> {
   const records = await store.records.list('worker', { limit: 1000 })
   return records.flatMap(({ id, value }) => {
@@ -19,7 +22,7 @@ export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWork
   })
 }
 
-/** Due is not running: somebody has to be there to do it. */
+/** A note if no worker runs for these queues: letters that are due do not run without one. */
 export async function unworked(
   { store, clock }: Opened,
   queues: ReadonlySet<string>,
@@ -29,5 +32,5 @@ export async function unworked(
   const idle = [...queues].filter((queue) => !handled.has(queue))
   if (idle.length === 0) return undefined
   const names = `${idle.slice(0, 3).map(line).join(', ')}${idle.length > 3 ? ', …' : ''}`
-  return `No worker for ${names} runs now: they wait until one starts.`
+  return `No worker for ${names} is running: the letters wait until one starts.`
 }

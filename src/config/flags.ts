@@ -1,8 +1,9 @@
-import { fromText } from './from-text.ts'
-import { nodeAt } from './json-schema.ts'
-import { emptyTree, isForbidden, layerOf, over, type Layer, type Problem } from './layer.ts'
+import { parseValue } from './parse-value.ts'
+import { nodeAt } from '../check/schema-node.ts'
+import { configNode } from './json-schema.ts'
+import { emptyTree, isForbidden, layerOf, mergeLayers, type Layer, type Problem } from './layer.ts'
 
-/** What a command line can say: the store, and any other key as `key=value`. */
+/** Values from the command line: the store, and other keys as `key=value`. */
 export interface Flags {
   store?: string
   set?: readonly string[]
@@ -12,19 +13,22 @@ export function fromFlags({ store, set = [] }: Flags): { layer: Layer; problems:
   let layer: Layer = { value: emptyTree(), origins: new Map() }
   const problems: Problem[] = []
   for (const assignment of set) {
-    const [, key = '', text = ''] = /^([^=]*)=(.*)$/s.exec(assignment) ?? []
+    const [, key = '', string = ''] = /^([^=]*)=(.*)$/s.exec(assignment) ?? []
     const [first = '', ...rest] = key.split('.')
     if ([first, ...rest].some((name) => name === '' || isForbidden(name)))
       problems.push({
         key: key.slice(0, 100),
         from: '--set',
-        text: 'is not of the form key=value, as in --set maxRetries=5',
+        text: 'must have the form key=value, such as --set maxRetries=5',
       })
     else {
       const path = [first, ...rest] as const
-      layer = over(layer, layerOf(path, fromText(text, nodeAt(path)), `--set ${key}`))
+      layer = mergeLayers(
+        layer,
+        layerOf(path, parseValue(string, nodeAt(path, configNode)), `--set ${key}`),
+      )
     }
   }
-  if (store !== undefined) layer = over(layer, layerOf(['store'], store, '--store'))
+  if (store !== undefined) layer = mergeLayers(layer, layerOf(['store'], store, '--store'))
   return { layer, problems }
 }

@@ -1,15 +1,20 @@
+import { valueAt } from '../check/issues.ts'
+
 export type Path = readonly (string | number)[]
 
-/** Values without a prototype, so that no key can be mistaken for an inherited one. */
+/** An object without a prototype: no key can be mistaken for an inherited one. */
 export type Tree = { [key: string]: unknown }
 
-/** What one source says, and where it says each part: `redrive.yaml:3`, `REDRIVE_MAX_RETRIES`, `--set maxRetries`. */
+/**
+ * The values of one source and the origin of each: `redrive.yaml:3`, `REDRIVE_MAX_RETRIES`, `--set
+ * maxRetries`.
+ */
 export interface Layer {
   value: Tree
   origins: ReadonlyMap<string, string>
 }
 
-/** Something that is wrong, by the key that it is about and the place it comes from. */
+/** A problem, with its key and the origin of the value. */
 export interface Problem {
   key: string
   from?: string
@@ -24,12 +29,12 @@ export function isTree(value: unknown): value is Tree {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Keys that could reach a prototype. No setting and no sensible queue is called so. */
+/** Keys that could reach a prototype. */
 export function isForbidden(key: string): boolean {
   return key === '__proto__' || key === 'constructor' || key === 'prototype'
 }
 
-/** A path as the key of a map. Names may hold dots, so that a joined text would not do. */
+/** A path as the key of a map. Names may contain dots, so joining them would be ambiguous. */
 export function keyOf(path: readonly PropertyKey[]): string {
   return JSON.stringify(path)
 }
@@ -39,7 +44,7 @@ export function dotted(path: readonly PropertyKey[]): string {
   return path.map(String).join('.')
 }
 
-/** A layer that says one thing. */
+/** A layer with one value. */
 export function layerOf(path: readonly [string, ...string[]], value: unknown, from: string): Layer {
   const [first, ...rest] = path
   const tree = emptyTree()
@@ -52,7 +57,7 @@ export function layerOf(path: readonly [string, ...string[]], value: unknown, fr
   return { value: tree, origins }
 }
 
-/** A path, and those of all that stands below it. */
+/** A path and all paths below it. */
 function pathsIn(value: unknown, path: Path): Path[] {
   if (typeof value !== 'object' || value === null) return [path]
   const keys = Array.isArray(value) ? [...value.keys()] : Object.keys(value)
@@ -60,10 +65,10 @@ function pathsIn(value: unknown, path: Path): Path[] {
   return [path, ...below]
 }
 
-/** The upper layer over the lower one: maps are joined key by key, everything else is replaced. */
-export function over(lower: Layer, upper: Layer): Layer {
+/** Merges two layers: objects are merged key by key, all other values are replaced. */
+export function mergeLayers(lower: Layer, upper: Layer): Layer {
   return {
-    value: joined(lower.value, upper.value),
+    value: mergeTrees(lower.value, upper.value),
     origins: new Map([
       ...[...lower.origins].filter(([key]) => !isReplaced(upper.value, JSON.parse(key) as Path)),
       ...upper.origins,
@@ -71,7 +76,7 @@ export function over(lower: Layer, upper: Layer): Layer {
   }
 }
 
-/** Whether what stood below at this path is gone: only maps let it through. */
+/** Whether the upper layer replaces the value at this path: only objects are merged. */
 function isReplaced(upper: Tree, path: Path): boolean {
   return path.some((_, index) => {
     const value = valueAt(upper, path.slice(0, index + 1))
@@ -79,17 +84,17 @@ function isReplaced(upper: Tree, path: Path): boolean {
   })
 }
 
-function joined(lower: Tree, upper: Tree): Tree {
+function mergeTrees(lower: Tree, upper: Tree): Tree {
   const tree = emptyTree()
   Object.assign(tree, lower)
   for (const [key, value] of Object.entries(upper)) {
     const below = tree[key]
-    tree[key] = isTree(below) && isTree(value) ? joined(below, value) : value
+    tree[key] = isTree(below) && isTree(value) ? mergeTrees(below, value) : value
   }
   return tree
 }
 
-/** Where the value at a path comes from: the nearest place that is known. */
+/** The origin of the value at a path, or of its nearest parent. */
 export function originOf(layer: Layer, path: readonly PropertyKey[]): string | undefined {
   for (let length = path.length; length > 0; length--) {
     const from = layer.origins.get(keyOf(path.slice(0, length)))
@@ -98,23 +103,13 @@ export function originOf(layer: Layer, path: readonly PropertyKey[]): string | u
   return undefined
 }
 
-export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) =>
-      typeof inner === 'object' && inner !== null && Object.hasOwn(inner, key)
-        ? (inner as Record<PropertyKey, unknown>)[key]
-        : undefined,
-    value,
-  )
-}
-
-/** What is wrong with the value at a path. */
+/** A problem of the value at a path. */
 export function problemAt(path: readonly PropertyKey[], layer: Layer, text: string): Problem {
   const from = originOf(layer, path) ?? originBelow(layer, path)
   return { key: dotted(path), text, ...(from === undefined ? {} : { from }) }
 }
 
-/** A key that only leads to others, as in `--set a.b=1`, comes from where they do. */
+/** The origin of a key that only contains others, such as `a` in `--set a.b=1`. */
 function originBelow({ origins }: Layer, path: readonly PropertyKey[]): string | undefined {
   const start = `${keyOf(path).slice(0, -1)},`
   return [...origins].find(([key]) => key.startsWith(start))?.[1]

@@ -1,16 +1,16 @@
 import { parsePolicy } from '../policy/backoff.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { fromEnvironment, type Environment, type ReadFile } from './environment.ts'
-import { fitted } from './from-text.ts'
+import { convertUnits } from './parse-value.ts'
 import { fromFlags, type Flags } from './flags.ts'
 import { configNode } from './json-schema.ts'
-import { emptyTree, isTree, over, type Layer, type Problem } from './layer.ts'
+import { emptyTree, isTree, mergeLayers, type Layer, type Problem } from './layer.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import { invalidConfig, problemsOf } from './problems.ts'
-import { readText } from './read-text.ts'
+import { readTextFile } from './read-file.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
-import { settingsOf, usualStore, type Setting } from './settings.ts'
+import { settingsOf, defaultStore, type Setting } from './settings.ts'
 import {
   mailboxesOf,
   notifyOf,
@@ -21,17 +21,20 @@ import {
 import { workflowOf } from './workflow.ts'
 import { readYaml } from './yaml.ts'
 
-/** Where a configuration is looked for unless somebody names a file. */
-const usualFile = 'redrive.yaml'
+/** The file that is read when none is named. */
+const defaultFile = 'redrive.yaml'
 
 export interface ConfigSources {
   /** A file that must exist. Default: the one in REDRIVE_CONFIG, else redrive.yaml if it exists. */
   file?: string
   /** Default: the environment of the process. */
   env?: Environment
-  /** What goes before the environment and the file: a store URL, and keys with their values, as in `pollMs=3s`. */
+  /**
+   * Values that override the environment and the file: a store URL, and assignments such as
+   * `pollMs=3s`.
+   */
   flags?: Flags
-  /** Returns the text of a file, or throws. Default: reads it from disk. */
+  /** Returns the contents of a file, or throws. Default: reads from disk. */
   read?: ReadFile
 }
 
@@ -42,20 +45,20 @@ export interface Config {
   store: string
   /** For `DeadLetterQueue.open`. */
   options: QueueOptions
-  /** How letters are run again, by queue. */
+  /** How letters are redelivered, by queue. */
   handlers: ReadonlyMap<string, HandlerTarget>
   /** Where alerts go. */
   notify: NotifyTargets
-  /** Every value in force and where it comes from, without secrets. */
+  /** Every effective value and its origin, without secrets. */
   settings: readonly Setting[]
   /** The file that was read, if one was. */
   file?: string
 }
 
 /**
- * Loads the configuration: flags go before the environment (`REDRIVE_*`), the environment before the file, the file before the
- * defaults. Pass `store` and `options` to `DeadLetterQueue.open`. Throws INVALID_CONFIG that names every key that is wrong, where it
- * stands and what is allowed.
+ * Loads the configuration: flags override the environment (`REDRIVE_*`), which overrides the file,
+ * which overrides the defaults. Pass `store` and `options` to `DeadLetterQueue.open`. Throws
+ * INVALID_CONFIG that names every wrong key, its origin and what is allowed.
  */
 export function loadConfig(sources: ConfigSources = {}): Config {
   checkKeys('loadConfig', sources, sourceKeys)
@@ -65,30 +68,31 @@ export function loadConfig(sources: ConfigSources = {}): Config {
 }
 
 /**
- * The same, with problems as a value. When all of them are about secrets and targets, which only a worker needs, the
- * store and the options of a queue are named beside them, for those who just look at letters.
+ * The same, with problems as a value. If all problems concern secrets and targets, which only a
+ * worker needs, the store and the options are returned as well, for commands that only read
+ * letters.
  */
 export function examineConfig(
   sources: ConfigSources,
 ): { config: Config } | { problems: Problem[]; store?: string; options?: QueueOptions } {
-  const { env = process.env, flags = {}, read = readText } = sources
+  const { env = process.env, flags = {}, read = readTextFile } = sources
   const file = fromFile(sources.file, env, read)
   const environment = fromEnvironment(env, read)
   const flagged = fromFlags(flags)
   const layer = [environment, flagged].reduce(
-    (lower, upper) => over(lower, upper.layer),
+    (lower, upper) => mergeLayers(lower, upper.layer),
     file.layer,
   )
   const problems = [...file.problems, ...environment.problems, ...flagged.problems]
 
-  const parsed = configSchema.safeParse(fitted(layer.value, configNode))
+  const parsed = configSchema.safeParse(convertUnits(layer.value, configNode))
   if (!parsed.success) return { problems: [...problems, ...problemsOf(parsed.error.issues, layer)] }
   const workflow = workflowOf(parsed.data, layer)
   const secrets = new Secrets(layer, env, read)
   const handlers = targetsOf(parsed.data.handlers, secrets)
   const notify = notifyOf(parsed.data.notify, secrets)
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
-  const store = parsed.data.store ?? usualStore
+  const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
   if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
   const options = {
@@ -114,55 +118,55 @@ interface FromFile {
 }
 
 const unreadable: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
+  ENOENT: 'the file does not exist',
   EISDIR: 'is a folder: name a file in it',
-  EACCES: 'this user may not read the file',
+  EACCES: 'permission denied: this user must not read the file',
   ERR_ENCODING_INVALID_ENCODED_DATA: 'the file is not UTF-8',
 }
 
 function fromFile(file: string | undefined, env: Environment, read: ReadFile): FromFile {
   const named = file ?? env['REDRIVE_CONFIG']
-  const name = named ?? usualFile
-  const nothing: Layer = { value: emptyTree(), origins: new Map() }
+  const name = named ?? defaultFile
+  const empty: Layer = { value: emptyTree(), origins: new Map() }
   let text: string
   if (name === '') {
     const from = file === undefined ? 'REDRIVE_CONFIG' : '--config'
-    const problem = { key: '', from, text: 'is empty: name a file, or leave it out' }
-    return { layer: nothing, problems: [problem] }
+    const problem = { key: '', from, text: 'is empty: name a file or remove it' }
+    return { layer: empty, problems: [problem] }
   }
   try {
     text = read(name)
   } catch (error) {
     const { code } = error as { code?: unknown }
-    if (code === 'ENOENT' && named === undefined) return { layer: nothing, problems: [] }
+    if (code === 'ENOENT' && named === undefined) return { layer: empty, problems: [] }
     const why = unreadable[String(code)] ?? 'the file cannot be read, or is larger than 1 MiB'
-    return { layer: nothing, problems: [{ key: '', from: name, text: why }] }
+    return { layer: empty, problems: [{ key: '', from: name, text: why }] }
   }
   const { value, origins, problems } = readYaml(text, (line) => `${name}:${line}`)
   const found = { problems, name }
-  if (value === null || value === undefined) return { ...found, layer: nothing }
+  if (value === null || value === undefined) return { ...found, layer: empty }
   if (isTree(value)) return { ...found, layer: { value, origins } }
-  const problem = { key: '', from: name, text: 'must be a map of keys and values' }
-  return { ...found, layer: nothing, problems: [...problems, problem] }
+  const problem = { key: '', from: name, text: 'must be an object with keys and values' }
+  return { ...found, layer: empty, problems: [...problems, problem] }
 }
 
-const ours = ['store', 'handlers', 'mailboxes', 'notify']
+const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify']
 
-/** The keys that are options of a queue, with every backoff in full. */
+/** The keys that are options of a queue, with every backoff as a full policy. */
 function optionsOf(data: ConfigData): QueueOptions {
   const options = Object.fromEntries(
-    Object.entries(data).filter(([key]) => !ours.includes(key) && !key.startsWith('dlq_')),
+    Object.entries(data).filter(([key]) => !nonOptionKeys.includes(key) && !key.startsWith('dlq_')),
   )
   const { queues, rules } = data
   if (queues)
     options['queues'] = Object.fromEntries(
-      Object.entries(queues).map(([name, policy]) => [name, inFull(policy)]),
+      Object.entries(queues).map(([name, policy]) => [name, expandBackoff(policy)]),
     )
-  if (rules) options['rules'] = rules.map(inFull)
-  return inFull(options)
+  if (rules) options['rules'] = rules.map(expandBackoff)
+  return expandBackoff(options)
 }
 
-function inFull<T extends { backoff?: unknown }>(policy: T): T {
+function expandBackoff<T extends { backoff?: unknown }>(policy: T): T {
   const backoff = parsePolicy(policy.backoff)
   return backoff ? { ...policy, backoff } : policy
 }

@@ -10,7 +10,7 @@ import {
   positiveMs,
 } from '../options/schema.ts'
 
-/** Options that are code: they are given where a queue is opened, and have no place in a file. */
+/** Options that are code are given to DeadLetterQueue.open and left out here. */
 const {
   backoffs: _backoffs,
   observers: _observers,
@@ -27,12 +27,12 @@ const {
 const jitter = z
   .union([z.enum(['none', 'full']), z.number().min(0).max(1)])
   .optional()
-  .describe('none, full, or a share of the wait by which it varies. none unless said.')
-const maxMs = durationMs.optional().describe('The longest wait. 1 h unless said.')
+  .describe('none, full, or the share of the delay by which it varies. Default: none.')
+const maxMs = durationMs.optional().describe('Maximum delay. Default: 1 h.')
 const kindOf = <Kind extends string>(kind: Kind) =>
   z.literal(kind).describe('never, immediate, fixed, linear or exponential.')
 
-/** A backoff as data, or its word where the usual numbers will do. */
+/** A backoff as an object, or its kind alone for the default numbers. */
 const backoff = z
   .union([
     z.enum(['never', 'immediate', 'linear', 'exponential']),
@@ -41,26 +41,28 @@ const backoff = z
       z.strictObject({ kind: kindOf('immediate') }),
       z.strictObject({
         kind: kindOf('fixed'),
-        delayMs: durationMs.describe('fixed: the wait before every retry.'),
+        delayMs: durationMs.describe('fixed: the delay before every retry.'),
         jitter,
       }),
       z.strictObject({
         kind: kindOf('linear'),
         stepMs: durationMs
           .optional()
-          .describe('linear: the first wait, and by how much each is longer. 5 min unless said.'),
+          .describe(
+            'linear: the first delay, and the increase of each further one. Default: 5 min.',
+          ),
         maxMs,
         jitter,
       }),
       z.strictObject({
         kind: kindOf('exponential'),
-        baseMs: durationMs.optional().describe('exponential: the first wait. 1 min unless said.'),
+        baseMs: durationMs.optional().describe('exponential: the first delay. Default: 1 min.'),
         factor: z
           .number()
           .min(1)
           .max(1000)
           .optional()
-          .describe('exponential: how many times longer each wait is. 2 unless said.'),
+          .describe('exponential: the factor between one delay and the next. Default: 2.'),
         maxMs,
         jitter,
       }),
@@ -69,13 +71,13 @@ const backoff = z
   .optional()
   .describe(backoffOption.description ?? '')
 
-/** A pattern could be written such that a hostile message takes for ever to match, so that there are none here. */
-const plainText = z
+/** Patterns are not allowed: a hostile message could make a regular expression take for ever. */
+const substring = z
   .string()
   .min(1)
   .max(200)
   .refine((text) => !/^\/.+\/[a-z]*$/s.test(text), {
-    error: 'is a plain text in any case, not a pattern: rules with patterns are given in code',
+    error: 'is matched as a plain string, not a pattern: give rules with patterns in code',
   })
 
 const match = z
@@ -85,51 +87,52 @@ const match = z
       .min(1)
       .max(200)
       .optional()
-      .describe('The name of the class of the error, or of one that it extends.'),
-    code: z.string().min(1).max(100).optional().describe('Its code, as in ECONNRESET.'),
-    status: z.int().min(100).max(599).optional().describe('Its HTTP status.'),
-    message: plainText
+      .describe('Class name of the error, or of a class that it extends.'),
+    code: z.string().min(1).max(100).optional().describe('Code of the error, such as ECONNRESET.'),
+    status: z.int().min(100).max(599).optional().describe('HTTP status of the error.'),
+    message: substring
       .optional()
-      .describe('A plain text, in any case, in the first 1,024 characters of the message.'),
+      .describe('A substring of the first 1,024 characters of the message, case-insensitive.'),
   })
   .meta({ minProperties: 1 })
-  .refine((when) => Object.keys(when).length > 0, { error: 'must say what the rule looks at' })
+  .refine((when) => Object.keys(when).length > 0, {
+    error: 'must have at least one of errorName, code, status and message',
+  })
 
 const rule = z.strictObject({
-  name: z.string().min(1).max(100).describe('What the rule is called where it decided.'),
+  name: z
+    .string()
+    .min(1)
+    .max(100)
+    .describe('Name of the rule, as shown in letters that it classified.'),
   when: z
     .union([match, z.array(match).min(1).max(100)])
-    .describe('All that must hold. Of a list of such maps, one is enough.'),
-  category: z.enum(categories).describe('What such a failure is.'),
+    .describe('Conditions that must all hold. Of an array of such objects, one is enough.'),
+  category: z.enum(categories).describe('Category of such a failure.'),
   severity: z
     .enum(severities)
     .optional()
-    .describe('How bad it is. The usual of its category, unless said.'),
+    .describe('Severity of such a failure. Default: that of the category.'),
   recoverability: z
     .enum(recoverabilities)
     .optional()
-    .describe('Whether trying again can help. The usual of its category, unless said.'),
-  detail: z
-    .string()
-    .min(1)
-    .max(200)
-    .optional()
-    .describe('What kind of failure within its category.'),
+    .describe('Whether a retry can help. Default: that of the category.'),
+  detail: z.string().min(1).max(200).optional().describe('Kind of failure within its category.'),
   hint: z.string().min(1).max(1000).optional().describe('What a person can do about it.'),
-  backoff: backoff.describe('How letters that fail this way wait.'),
-  maxRetries: maxRetries.describe('How often they are tried.'),
-  priority: data.priority.describe('How urgent they are.'),
+  backoff: backoff.describe('Delay between retries of letters that fail this way.'),
+  maxRetries: maxRetries.describe('Maximum number of retries of such letters.'),
+  priority: data.priority.describe('Priority of such letters.'),
 })
 
-/** Where a secret is read from. It never stands in the file itself. */
+/** Where a secret is read from. The configuration file itself never contains one. */
 const secret = z.union([
   z.strictObject({
     env: z
       .string()
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
-      .describe('The name of an environment variable.'),
+      .describe('Name of an environment variable.'),
   }),
-  z.strictObject({ file: z.string().min(1).describe('The path of a file.') }),
+  z.strictObject({ file: z.string().min(1).describe('Path of a file.') }),
 ])
 
 const http = z
@@ -137,28 +140,28 @@ const http = z
     url: z
       .string()
       .min(1)
-      .meta({ description: 'Where letters are posted to, http or https.', format: 'uri' }),
+      .meta({ description: 'URL that letters are posted to, http or https.', format: 'uri' }),
     secret: secret.optional().meta({
-      description: 'What requests are signed with: { env: NAME } or { file: PATH }.',
+      description: 'Key that requests are signed with: { env: NAME } or { file: PATH }.',
       writeOnly: true,
     }),
     timeoutMs: positiveMs
       .optional()
-      .describe('How long an answer may take, within the timeoutMs of the queue.'),
+      .describe('Maximum time for a response, within the timeoutMs of the queue.'),
     headers: z
       .record(z.string(), z.union([z.string(), secret]))
       .optional()
       .meta({
-        description: 'Further headers: a text, or { env: NAME } or { file: PATH }.',
+        description: 'Further headers: a string, { env: NAME } or { file: PATH }.',
         writeOnly: true,
       }),
     private: z
       .boolean()
       .optional()
-      .describe('Whether the address may be a private one or of this machine.'),
+      .describe('Whether the address may be private or local. Default: false.'),
   })
   .superRefine(({ url, headers = {}, private: inside = false }, context) => {
-    // Values that are secrets are looked at once they are known.
+    // Secret values are checked after they are read.
     const plain = Object.entries(headers).map(([name, value]) => [
       name,
       typeof value === 'string' ? value : '',
@@ -172,22 +175,27 @@ const words = z
   .array(z.string().regex(/^[^\0]*$/))
   .min(1)
   .max(1000)
-  .refine(([program]) => program !== '', { error: 'must begin with the program to run' })
+  .refine(([program]) => program !== '', {
+    error: 'must begin with the program to run, which is empty',
+  })
 
 const command = z.union([
   words,
   z.strictObject({
-    run: words.describe('The program and its arguments. No shell reads them.'),
+    run: words.describe('The program and its arguments. They are not passed through a shell.'),
     inheritEnv: z
       .union([z.boolean(), z.array(z.string().min(1))])
       .optional()
-      .describe('Whether the command gets the whole environment of the worker, or which of it.'),
+      .describe(
+        'Environment variables of the worker that the command gets: true for all, or their names.',
+      ),
   }),
 ])
 
-/** A URL may hold a password, so that it may come from elsewhere. */
+/** A URL may contain a password, so it may be read from a variable or a file. */
 const mailboxUrl = z.union([z.string().min(1), secret]).meta({
-  description: 'As in redis://localhost#requests: a string, or { env: NAME } or { file: PATH }.',
+  description:
+    'URL and name such as redis://localhost#requests: a string, { env: NAME } or { file: PATH }.',
   writeOnly: true,
 })
 const mailbox = z.strictObject({ url: mailboxUrl })
@@ -197,13 +205,15 @@ const handler = z
     http: http.optional().describe('Posts the payload to a URL.'),
     command: command
       .optional()
-      .describe('Runs a program with the payload on its standard input: its words, or a map.'),
-    mailbox: mailbox.optional().describe('Sends the payload to a mailbox of any broker.'),
+      .describe(
+        'Runs a program with the payload on its standard input: an array of its arguments, or an object.',
+      ),
+    mailbox: mailbox.optional().describe('Sends the payload to a mailbox.'),
   })
   .meta({ minProperties: 1, maxProperties: 1 })
   .refine((given) => Object.keys(given).length === 1, {
     error: 'must have exactly one of http, command and mailbox',
-    // A key that is not known is told as that.
+    // An unknown key is reported as such.
     when: ({ issues }) => issues.length === 0,
   })
 
@@ -219,72 +229,73 @@ const hidden = (description: string) => secret.meta({ description, writeOnly: tr
 const notify = z.strictObject({
   webhook: z
     .strictObject({
-      url: url.describe('Where alerts are posted to.'),
-      secret: hidden('What requests are signed with: { env: NAME } or { file: PATH }.').optional(),
+      url: url.describe('URL that alerts are posted to.'),
+      secret: hidden(
+        'Key that requests are signed with: { env: NAME } or { file: PATH }.',
+      ).optional(),
     })
     .optional()
     .describe('Posts each alert as JSON.'),
   slack: z
-    .strictObject({ url: hidden('The incoming webhook: { env: NAME } or { file: PATH }.') })
+    .strictObject({ url: hidden('URL of the incoming webhook: { env: NAME } or { file: PATH }.') })
     .optional()
-    .describe('Writes each alert to a channel of Slack.'),
+    .describe('Posts each alert to a Slack channel.'),
   pagerduty: z
     .strictObject({
-      routingKey: hidden('Of the integration: { env: NAME } or { file: PATH }.'),
-      url: url.optional().describe('Where events go, when it is not to PagerDuty itself.'),
+      routingKey: hidden('Routing key of the integration: { env: NAME } or { file: PATH }.'),
+      url: url.optional().describe('URL of the events API. Default: that of PagerDuty.'),
     })
     .optional()
-    .describe('Opens an incident for each alert, and resolves it when that is cleared.'),
+    .describe('Opens an incident for each alert, and resolves it when the alert clears.'),
 })
 
-/** The settings of an older design, under its names and within its bounds. */
+/** Settings of an older design, with its names and bounds. */
 const workflowShape = {
   dlq_enabled: z
     .boolean()
     .optional()
-    .describe('Whether failures are kept and retried. True also brings the defaults named here.'),
-  dlq_max_size: z.int().min(100).max(100_000).optional().describe('maxItems by another name.'),
+    .describe(
+      'Whether failures are stored and retried. True also sets the defaults of the other dlq_ keys.',
+    ),
+  dlq_max_size: z.int().min(100).max(100_000).optional().describe('Alias of maxItems.'),
   dlq_default_retry_policy: z
     .enum(['never', 'linear', 'exponential', 'immediate'])
     .optional()
-    .describe('backoff by another name.'),
-  dlq_default_max_retries: z
-    .int()
-    .min(0)
-    .max(10)
-    .optional()
-    .describe('maxRetries by another name.'),
-  dlq_retry_processor_enabled: z
-    .boolean()
-    .optional()
-    .describe('Whether redrive work redelivers anything.'),
+    .describe('Alias of backoff.'),
+  dlq_default_max_retries: z.int().min(0).max(10).optional().describe('Alias of maxRetries.'),
+  dlq_retry_processor_enabled: z.boolean().optional().describe('Alias of redeliver.'),
   dlq_retry_interval_seconds: z
     .int()
     .min(10)
     .max(3600)
     .optional()
-    .describe('pollMs by another name, in seconds.'),
+    .describe('Alias of pollMs, in seconds.'),
 }
 
-/** The stores that there are. Which of them a worker can use is found out when it starts. */
+/**
+ * The schemes of all stores. Whether the client library is installed shows when the worker starts.
+ */
 const storeUrl = /^(memory|sqlite|postgres(ql)?|rediss?|opensearchs?):/i
 
-/** Everything that a file, the environment and flags can say. This one schema checks it, documents it and is published. */
+/**
+ * All keys of file, environment and flags. This schema validates them, documents them and is
+ * published.
+ */
 export const configSchema = z.strictObject({
   store: z
     .string()
     .min(1)
-    // One that is empty is told as such.
+    // An empty URL is reported as such.
     .refine((url) => url === '' || storeUrl.test(url), {
-      error: 'must begin with sqlite:, postgres:, redis: or opensearch:, as in sqlite:redrive.db',
+      error: 'must begin with sqlite:, postgres:, redis: or opensearch:, such as sqlite:redrive.db',
     })
     .optional()
-    .meta({ description: 'Where the letters are kept, as in sqlite:redrive.db.', format: 'uri' }),
+    .meta({ description: 'URL of the store, such as sqlite:redrive.db.', format: 'uri' }),
   handlers: z
     .record(z.string().regex(/^\P{Cc}{1,200}$/u), handler)
     .optional()
     .describe('How redrive work runs the letters of each queue.'),
-  notify: notify.optional().describe('Where redrive work sends alerts to.'),
+  notify: notify.optional().describe('Where redrive work sends alerts.'),
   maxRetries,
   backoff,
   ...data,
@@ -292,7 +303,7 @@ export const configSchema = z.strictObject({
   mailboxes: z
     .record(mailboxName, mailboxUrl)
     .optional()
-    .describe('Mailboxes that letters are replayed to, by the name that their letters have.'),
+    .describe('Mailboxes that letters are replayed to, by the mailbox name in the letters.'),
   queues: z
     .record(z.string(), z.strictObject({ ...policyShape, backoff }))
     .optional()
@@ -306,7 +317,7 @@ export const configSchema = z.strictObject({
     .array(z.enum(templates.map(({ name }) => name)))
     .max(1000)
     .optional()
-    .describe('Built-in rules for common failure patterns, by name, after rules.'),
+    .describe('Names of built-in rules for common failure patterns, tried after rules.'),
   ...workflowShape,
 })
 

@@ -4,7 +4,10 @@ import { problemAt, type Layer, type Path, type Problem } from './layer.ts'
 /** Where a secret is read from. */
 export type GivenSecret = { env: string } | { file: string }
 
-/** Reads secrets where the file says that they are. One that cannot be had, or is empty, is a problem. */
+/**
+ * Reads secrets from the variables and files that the configuration names. A missing or empty
+ * secret is a problem.
+ */
 export class Secrets {
   readonly problems: Problem[] = []
   readonly #layer: Layer
@@ -18,13 +21,13 @@ export class Secrets {
   }
 
   reveal(secret: GivenSecret, path: Path): string {
-    const text = 'env' in secret ? this.#variable(secret.env) : readSecret(secret.file, this.#read)
-    if (text !== undefined && text !== '') return text
+    const value = 'env' in secret ? this.#variable(secret.env) : readSecret(secret.file, this.#read)
+    if (value !== undefined && value !== '') return value
     const missing =
       'env' in secret
-        ? `the environment variable ${secret.env} is not set, or empty`
-        : `the file ${secret.file} cannot be read, or is empty`
-    this.refuse(path, missing)
+        ? `the environment variable ${secret.env} is not set or empty`
+        : `the file ${secret.file} cannot be read or is empty`
+    this.reject(path, missing)
     return ''
   }
 
@@ -32,7 +35,7 @@ export class Secrets {
     return Object.hasOwn(this.#env, name) ? this.#env[name] : undefined
   }
 
-  refuse(path: Path, why: string): void {
+  reject(path: Path, why: string): void {
     this.problems.push(problemAt(path, this.#layer, why))
   }
 }

@@ -5,13 +5,13 @@ import type { ConfigData } from './schema.ts'
 import type { Path } from './layer.ts'
 import type { GivenSecret, Secrets } from './secrets.ts'
 
-/** How letters of a queue are run again, as the file says, with its secrets in place. */
+/** How the letters of a queue are redelivered, with secrets filled in. */
 export type HandlerTarget =
   | { http: HttpTarget }
   | { command: CommandTarget }
   | { mailbox: MailboxTarget }
 
-/** The handlers that are configured. What is wrong with them is told to the secrets' problems. */
+/** The configured handlers, with secrets filled in. Problems are added to those of `secrets`. */
 export function targetsOf(
   handlers: ConfigData['handlers'] = {},
   secrets: Secrets,
@@ -43,12 +43,15 @@ export function targetsOf(
     }
     targets.set(queue, { http: target })
     const problem = targetProblem(target)
-    if (problem) secrets.refuse([...at, ...problem.path], problem.text)
+    if (problem) secrets.reject([...at, ...problem.path], problem.text)
   }
   return targets
 }
 
-/** The mailboxes that letters are replayed to, with their secrets in place, save those whose secret is missing. Undefined: none are configured. */
+/**
+ * The mailboxes that letters are replayed to, except those whose secret is missing. Undefined if
+ * none are configured.
+ */
 export function mailboxesOf(
   mailboxes: ConfigData['mailboxes'],
   secrets: Secrets,
@@ -63,11 +66,11 @@ export function mailboxesOf(
 function mailboxUrlOf(url: string | GivenSecret, path: Path, secrets: Secrets): string {
   const revealed = typeof url === 'string' ? url : secrets.reveal(url, path)
   if (revealed !== '' && !/^[a-z]+:.*#./is.test(revealed))
-    secrets.refuse(path, 'must be a URL and a name, as in sqlite:mail.db#requests')
+    secrets.reject(path, 'must be a URL and a name, such as sqlite:mail.db#requests')
   return revealed
 }
 
-/** Where alerts go, with their secrets in place. */
+/** Where alerts are sent, with secrets filled in. */
 export interface NotifyTargets {
   webhook?: { url: string; secret?: string }
   slack?: { url: string }

@@ -4,25 +4,25 @@ import { originOf, problemAt, type Layer, type Problem } from './layer.ts'
 import type { ConfigData } from './schema.ts'
 
 /**
- * Each setting of the older design: what it is called here, what its value becomes, and what it is where only
- * `dlq_enabled: true` is said.
+ * Each setting of the older design, the option that it is an alias of, and its default under
+ * `dlq_enabled: true`.
  */
-const twins = [
-  { old: 'dlq_enabled', ours: 'capture', usual: true },
-  { old: 'dlq_retry_processor_enabled', ours: 'redeliver', usual: true },
-  { old: 'dlq_max_size', ours: 'maxItems', usual: 10_000 },
-  { old: 'dlq_default_retry_policy', ours: 'backoff', usual: 'exponential' },
-  { old: 'dlq_default_max_retries', ours: 'maxRetries', usual: 3 },
-  { old: 'dlq_retry_interval_seconds', ours: 'pollMs', usual: 60 },
+const aliases = [
+  { old: 'dlq_enabled', option: 'capture', defaultValue: true },
+  { old: 'dlq_retry_processor_enabled', option: 'redeliver', defaultValue: true },
+  { old: 'dlq_max_size', option: 'maxItems', defaultValue: 10_000 },
+  { old: 'dlq_default_retry_policy', option: 'backoff', defaultValue: 'exponential' },
+  { old: 'dlq_default_max_retries', option: 'maxRetries', defaultValue: 3 },
+  { old: 'dlq_retry_interval_seconds', option: 'pollMs', defaultValue: 60 },
 ] as const
 
-/** The defaults of the older design, for the page that lists them. */
+/** The defaults of the older design, for the reference page. */
 export const workflowDefaults: Readonly<Record<string, unknown>> = Object.fromEntries(
-  twins.map(({ old, usual }) => [old, usual]),
+  aliases.map(({ old, defaultValue }) => [old, defaultValue]),
 )
 
 export interface Workflow {
-  /** Its settings under our names, and where each comes from. */
+  /** The settings under our names, and the origin of each. */
   options: Partial<
     Pick<ConfigData, 'maxItems' | 'backoff' | 'maxRetries' | 'pollMs' | 'capture' | 'redeliver'>
   >
@@ -30,27 +30,30 @@ export interface Workflow {
   problems: Problem[]
 }
 
-/** What the settings of the older design mean. One that contradicts its twin is a problem. */
+/**
+ * Translates the settings of the older design. One that contradicts the option it is an alias of is
+ * a problem.
+ */
 export function workflowOf(data: ConfigData, layer: Layer): Workflow {
   const problems: Problem[] = []
   const origins = new Map<string, string>()
   const options: Record<string, unknown> = {}
-  for (const { old, ours, usual } of twins) {
-    const said = data[old]
-    const value = said ?? (data.dlq_enabled === true ? usual : undefined)
+  for (const { old, option, defaultValue } of aliases) {
+    const given = data[old]
+    const value = given ?? (data.dlq_enabled === true ? defaultValue : undefined)
     if (value === undefined) continue
-    const meant = ours === 'pollMs' ? Number(value) * 1000 : value
-    const from = originOf(layer, [said === undefined ? 'dlq_enabled' : old])
-    const twin = data[ours]
-    if (twin === undefined) {
-      options[ours] = meant
-      origins.set(ours, `${said === undefined ? 'dlq_enabled' : old}${from ? `, ${from}` : ''}`)
-    } else if (said !== undefined && !same(meant, twin))
+    const translated = option === 'pollMs' ? Number(value) * 1000 : value
+    const from = originOf(layer, [given === undefined ? 'dlq_enabled' : old])
+    const current = data[option]
+    if (current === undefined) {
+      options[option] = translated
+      origins.set(option, `${given === undefined ? 'dlq_enabled' : old}${from ? `, ${from}` : ''}`)
+    } else if (given !== undefined && !isSame(translated, current))
       problems.push(
         problemAt(
           [old],
           layer,
-          `says otherwise than ${ours} (${originOf(layer, [ours])}): give one of them`,
+          `contradicts ${option} (${originOf(layer, [option])}): set only one of them`,
         ),
       )
   }
@@ -62,6 +65,6 @@ export function workflowOf(data: ConfigData, layer: Layer): Workflow {
   return { options, origins, problems }
 }
 
-function same(meant: unknown, twin: unknown): boolean {
-  return isDeepStrictEqual(parsePolicy(meant) ?? meant, parsePolicy(twin) ?? twin)
+function isSame(a: unknown, b: unknown): boolean {
+  return isDeepStrictEqual(parsePolicy(a) ?? a, parsePolicy(b) ?? b)
 }

@@ -1,7 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document } from 'yaml'
 import { dotted, emptyTree, isForbidden, keyOf, type Path, type Problem } from './layer.ts'
 
-/** More than any configuration needs, and less than an expansion of aliases would make. */
+/** More nodes than any configuration needs, and a bound for the expansion of aliases. */
 const maxNodes = 10_000
 const maxDepth = 20
 
@@ -12,8 +12,8 @@ export interface ReadYaml {
 }
 
 /**
- * Reads YAML 1.2 as plain data: no tags, no merge keys, no key twice, and nothing is filled in from outside. `from` says
- * how a line of it is called. What is wrong is told by its line and never by its text, which may be a secret.
+ * Reads YAML 1.2 as plain data: no tags, no merge keys, no duplicate keys. `from` formats a line
+ * number as an origin. Problems name the line and never its contents, which may be a secret.
  */
 export function readYaml(text: string, from: (line: number) => string): ReadYaml {
   const lines = new LineCounter()
@@ -28,7 +28,7 @@ export function readYaml(text: string, from: (line: number) => string): ReadYaml
   const problems: Problem[] = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
     key: '',
     from: from(lineAt(pos[0])),
-    text: complaints[code] ?? `is not YAML (${code.toLowerCase().replaceAll('_', ' ')})`,
+    text: problemTexts[code] ?? `is not valid YAML (${code.toLowerCase().replaceAll('_', ' ')})`,
   }))
   if (problems.length > 0) return { value: undefined, origins: new Map(), problems }
   const reader = new Reader(document, (offset) => from(lineAt(offset)))
@@ -36,14 +36,17 @@ export function readYaml(text: string, from: (line: number) => string): ReadYaml
   return { value, origins: reader.origins, problems: reader.problems }
 }
 
-const complaints: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: 'the same key stands here for the second time',
-  MULTIPLE_DOCS: 'a second document begins here: there is to be one',
-  TAG_RESOLVE_FAILED: 'has a tag: only plain values are read',
+const problemTexts: Readonly<Record<string, string>> = {
+  DUPLICATE_KEY: 'duplicate key',
+  MULTIPLE_DOCS: 'a second document begins here: use one document per file',
+  TAG_RESOLVE_FAILED: 'has a tag: use plain values',
   TAB_AS_INDENT: 'is indented with a tab: use spaces',
 }
 
-/** Walks a parsed document. What it has seen is counted, so that aliases of aliases end in a problem and not in memory. */
+/**
+ * Converts a parsed document to plain data. It counts nodes, so that nested aliases cannot exhaust
+ * the memory.
+ */
 class Reader {
   readonly origins = new Map<string, string>()
   readonly problems: Problem[] = []
@@ -60,20 +63,23 @@ class Reader {
     if (this.#nodes > maxNodes) return undefined
     if (++this.#nodes > maxNodes || path.length > maxDepth) {
       this.#nodes = maxNodes + 1
-      this.problems.push({ key: dotted(path), text: 'is too large, or nested too deep' })
+      this.problems.push({
+        key: dotted(path),
+        text: `is too large or too deep: at most ${maxNodes} values and ${maxDepth} levels`,
+      })
       return undefined
     }
     if (isAlias(node)) {
-      const meant = node.resolve(this.#document)
-      if (meant) return this.read(meant, path)
+      const target = node.resolve(this.#document)
+      if (target) return this.read(target, path)
       const from = this.#placeOf(rangeOf(node))
-      this.problems.push({ key: dotted(path), from, text: 'is an alias of nothing' })
+      this.problems.push({ key: dotted(path), from, text: 'is an alias without an anchor' })
       return undefined
     }
     if (isScalar(node)) return node.value
     if (isSeq(node))
       return node.items.map((item, index) => {
-        this.#note([...path, index], item)
+        this.#recordOrigin([...path, index], item)
         return this.read(item, [...path, index])
       })
     if (!isMap(node)) return null
@@ -82,7 +88,8 @@ class Reader {
       const name = nameOf(key)
       const from = this.#placeOf(rangeOf(key))
       if (name === undefined || isForbidden(name) || Object.hasOwn(tree, name)) {
-        const text = name === undefined ? 'has a key that is not a text' : 'is not allowed here'
+        const text =
+          name === undefined ? 'has a key that is not a string' : 'is not allowed as a key'
         this.problems.push({ key: dotted([...path, name ?? '']), from, text })
         continue
       }
@@ -93,12 +100,12 @@ class Reader {
     return tree
   }
 
-  #note(path: Path, node: unknown): void {
+  #recordOrigin(path: Path, node: unknown): void {
     this.origins.set(keyOf(path), this.#placeOf(rangeOf(node)))
   }
 }
 
-/** A key as it is written: 007 is no number here. */
+/** A key as it is written: 007 stays "007". */
 function nameOf(key: unknown): string | undefined {
   if (!isScalar(key)) return undefined
   return typeof key.value === 'string' ? key.value : key.source

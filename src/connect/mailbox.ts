@@ -10,14 +10,15 @@ import { queryOf, sqliteFileOf, unescaped, urlSettings } from '../backends/url.t
 import { nearest } from '../check/nearest.ts'
 
 export interface OpenMailboxOptions {
-  /** Which mailbox of the broker, when the URL does not end in `#name`. */
+  /** Name of the mailbox, if the URL does not end in `#name`. */
   name?: string
-  /** Where replies go. Unless said, to mailboxes of the same broker by their names. */
+  /** Finds the mailboxes for replies. Default: mailboxes of the same broker, by name. */
   resolver?: MailboxResolver
   clock?: Clock
   /**
-   * Messages older than this are removed when the mailbox is received from, and reported (`mailbox.on('expired', …)`). Also
-   * `?retentionSeconds=` in the URL. SQS takes 1,209,600 (14 days) at the most. Default: messages are kept for ever.
+   * Messages older than this are removed when the mailbox is received from, and reported
+   * (`mailbox.on('expired', …)`). Also `?retentionSeconds=` in the URL. The maximum for SQS is
+   * 1,209,600 (14 days). Default: messages never expire.
    */
   retentionSeconds?: number
 }
@@ -29,7 +30,7 @@ const optionKeys = keysOf<OpenMailboxOptions>({
   retentionSeconds: true,
 })
 
-/** What every driver is given; `url` without the name. */
+/** The arguments of every driver; `url` is without the name. */
 interface Given {
   url: string
   name: string
@@ -38,10 +39,10 @@ interface Given {
   retentionSeconds?: number
 }
 
-/** The settings of URLs of brokers that have no others. */
+/** The URL settings of brokers that have no others. */
 const retentionKey = ['retentionSeconds'] as const
 
-/** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
+/** Drivers by URL scheme. Each is loaded on first use. */
 const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
   memory: async ({ url, ...given }) => {
     const retention = retentionIn(urlSettings('memory URL', queryOf(url), retentionKey))
@@ -51,7 +52,7 @@ const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
   },
   sqlite: async ({ url, ...given }) => {
     const path = sqliteFileOf(url)
-    if (!path) throw badUrl('sqlite: needs a file, as in sqlite:mail.db#requests')
+    if (!path) throw badUrl('sqlite: needs a file, such as sqlite:mail.db#requests')
     const retention = retentionIn(urlSettings('SQLite mailbox URL', queryOf(url), retentionKey))
     const { sqliteMailbox } = await import('../mailboxes/sqlite/sqlite.ts')
     return sqliteMailbox({ ...retention, ...given, path })
@@ -86,7 +87,7 @@ const drivers: Record<string, (given: Given) => Promise<Mailbox>> = {
     ).kafkaMailbox(given),
 }
 
-/** Other spellings of a scheme: over TLS, or by habit. */
+/** Aliases of schemes, such as those for TLS. */
 const alike = new Map([
   ['postgresql', 'postgres'],
   ['rediss', 'redis'],
@@ -96,29 +97,30 @@ const alike = new Map([
   ['kafkas', 'kafka'],
 ])
 
-/** What people call brokers whose URLs begin otherwise. */
+/** Common names of brokers, and their schemes. */
 const brands = new Map([
   ['rabbitmq', 'amqp'],
   ['jetstream', 'nats'],
 ])
 
 /**
- * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`, `postgres://…#requests`, `redis://…#requests`,
- * `amqp://…#requests`, `nats://…#requests`, `sqs://…#requests`, `kafka://…#requests`. What stands between `memory:` and `#` names a
- * broker in this process, which lives as long as one of its mailboxes is open.
+ * Opens a mailbox by its URL and name: `memory:#requests`, `sqlite:mail.db#requests`,
+ * `postgres://…#requests`, `redis://…#requests`, `amqp://…#requests`, `nats://…#requests`,
+ * `sqs://…#requests`, `kafka://…#requests`. The part between `memory:` and `#` names a broker in
+ * this process, which exists as long as one of its mailboxes is open.
  */
 export async function openMailbox(url: string, options: OpenMailboxOptions = {}): Promise<Mailbox> {
   checkKeys('mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
-  // An environment variable that is not set, for one, gives none.
+  // The URL may be undefined at run time, for example from an unset environment variable.
   const [broker, fragment] = splitName(typeof url === 'string' ? url : '')
   const driver = driverOf(broker)
   const name = options.name ?? fragment
   if (name === undefined || name === '')
-    throw badUrl(`a mailbox needs a name, as in ${schemeOf(broker) ?? 'sqlite'}:…#requests`)
+    throw badUrl(`a mailbox needs a name, such as ${schemeOf(broker) ?? 'sqlite'}:…#requests`)
   const { clock = systemClock } = options
   const resolver = options.resolver ?? sameBroker(broker, clock)
   const given: Given = { url: broker, name, resolver }
-  // A server's own time is better than ours, so that the system's clock is not passed on.
+  // Servers use their own time, so the system clock is not passed to drivers.
   if (clock !== systemClock) given.clock = clock
   if (options.retentionSeconds !== undefined) given.retentionSeconds = options.retentionSeconds
   const mailbox = await driver(given)
@@ -126,7 +128,7 @@ export async function openMailbox(url: string, options: OpenMailboxOptions = {})
     await mailbox.open()
     return mailbox
   } catch (error) {
-    // Nobody else can: what it holds by now would keep the process alive.
+    // Nothing else closes the mailbox, and its connection would keep the process alive.
     await mailbox.close().catch(() => {})
     throw error
   }
@@ -138,9 +140,12 @@ export function resolverOf(mailboxes: readonly Mailbox[]): MailboxResolver {
   return { resolve: (name) => byName.get(name) }
 }
 
-/** Opens what is asked for on the broker that the question came from, and closes it with its asker. */
+/**
+ * Opens mailboxes of the same broker on demand, and closes them with the mailbox that asked for
+ * them.
+ */
 function sameBroker(broker: string, clock: Clock): MailboxResolver {
-  // The URL of a queue leads to that queue, whatever the mailbox is called.
+  // The URL of an SQS queue addresses that queue, whatever the name of the mailbox.
   const urlOf = (name: string): string =>
     schemeOf(broker) === 'sqs' ? urlBeside(broker, name) : broker
   const resolver = { resolve: () => undefined }
@@ -154,7 +159,7 @@ function splitName(url: string): [broker: string, name: string | undefined] {
   return [url.slice(0, at), unescaped(name)]
 }
 
-/** What stands between `memory:` and the settings or the name; the empty name is a broker too. */
+/** The part between `memory:` and the settings or the name. An empty string is a broker as well. */
 function memoryBrokerOf(url: string): string {
   return unescaped(/^memory:([^?]*)/i.exec(url)?.[1] ?? '')
 }
@@ -172,8 +177,8 @@ function driverOf(url: string): (given: Given) => Promise<Mailbox> {
   const hint = near ? `did you mean ${near}:?` : `known: ${known.join(':, ')}:`
   throw badUrl(
     scheme === undefined
-      ? `a mailbox is opened by a URL, as in sqlite:mail.db#requests; ${hint}`
-      : `no mailbox has URLs that begin with ${scheme}: ${hint}`,
+      ? `a mailbox URL must begin with a scheme, such as sqlite:mail.db#requests; ${hint}`
+      : `unknown mailbox scheme ${scheme}: ${hint}`,
   )
 }
 

@@ -9,7 +9,10 @@ import type { Capacity, Store } from '../store.ts'
 /** A store, and the status of its spool if it has one. */
 export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
 
-/** Opens a store with what the options put around it: an index that follows it, a spool before it. */
+/**
+ * Opens a store with the parts that the options add: an index that follows it, a spool in front of
+ * it.
+ */
 export async function openStore(
   store: string | Store,
   settings: Settings,
@@ -19,7 +22,7 @@ export async function openStore(
   if (typeof store !== 'string' && typeof store?.open !== 'function')
     throw new RedriveError(
       'INVALID_INPUT',
-      `a queue needs a store, got ${store === null ? 'null' : typeof store}: give its URL, as in sqlite:redrive.db, or a store of a driver`,
+      `store must be a URL such as sqlite:redrive.db, or a store of a driver, got ${store === null ? 'null' : typeof store}`,
     )
   const url = typeof store === 'string' ? store : undefined
   const kept = typeof store === 'string' ? await connect(store, clock) : store
@@ -29,7 +32,7 @@ export async function openStore(
     await opened.open()
     return opened
   } catch (error) {
-    // Nobody else can close what was made here.
+    // Nothing else closes the store that was opened here.
     if (url !== undefined) await opened.close().catch(() => {})
     throw error
   }
@@ -55,7 +58,7 @@ async function openSpool(
   if (mode === 'spool' && path === undefined)
     throw new RedriveError(
       'INVALID_CONFIG',
-      `option "onStoreDown": 'spool' needs a spoolPath, unless a durable store is given by URL`,
+      `option "onStoreDown" is 'spool': also set spoolPath, or give a durable store by URL`,
     )
   return withSpool(store, {
     maxBytes: settings.spoolMaxBytes,

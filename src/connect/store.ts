@@ -9,20 +9,20 @@ import type { FolderContents } from '../stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
 import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
 
-/** Drivers by the scheme of their URL. Each is loaded only when it is asked for. */
+/** Drivers by URL scheme. Each is loaded on first use. */
 const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = {
   memory: async (rest, clock) => {
     if (queryOf(rest).size > 0)
       throw new RedriveError(
         'INVALID_INPUT',
-        'a memory: store has no settings: remove what stands behind ? of its URL',
+        'a memory: store has no settings: remove the part of the URL after ?',
       )
     return (await import('../stores/memory/memory.ts')).memoryStore({ clock })
   },
   sqlite: async (rest, clock) => {
     const path = sqliteFileOf(`sqlite:${rest}`)
     if (!path)
-      throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, as in sqlite:redrive.db')
+      throw new RedriveError('INVALID_INPUT', 'sqlite: needs a file, such as sqlite:redrive.db')
     const settings = urlSettings('SQLite URL', queryOf(rest), ['synchronous', 'busyTimeoutMs'])
     const { sqliteStore } = await import('../stores/sqlite/sqlite.ts')
     const { synchronous, busyTimeoutMs } = settings
@@ -41,30 +41,32 @@ const drivers: Record<string, (rest: string, clock: Clock) => Promise<Store>> = 
   opensearchs: (rest, clock) => onOpenSearch(`opensearchs:${rest}`, clock),
 }
 
-/** Leases are judged by the server's clock, which all machines share, unless the caller has a clock of its own. */
+/**
+ * Leases use the clock of the server, which all machines share, unless the caller gives a clock.
+ */
 async function onPostgres(url: string, clock: Clock): Promise<Store> {
   const { postgresStore } = await needing('pg', () => import('../stores/postgres/postgres.ts'))
   return postgresStore(clock === systemClock ? { url } : { url, clock })
 }
 
-/** Here, too, the time is the server's. */
+/** Leases use the clock of the server, as with Postgres. */
 async function onRedis(url: string, clock: Clock): Promise<Store> {
   const { redisStore } = await needing('redis', () => import('../stores/redis/redis.ts'))
   return redisStore(clock === systemClock ? { url } : { url, clock })
 }
 
-/** Its package is loaded by the driver itself, when it is opened. */
+/** The driver loads its package when it is opened. */
 async function onOpenSearch(url: string, clock: Clock): Promise<Store> {
   return (await import('../stores/opensearch/opensearch.ts')).openSearchStore({ url, clock })
 }
 
-/** A store whose letters are also found by full text, in an index at an `opensearch://…` URL that follows it. */
+/** Adds full-text search by an index at an `opensearch://…` URL that follows the store. */
 export async function withSearch(store: Store, url: string, clock: Clock): Promise<FollowedStore> {
   const { follow, openSearchIndex } = await import('../stores/opensearch/opensearch.ts')
   return follow(store, openSearchIndex({ url, clock }), { clock })
 }
 
-/** Loads a driver whose package is installed only by those who use it, or that an old Node has no means for. */
+/** Loads a driver. Its peer package may be missing, or the version of Node too old. */
 export async function needing<T>(name: string, load: () => Promise<T>, what = 'store'): Promise<T> {
   try {
     return await load()
@@ -77,13 +79,20 @@ export async function needing<T>(name: string, load: () => Promise<T>, what = 's
         { cause },
       )
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message?.includes(`'${name}'`)) throw cause
-    throw new RedriveError('INVALID_CONFIG', `this ${what} needs a package: npm install ${name}`, {
-      cause,
-    })
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `this ${what} needs the package ${name}: run npm install ${name}`,
+      {
+        cause,
+      },
+    )
   }
 }
 
-/** A URL to its store, not yet opened: `sqlite:FILE`, `postgres://…`, `redis://…`, `opensearch://…` or `memory:`. */
+/**
+ * The store of a URL, not opened yet: `sqlite:FILE`, `postgres://…`, `redis://…`, `opensearch://…`
+ * or `memory:`.
+ */
 export async function connect(url: string, clock: Clock): Promise<Store> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   const driver =
@@ -92,7 +101,7 @@ export async function connect(url: string, clock: Clock): Promise<Store> {
     const known = Object.keys(drivers).map((name) => `${name}:`)
     throw new RedriveError(
       'INVALID_INPUT',
-      `no store for ${shown(url)}: a store URL begins with ${known.join(' or ')}, as in sqlite:redrive.db`,
+      `unknown store URL ${hidePassword(url)}: it must begin with ${known.join(' or ')}, such as sqlite:redrive.db`,
     )
   }
   return driver(url.slice(scheme.length + 1), clock)
@@ -125,7 +134,7 @@ export function spoolPathOf(url: string): string {
   return join('.redrive', `spool-${name}`)
 }
 
-/** A URL as it may be shown: without its password. */
-function shown(url: string): string {
+/** A URL without its password. */
+function hidePassword(url: string): string {
   return JSON.stringify(url.slice(0, 120).replace(/:\/\/[^@/]*@/, '://…@'))
 }

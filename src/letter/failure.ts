@@ -3,26 +3,25 @@ import type { Failure } from './letter.ts'
 import { isList, isObject, read } from './reading.ts'
 import { toMs, type Timestamp } from './time.ts'
 
-/** How many characters are kept. Each level of causes keeps half as much as the one above it. */
+/** Maximum lengths. Each level of causes has half of the limit of the level above it. */
 const limits = { name: 200, code: 100, message: 8 * 1024, stack: 16 * 1024 }
 const maxDepth = 5
 const maxPerLevel = 5
 const maxRetryAfterMs = 30 * 24 * 3_600_000
 
 /**
- * Turns anything that was thrown into a `Failure`. It never throws, whatever the thing does when it is read, and
- * the result is bounded, detached from what was thrown, and well-formed text; what was cut or left out is said
- * in the text itself.
+ * Converts any thrown value to a `Failure`. It never throws, even if reading the value throws. The
+ * result is bounded, a copy, and well-formed Unicode; markers in the strings show what was cut.
  */
 export function toFailure(thrown: unknown, at: Timestamp): Failure {
   try {
     return tell(thrown, { at, above: [], taken: [] })
   } catch {
-    return { name: 'unknown', message: 'what was thrown could not be read', causes: [], at }
+    return { name: 'unknown', message: 'the thrown value could not be read', causes: [], at }
   }
 }
 
-/** Whether a value is a `Failure` as `toFailure` makes them, such as the failure of a letter. Never throws. */
+/** Whether a value has the form of a `Failure`, such as the failure of a letter. Never throws. */
 export function isFailure(value: unknown, depth = 0): value is Failure {
   if (!isObject(value) || depth > maxDepth) return false
   const causes = read(value, 'causes')
@@ -34,7 +33,9 @@ export function isFailure(value: unknown, depth = 0): value is Failure {
   )
 }
 
-/** The walk down the causes: what lies above the one that is read, and how many each level has so far. */
+/**
+ * State of the walk through the causes: the values above the current one, and the number per level.
+ */
 interface Walk {
   at: Timestamp
   above: object[]
@@ -72,7 +73,7 @@ function tell(thrown: unknown, walk: Walk): Failure {
 function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string } {
   const errors = read(thing, 'errors')
   const cause = causeOf(thing) ?? (isList(errors) ? undefined : javaCauseOf(thing))
-  // Some libraries have a method of this name.
+  // In some libraries this is a method.
   const single = cause === undefined || cause === null || typeof cause === 'function' ? 0 : 1
   const total = single + (isList(errors) ? lengthOf(errors) : 0)
   if (total === 0) return { causes: [], note: '' }
@@ -99,7 +100,7 @@ function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string 
   return { causes, note: loop + more }
 }
 
-/** Where libraries that are older than `cause` keep the error that they wrap. */
+/** Properties with the wrapped error in libraries that predate `cause`. */
 const wrapped = ['error', 'original', 'originalError', 'driverError', 'parent']
 
 function causeOf(thing: object): unknown {
@@ -110,12 +111,15 @@ function causeOf(thing: object): unknown {
     .find((inner) => typeof read(inner, 'stack') === 'string')
 }
 
-/** Of a long chain, the first causes say what was tried, and the last ones what went wrong. Those in between are left out. */
+/**
+ * Of a long chain, the first causes show what was tried and the last ones what failed. The middle
+ * is left out.
+ */
 const firstCauses = 2
 
 /**
- * The cause that a Java stack trace names in its "Caused by" lines, with its own causes. A trace may begin above the error itself: then the
- * causes of the error are those below the line with its name.
+ * The cause in the "Caused by" lines of a Java stack trace, with its own causes. If the trace
+ * begins with outer errors, only the lines below the name of this error count.
  */
 function javaCauseOf(thing: object): unknown {
   const stack = read(thing, 'stack')
@@ -135,7 +139,10 @@ function hasRoom(walk: Walk, depth: number): boolean {
   return depth <= maxDepth && (walk.taken[depth] ?? 0) < maxPerLevel
 }
 
-/** The name that it gives itself; the name of its class when that says more; otherwise what it is. */
+/**
+ * The `name` of an error, or the name of its class if that is more specific; otherwise the type of
+ * the value.
+ */
 function nameOf(thing: object, errorLike: boolean): string {
   const own = errorLike ? read(thing, 'name') : undefined
   if (typeof own === 'string' && own !== '' && own !== 'Error') return own
@@ -146,20 +153,20 @@ function nameOf(thing: object, errorLike: boolean): string {
 }
 
 /**
- * What a program calls the failure. Kafka clients give the name of the protocol's error beside a code of their own;
- * others give a number, or nothing, as a code, and the name as a type. A process that was killed has only a signal.
+ * The code of a failure. Kafka clients have the name of the protocol error next to their own code;
+ * others have a number or no code, and the name as a type. A killed process has only a signal.
  */
 function codeOf(thing: object): string | undefined {
   const code = read(thing, 'code')
   const named = nameLike(read(thing, 'apiId')) ?? (typeof code === 'string' ? code : typeOf(thing))
   if (named !== undefined && named !== '') return clean(named, limits.code)
-  // The numbers of a DOMException are a relic that says less than its name and collides with those of gRPC.
+  // The legacy numbers of a DOMException say less than its name and collide with gRPC codes.
   if (typeof code === 'number' && read(thing, 'constructor') !== DOMException) return String(code)
   const signal = read(thing, 'signal')
   return typeof signal === 'string' && /^SIG[A-Z]{2,8}$/.test(signal) ? signal : undefined
 }
 
-/** The type of the error, of the body that came with it, or of the error inside that body. */
+/** The type of the error, of the error inside its response body, or of that body. */
 function typeOf(thing: object): string | undefined {
   const body = read(thing, 'error')
   const inner = read(body, 'error')
@@ -168,7 +175,10 @@ function typeOf(thing: object): string | undefined {
   )
 }
 
-/** Names of failures are several words, as "rate_limit_error" or "NOT_FOUND"; one word alone is a kind of thing. */
+/**
+ * Names of failures have several words, such as "rate_limit_error" or "NOT_FOUND"; a single word is
+ * a kind of object.
+ */
 function nameLike(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z]+(?:_[A-Za-z0-9]+)+$/.test(value.slice(0, 101))
     ? value
@@ -202,7 +212,7 @@ function retryAfterOf(
   )
 }
 
-/** What headers ask us to wait. Where only the end of a used-up rate limit is told, until then. */
+/** The delay in the headers: retry-after, or the reset time of an exhausted rate limit. */
 function askedWait(
   headers: unknown,
   status: number | undefined,
@@ -216,7 +226,7 @@ function askedWait(
   const reset = numberOf(header(headers, 'x-ratelimit-reset'))
   if (reset === undefined || numberOf(header(headers, 'x-ratelimit-remaining')) !== 0)
     return undefined
-  // A moment in milliseconds or seconds since 1970; smaller numbers are seconds from now.
+  // A timestamp in milliseconds or seconds since 1970; smaller numbers are seconds from now.
   const resetMs = reset > 1e11 ? reset : reset * 1000
   return bounded(reset > 1e9 ? Math.max(0, resetMs - toMs(at)) : resetMs)
 }
@@ -237,25 +247,25 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * "retry after 30", "try again in 1.5s", "in 1h2m3s", "in 2 hours and 5 minutes": what a message asks us to wait, in
- * seconds unless it names another unit.
+ * The delay in a message: "retry after 30", "try again in 1.5s", "in 1h2m3s", "in 2 hours and 5
+ * minutes". Default unit: seconds.
  */
 function saidWait(message: string): number | undefined {
-  const said =
+  const match =
     /\b(?:retry|again) (?:after|in) (\d{1,7}(?:\.\d{1,6})?)(?![\d:/-]) ?([a-z]{0,10})/i.exec(
       message.slice(0, 1024),
     )
-  if (!said) return undefined
-  const unit = said[2]!.toLowerCase()
+  if (!match) return undefined
+  const unit = match[2]!.toLowerCase()
   const unitMs = unitsMs.get(unit)
   if (unitMs === undefined) return undefined
-  const rest = unit === '' ? '' : message.slice(said.index + said[0].length, 1100)
-  return bounded(Number(said[1]) * unitMs + furtherWait(rest))
+  const rest = unit === '' ? '' : message.slice(match.index + match[0].length, 1100)
+  return bounded(Number(match[1]) * unitMs + furtherWait(rest))
 }
 
 const maxParts = 4
 
-/** The smaller parts of a wait, each with its unit, as far as they go on. */
+/** The further parts of a delay, each with its unit. */
 function furtherWait(text: string, part = 1): number {
   const next = /^(?:, ?| and )? ?(\d{1,7}(?:\.\d{1,6})?) ?([a-z]{1,10})/i.exec(text)
   const unitMs = next ? unitsMs.get(next[2]!.toLowerCase()) : undefined
@@ -265,7 +275,7 @@ function furtherWait(text: string, part = 1): number {
 
 const httpDate = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/
 
-/** Seconds, as a number or as text, or a date of HTTP. */
+/** Seconds, as a number or a string, or an HTTP date. */
 function waitOf(value: unknown, at: Timestamp): number | undefined {
   const seconds = numberOf(value)
   if (seconds !== undefined) return bounded(seconds * 1000)
@@ -279,7 +289,7 @@ function bounded(ms: unknown): number | undefined {
 
 const maxHeaders = 1000
 
-/** Headers come as a plain object in any spelling, as a Map, or as Headers; the latter two give pairs. */
+/** Headers may be a plain object in any case, a Map, or a Headers object. */
 export function header(headers: unknown, wanted: string): unknown {
   if (!isObject(headers)) return undefined
   try {
@@ -294,7 +304,7 @@ export function header(headers: unknown, wanted: string): unknown {
       if (++seen >= maxHeaders) break
     }
   } catch {
-    // Headers that cannot be read say nothing.
+    // Headers that cannot be read are ignored.
   }
   return undefined
 }
@@ -307,17 +317,17 @@ function lengthOf(list: object): number {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Well-formed and bounded. What is cut is copied: a slice would hold the whole of a long text in memory. */
+/** A well-formed, bounded copy: a slice would keep the whole long string in memory. */
 function clean(text: string, limit: number): string {
   if (text.length <= limit) return text.toWellFormed()
   const splitsPair = (text.charCodeAt(limit - 1) & 0xfc00) === 0xd800
-  const kept = decoder.decode(encoder.encode(text.slice(0, splitsPair ? limit - 1 : limit)))
-  return `${kept}… [cut, ${text.length} characters]`
+  const cut = decoder.decode(encoder.encode(text.slice(0, splitsPair ? limit - 1 : limit)))
+  return `${cut}… [cut, ${text.length} characters]`
 }
 
 const maxPreviewed = 20
 
-/** A short text for anything: a glance at what it holds, one level deep. */
+/** A short preview of any value, one level deep. */
 function preview(value: unknown, inside = false): string {
   if (typeof value === 'string') return inside ? JSON.stringify(value.slice(0, 200)) : value
   if (typeof value === 'bigint') return smallBigInt(value)
@@ -355,7 +365,7 @@ function previewFields(thing: object): string {
   return `{${parts.join(', ')}}`
 }
 
-/** The digits of a huge one can take minutes to compute. */
+/** Computing the digits of a huge bigint can take minutes. */
 function smallBigInt(value: bigint): string {
   return BigInt.asIntN(4096, value) === value ? value.toString() : 'a bigint of over 4096 bits'
 }

@@ -16,8 +16,8 @@ const causedBy = 'Caused by: '
 const header = /^([\p{L}_$][\p{L}\p{N}_$.]{0,299})(?:: |$)/u
 
 /**
- * The throwables of a Java stack trace, outermost first, each followed by its cause. Empty when the string is no Java trace. Suppressed
- * exceptions are left out: they did not lead to the failure.
+ * The throwables of a Java stack trace, outermost first, each followed by its cause. Empty when the
+ * string is no Java trace. Suppressed exceptions are left out: they did not lead to the failure.
  */
 export function readJavaTrace(trace: string): JavaThrown[] {
   const start = trace.indexOf('\n\tat ')

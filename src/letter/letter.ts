@@ -52,38 +52,41 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-/** What was thrown, as data. Made by `toFailure`, which accepts anything. */
+/** A thrown value as data. `toFailure` creates it from anything. */
 export interface Failure {
   name: string
   message: string
   code?: string
   status?: number
-  /** What the other side asked us to wait, when it said so. */
+  /** The delay that the service asked for, if any. */
   retryAfterMs?: number
-  /** What kind of failure within its category, where that is known: `github_rate_limit`. */
+  /** Kind of failure within its category, if known: `github_rate_limit`. */
   detail?: string
-  /** What a person can do about it, where a template says so. */
+  /** What a person can do about the failure, from a template. */
   hint?: string
   stack?: string
-  /** What led to it, nearest first: causes, then members of an AggregateError. Bounded. */
+  /** Causes, nearest first, then members of an AggregateError. Bounded. */
   causes: Failure[]
   at: Timestamp
 }
 
-/** The bytes that failed, as they were, and what they are. */
+/** The payload of the failed work: its bytes and their content type. */
 export interface Payload {
   bytes: Uint8Array
   contentType: string
   size: number
-  /** 1 as captured; each edit and each partial result makes the next. Version 1 is kept for ever. */
+  /** 1 as captured; each edit and each partial result increments it. Version 1 stays stored. */
   version: number
-  /** After a partial result: the version that this is the rest of. */
+  /** After a partial result: the version whose remaining work this is. */
   restOf?: number
-  /** True when a JS value could not be kept exactly (a function, a throwing getter); the view marks where. */
+  /**
+   * True: a JS value could not be stored exactly (a function, a throwing getter); markers show
+   * where.
+   */
   lossy?: boolean
-  /** Where the real body is kept, when it is too large to be kept here. */
+  /** Reference to the body, if it is too large to be stored here. */
   reference?: string
-  /** The key that the bytes are sealed with. */
+  /** Id of the key that the bytes are encrypted with. */
   keyId?: string
 }
 
@@ -119,7 +122,7 @@ export type Source =
       hops: number
     }
 
-/** How long to wait before a retry. Data, so that it can be stored with the letter. */
+/** Delay before a retry. Plain data, so that it can be stored with the letter. */
 export type RetryPolicy =
   | { kind: 'never' }
   | { kind: 'immediate' }
@@ -128,10 +131,10 @@ export type RetryPolicy =
   | { kind: 'exponential'; baseMs: number; factor: number; maxMs: number; jitter?: Jitter }
   | { kind: 'custom'; name: string }
 
-/** none; full: anywhere in [0, delay]; a number: delay ± that share of it. */
+/** `none`; `full`: random in [0, delay]; a number: delay ± that share. */
 export type Jitter = 'none' | 'full' | number
 
-/** A worker's right to settle a letter. Only the current epoch counts. */
+/** The right of a worker to settle a letter. Only the current epoch is valid. */
 export interface Lease {
   worker: string
   epoch: number
@@ -161,9 +164,9 @@ export interface HistoryEntry {
   action: Action
   from: State | null
   to: State | null
-  /** The epoch of the run that this line is about. */
+  /** The epoch of the run that this entry is about. */
   epoch?: number
-  /** Name and message only; the letter has the first and the last failure whole. */
+  /** Name and message only; the letter has the first and the last failure in full. */
   failure?: { name: string; message: string; category: ErrorCategory }
   note?: string
 }
@@ -191,21 +194,24 @@ export const actions = [
 export type Action = (typeof actions)[number]
 
 /**
- * What the lifetime totals count: every action, and two things that a history has under another action. `fail` is a run that
- * somebody reported with `fail()` on a pending letter; `park-at-capture` is a letter that was captured as parked.
+ * What the lifetime totals count: all actions, and two that the history records under another
+ * action. `fail` is a run reported with `fail()` on a pending letter; `park-at-capture` is a letter
+ * that was captured as parked.
  */
 export type CountedAction = Action | 'fail' | 'park-at-capture'
 
-/** The letter: one failed piece of work, kept until someone decides that it need not be. */
+/** A dead letter: one failed piece of work, stored until it is resolved or removed. */
 export interface DeadLetter {
-  /** A UUID, version 7 unless the caller chose one. Sorts by time of capture. */
+  /** A UUID, given by the caller or of version 7, which sorts by time of capture. */
   id: string
-  /** Grows with every change; a person's change is refused when it was decided on an older one. */
+  /**
+   * Grows with every change. A change by a person is rejected if it was based on an older version.
+   */
   version: number
-  /** Grows with every claim and never falls: the fencing token of the newest lease. */
+  /** Grows with every claim: the fencing token of the newest lease. */
   epoch: number
   dedupeKey?: string
-  /** How often this was captured while the letter was open. */
+  /** How often the failure was captured while the letter was open. */
   occurrences: number
   lane?: string
   dependsOn?: string[]
@@ -214,7 +220,7 @@ export interface DeadLetter {
   queue: string
   source: Source
   traceparent?: string
-  /** Absent on letters that an older version captured, or that were imported from another system. */
+  /** Absent in letters of older versions and in imported letters. */
   app?: App
 
   payload: Payload
@@ -234,7 +240,7 @@ export interface DeadLetter {
   category: ErrorCategory
   severity: Severity
   recoverability: Recoverability
-  /** One cause, one fingerprint: letters that share it form a group. */
+  /** Hash of the cause: letters with the same fingerprint form a group. */
   fingerprint: string
 
   priority: Priority
@@ -243,13 +249,13 @@ export interface DeadLetter {
   attempts: number
   /** Runs after capture, counted when they are claimed. */
   retries: number
-  /** The limit of `retries` that is in force. It follows the category of each failure. */
+  /** The current limit of `retries`. It follows the category of each failure. */
   maxRetries: number
-  /** True: `maxRetries` was chosen for this letter, and does not follow the category. */
+  /** True: `maxRetries` was given for this letter, and does not follow the category. */
   maxRetriesChosen?: true
-  /** When a person gave it a fresh budget of retries. Absent: the budget began at capture. */
+  /** When a person reset the retry count. Absent: never. */
   budgetSince?: Timestamp
-  /** When an outage first made a run fail that was not counted, since the budget began. */
+  /** First failed run during an outage that was not counted, since the last reset. */
   deferredSince?: Timestamp
   replays: number
   retryAt?: Timestamp
@@ -260,29 +266,31 @@ export interface DeadLetter {
   reason?: Reason
   lease?: Lease
   review?: Review
-  /** The state to go back to on restore. */
+  /** The state to return to on restore. */
   archivedFrom?: Exclude<State, 'archived' | 'retrying'>
 
   failedAt: Timestamp
   deadLetteredAt: Timestamp
   updatedAt: Timestamp
-  /** When it last came to rest: resolved, exhausted, parked or archived. */
+  /** When the letter was last settled: resolved, exhausted, parked or archived. */
   settledAt?: Timestamp
 
   history: HistoryEntry[]
   /** Entries left out of the middle of `history` to keep it bounded. */
   historyOmitted: number
 
-  /** Set by a store that could not read the row: why. Such a letter can be looked at, parked, archived, removed. */
+  /**
+   * Why the store could not read the row. Such a letter can be read, parked, archived and removed.
+   */
   corrupt?: string
 }
 
-/** A letter as lists show it: without the bytes and the history. */
+/** A letter in lists: without the payload bytes and the history. */
 export type LetterSummary = Omit<DeadLetter, 'payload' | 'history'> & {
   payload: Omit<Payload, 'bytes'>
 }
 
-/** What never changes after capture, and is stored apart. */
+/** Fields that never change after capture, and are stored separately. */
 export type OriginKey =
   | 'id'
   | 'dedupeKey'
@@ -301,25 +309,30 @@ export type OriginKey =
   | 'failedAt'
   | 'deadLetteredAt'
 
-/** What a move may set. `payload` makes a new version; the first one stays in the origin. */
+/**
+ * Fields that a move may set. `payload` creates a new version; the first one stays in the origin.
+ */
 export type PatchKey = Exclude<
   keyof DeadLetter,
   OriginKey | 'version' | 'epoch' | 'history' | 'historyOmitted' | 'corrupt' | 'occurrences'
 >
 
-/** New values of some fields; null takes an optional field away. */
+/** New values of some fields; null removes an optional field. */
 export type Patch = {
   [K in PatchKey]?: undefined extends DeadLetter[K]
     ? Exclude<DeadLetter[K], undefined> | null
     : DeadLetter[K]
 }
 
-/** Still to be dealt with: while such a letter holds a dedupeKey, the same capture adds an occurrence to it. */
+/**
+ * Open letters still need an action: while one has a dedupeKey, a capture with that key adds an
+ * occurrence to it.
+ */
 export function isOpen(state: State): boolean {
   return state !== 'resolved' && state !== 'archived'
 }
 
-/** On its way: it can run, and it holds its place in its lane. */
+/** Active letters can run, and hold their place in their lane. */
 export function isActive(state: State): boolean {
   return state === 'pending' || state === 'retrying'
 }

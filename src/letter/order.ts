@@ -2,9 +2,9 @@ import { priorities, type DeadLetter, type Priority } from './letter.ts'
 import type { Timestamp } from './time.ts'
 
 /**
- * Who is claimed first: priority, then due time, then id. Waiting counts: each `ageingMs` past due lifts a
- * letter by one priority, so that low ones are overtaken for a while but never starve. With the default, a low
- * letter that has waited 45 minutes goes before a critical one that has just become due.
+ * The order of claims: priority, then due time, then id. Each `ageingMs` past due raises a letter
+ * by one priority, so that low letters never starve. With the default, a low letter that is 45
+ * minutes late goes before a critical one that is due now.
  */
 export const ageingMs = 15 * 60_000
 
@@ -19,8 +19,8 @@ export function claimScore(rank: number, dueMs: number): number {
 }
 
 /**
- * From when a claim may take the letter: a pending one from its retryAt (without one, since its capture), a leased
- * one from the end of its lease. Undefined: never, in its present state.
+ * The time from which a letter can be claimed: retryAt of a pending letter (default: its capture),
+ * the end of the lease of a leased one. Undefined: not in its present state.
  */
 export function dueAt(letter: DeadLetter): Timestamp | undefined {
   if (letter.state === 'pending') return letter.retryAt ?? letter.deadLetteredAt

@@ -4,9 +4,9 @@ import { decodeText, kindOf } from './payload.ts'
 const maxViewDepth = 100
 
 /**
- * A payload as text for people: JSON indented, text as it is, anything else as a hex dump; hidden characters are
- * escaped and what is long is cut with a mark. Works on the text alone, so numbers, order and doubled keys are
- * shown as they were sent, and reads no more of the bytes than it shows. Never throws.
+ * Formats a payload for people: indented JSON, text as it is, other bytes as a hex dump. Hidden
+ * characters are escaped, long payloads are cut with a mark. JSON is not parsed, so numbers, order
+ * and duplicate keys appear as they were sent. Reads no more bytes than it shows. Never throws.
  */
 export function viewPayload(
   payload: Pick<Payload, 'bytes' | 'contentType'>,
@@ -31,9 +31,9 @@ function view(payload: Pick<Payload, 'bytes' | 'contentType'>, maxChars: number)
   } catch {
     return hexDump(bytes, maxChars)
   }
-  const shown = escapeHidden(kind === 'text' ? text : indent(text, maxChars))
-  if (whole && shown.length <= maxChars) return shown
-  return shown.slice(0, maxChars).toWellFormed() + cutMark(bytes)
+  const formatted = escapeHidden(kind === 'text' ? text : indent(text, maxChars))
+  if (whole && formatted.length <= maxChars) return formatted
+  return formatted.slice(0, maxChars).toWellFormed() + cutMark(bytes)
 }
 
 function cutMark(bytes: Uint8Array): string {
@@ -45,8 +45,8 @@ const newline = 0x0a
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 /**
- * Makes visible what a terminal or browser would obey or hide: control, format and direction characters, but for
- * tab and newline.
+ * Escapes characters that a terminal or browser would interpret or hide: control, format and
+ * direction characters, except tab and newline.
  */
 export function escapeHidden(text: string): string {
   return text.replace(hidden, (char) => {
@@ -58,7 +58,7 @@ export function escapeHidden(text: string): string {
 
 const token = /"[^"\\]*(?:\\.?[^"\\]*)*"?|[{}[\],:]|[^\s"{}[\],:]+/gsu
 
-/** Lays JSON out in lines without parsing it, so that no depth and no number can hurt. */
+/** Indents JSON without parsing it, so that depth and numbers cannot cause errors. */
 function indent(text: string, maxChars: number): string {
   let out = ''
   let depth = 0

@@ -2,12 +2,15 @@ import type { Payload } from './letter.ts'
 import { decodeValue } from './value-reader.ts'
 import { encodeValue, isPlain, maxDepth, maxNodes } from './value-writer.ts'
 
-/** The type of a JS value that JSON alone could not keep; `value-writer.ts` says how it is written. */
+/**
+ * Content type of a JS value that plain JSON cannot represent; `value-writer.ts` defines the
+ * format.
+ */
 export const valueType = 'application/vnd.redrive.value+json'
 
 const encoder = new TextEncoder()
 
-/** Where the bytes of a payload lie. */
+/** The memory of the payload bytes. */
 interface Memory {
   copyOf(bytes: Uint8Array): Uint8Array
   utf8(text: string): Uint8Array
@@ -20,7 +23,10 @@ const itsOwn: Memory = {
 
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
 
-/** Memory that small ones share. To make a payload in one of its own takes five times as long. For what is soon on its way, and nobody is shown. */
+/**
+ * Shared memory for small payloads, five times as fast. Only for bytes that are sent soon and not
+ * exposed to callers.
+ */
 export const shared: Memory = {
   copyOf(bytes) {
     // As long as it is, whatever it says: what else lies in that memory is nobody's business.
@@ -32,9 +38,9 @@ export const shared: Memory = {
 }
 
 /**
- * Version 1 of a payload, detached from the value given. Bytes are kept as they are; a string with a content type
- * is kept as UTF-8; any other value as JSON when JSON says all of it, and otherwise with markers, `lossy` when
- * something could not be kept. Never throws.
+ * Encodes a value as version 1 of a payload, as a copy. Bytes are stored unchanged; a string with a
+ * content type as UTF-8; any other value as JSON, with markers for values that JSON cannot
+ * represent, and `lossy` if something was lost. Never throws.
  */
 export function encodePayload(
   value: unknown,
@@ -55,8 +61,8 @@ export function encodePayload(
 }
 
 /**
- * The value that the bytes stand for: parsed JSON, text, or a Buffer, by content type, and each time a new one.
- * Throws a SyntaxError or TypeError when the bytes are not what their type says; its message quotes none of them.
+ * Decodes the bytes by content type to a new value: parsed JSON, a string, or a Buffer. Throws a
+ * SyntaxError or TypeError if the bytes do not match the type; the message does not quote them.
  */
 export function decodePayload(payload: Pick<Payload, 'bytes' | 'contentType'>): unknown {
   const { bytes, contentType } = payload
@@ -64,7 +70,7 @@ export function decodePayload(payload: Pick<Payload, 'bytes' | 'contentType'>): 
   if (kind === 'bytes') return Buffer.from(bytes)
   const text = decodeText(bytes, contentType)
   if (kind === 'text') return text
-  // A byte order mark is no part of JSON, though some writers put one.
+  // Some writers put a byte order mark before JSON.
   const json = text.startsWith('\ufeff') ? text.slice(1) : text
   if (kind === 'value') return decodeValue(json)
   try {
@@ -74,7 +80,7 @@ export function decodePayload(payload: Pick<Payload, 'bytes' | 'contentType'>): 
   }
 }
 
-/** How bytes of this type are to be read. */
+/** How bytes of this content type are decoded. */
 export function kindOf(contentType: string): 'json' | 'value' | 'text' | 'bytes' {
   const essence = contentType.split(';', 1)[0]!.trim().toLowerCase()
   if (essence === 'application/json' || essence === 'text/json') return 'json'
@@ -87,8 +93,8 @@ export function kindOf(contentType: string): 'json' | 'value' | 'text' | 'bytes'
 const charset = /;\s*charset\s*=\s*"?([^\s;"]+)"?/i
 
 /**
- * Bytes to text by the charset of the content type, UTF-8 unless it names one. Throws a TypeError when they are
- * no such text; `partial` allows for a last character that is cut in two.
+ * Bytes to text by the charset of the content type, UTF-8 unless it names one. Throws a TypeError
+ * when they are no such text; `partial` allows for a last character that is cut in two.
  */
 export function decodeText(bytes: Uint8Array, contentType: string, partial = false): string {
   const label = charset.exec(contentType)?.[1] ?? 'utf-8'
@@ -136,9 +142,9 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /**
- * Whether JSON.parse gives back what JSON.stringify is about to see. Cheap rather than clever: a cycle is found
- * by its depth, and what is reached on many ways is counted on each. A getter that answers otherwise the second
- * time is not found out.
+ * Whether JSON.parse gives back what JSON.stringify is about to see. Cheap rather than clever: a
+ * cycle is found by its depth, and what is reached on many ways is counted on each. A getter that
+ * answers otherwise the second time is not found out.
  */
 function isFaithful(value: unknown, depth: number, count: { nodes: number }): boolean {
   switch (typeof value) {

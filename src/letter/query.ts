@@ -15,8 +15,9 @@ import type { Timestamp } from './time.ts'
 export type JsonScalar = Exclude<Json, Json[] | { [key: string]: Json }>
 
 /**
- * Which letters. All given fields must match; a list means any of them, and an empty list matches no letter. Without `state`
- * or `ids`, archived letters are left out. Unknown keys and values are rejected: see `checkFilter`.
+ * Which letters. All given fields must match; a list means any of them, and an empty list matches
+ * no letter. Without `state` or `ids`, archived letters are left out. Unknown keys and values are
+ * rejected: see `checkFilter`.
  */
 export interface LetterFilter {
   ids?: string[]
@@ -31,14 +32,19 @@ export interface LetterFilter {
   tag?: string
   lane?: string
   tenant?: string
-  /** The id that the source knows the work by: see `sourceIdOf`. Every store has an index for it. */
+  /**
+   * The id that the source knows the work by: see `sourceIdOf`. Every store has an index for it.
+   */
   sourceId?: string
   /**
-   * Top-level keys of the metadata with the value that each must have. OpenSearch has an index for them; the other stores
-   * read each letter that the other conditions leave.
+   * Top-level keys of the metadata with the value that each must have. OpenSearch has an index for
+   * them; the other stores read each letter that the other conditions leave.
    */
   metadata?: { [key: string]: JsonScalar }
-  /** Substring of the queue, or of the name, message or code of the last failure; case does not matter. */
+  /**
+   * Substring of the queue, or of the name, message or code of the last failure; case does not
+   * matter.
+   */
   text?: string
   /** Dead-lettered at or after. */
   since?: Timestamp
@@ -48,13 +54,16 @@ export interface LetterFilter {
   settledBefore?: Timestamp
   /** Has an `expiresAt` before. */
   expiresBefore?: Timestamp
-  /** True: still waits for letters that it depends on. The store alone knows, so `matches` leaves it to the store. */
+  /**
+   * True: still waits for letters that it depends on. The store alone knows, so `matches` leaves it
+   * to the store.
+   */
   dependent?: boolean
 }
 
 /**
- * newest, oldest: by id, which is by time of capture. due: soonest retryAt first, letters without one last.
- * settled: longest at rest first, letters not at rest last.
+ * newest, oldest: by id, which is by time of capture. due: soonest retryAt first, letters without
+ * one last. settled: longest at rest first, letters not at rest last.
  */
 export const orders = ['newest', 'oldest', 'due', 'settled'] as const
 export type Order = (typeof orders)[number]
@@ -80,7 +89,10 @@ export const maxLimit = 1000
 const among = <T>(wanted: T | T[] | undefined, value: T): boolean =>
   wanted === undefined || (Array.isArray(wanted) ? wanted.includes(value) : wanted === value)
 
-/** What a filter means. Stores that filter in another language must agree with this, and are tested against it. */
+/**
+ * What a filter means. Stores that filter in another language must agree with this, and are tested
+ * against it.
+ */
 export function matches(letter: DeadLetter | LetterSummary, filter: LetterFilter): boolean {
   if (filter.state === undefined && filter.ids === undefined && letter.state === 'archived')
     return false
@@ -140,7 +152,10 @@ export interface CursorPosition {
   id: string
 }
 
-/** An opaque place in a list (keys and ids are ASCII). Not a secret and not trusted: it is parsed like any other input. */
+/**
+ * An opaque place in a list (keys and ids are ASCII). Not a secret and not trusted: it is parsed
+ * like any other input.
+ */
 export function writeCursor(position: CursorPosition): string {
   const { order, key, id } = position
   return btoa(JSON.stringify([order, key, id])).replaceAll('=', '')

@@ -1,4 +1,4 @@
-/** Does work once for each key. It knows what so many keys came to; when there are more, it forgets them all and begins anew. */
+/** Memoises `work` by key, for at most `max` keys; clears the cache when it is full. */
 export function remembered<K>(most: number, work: (key: K) => string): (key: K) => string {
   const known = new Map<K, string>()
   return (key) => {

@@ -16,83 +16,85 @@ import { isTimestamp } from './time.ts'
 import { isPlain } from './value-writer.ts'
 
 /**
- * The letter as JSON, as files and the wire have it: the same names and values, with the bytes of the payload in
- * base64. Strict: a key that a letter does not have is refused by name.
+ * The letter as JSON: the same names and values, with the payload bytes in base64. Strict: an
+ * unknown key is an error.
  */
-const moment = z.string().refine(isTimestamp, 'must be a moment like 2026-01-01T00:00:00.000Z')
+const timestamp = z
+  .string()
+  .refine(isTimestamp, 'must be a timestamp such as 2026-01-01T00:00:00.000Z')
 const count = z.int().nonnegative()
-const text = z.string()
+const string = z.string()
 const named = z.string().min(1)
 const ms = z.number().nonnegative()
 const json = z.custom<Json>(isJson, 'must be JSON')
 const jsonObject = z.custom<{ [key: string]: Json }>(isJsonObject, 'must be a JSON object')
-/** Not a zod record, which would leave out a key named __proto__ without a word. */
+/** Not a zod record, which silently drops a key named __proto__. */
 const stringRecord = z.custom<Record<string, string>>(
   isStringRecord,
-  'must be an object of strings',
+  'must be an object with string values',
 )
 
 const failure = z.strictObject({
-  name: text,
-  message: text,
-  code: text.exactOptional(),
+  name: string,
+  message: string,
+  code: string.exactOptional(),
   status: z.int().exactOptional(),
   retryAfterMs: ms.exactOptional(),
-  detail: text.exactOptional(),
-  hint: text.exactOptional(),
-  stack: text.exactOptional(),
+  detail: string.exactOptional(),
+  hint: string.exactOptional(),
+  stack: string.exactOptional(),
   get causes() {
     return z.array(failure)
   },
-  at: moment,
+  at: timestamp,
 })
 
 const payload = z.strictObject({
   bytes: z.base64(),
-  contentType: text,
+  contentType: string,
   size: count,
   version: z.int().positive(),
   restOf: z.int().positive().exactOptional(),
   lossy: z.boolean().exactOptional(),
-  reference: text.exactOptional(),
-  keyId: text.exactOptional(),
+  reference: string.exactOptional(),
+  keyId: string.exactOptional(),
 })
 
 const source = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('operation'),
-    type: text,
-    method: text.exactOptional(),
-    endpoint: text.exactOptional(),
+    type: string,
+    method: string.exactOptional(),
+    endpoint: string.exactOptional(),
     context: json.exactOptional(),
   }),
   z.strictObject({
     kind: z.literal('mailbox'),
-    mailbox: text,
-    messageId: text,
-    replyTo: text.exactOptional(),
-    requestId: text.exactOptional(),
+    mailbox: string,
+    messageId: string,
+    replyTo: string.exactOptional(),
+    requestId: string.exactOptional(),
     deliveries: count,
-    enqueuedAt: moment.exactOptional(),
-    firstReceivedAt: moment.exactOptional(),
+    enqueuedAt: timestamp.exactOptional(),
+    firstReceivedAt: timestamp.exactOptional(),
   }),
   z.strictObject({
     kind: z.literal('workflow'),
-    name: text,
-    taskId: text,
-    targets: z.array(text),
-    adapter: text.exactOptional(),
+    name: string,
+    taskId: string,
+    targets: z.array(string),
+    adapter: string.exactOptional(),
     context: json.exactOptional(),
   }),
   z.strictObject({
     kind: z.literal('pipeline'),
-    cluster: text,
-    graph: text.exactOptional(),
-    node: text,
-    topic: text,
+    cluster: string,
+    graph: string.exactOptional(),
+    node: string,
+    topic: string,
     partition: z.int(),
-    offset: text,
-    streamId: text,
+    offset: string,
+    streamId: string,
     hops: count,
   }),
 ])
@@ -116,72 +118,72 @@ const policy = z.discriminatedUnion('kind', [
     maxMs: ms,
     jitter: jitter.exactOptional(),
   }),
-  z.strictObject({ kind: z.literal('custom'), name: text }),
+  z.strictObject({ kind: z.literal('custom'), name: string }),
 ])
 
 const review = z.strictObject({
-  neededSince: moment,
-  decidedBy: text.exactOptional(),
-  decidedAt: moment.exactOptional(),
+  neededSince: timestamp,
+  decidedBy: string.exactOptional(),
+  decidedAt: timestamp.exactOptional(),
   decision: z.enum(['requeue', 'resolve', 'discard']).exactOptional(),
-  note: text.exactOptional(),
+  note: string.exactOptional(),
 })
 
 const historyEntry = z.strictObject({
-  at: moment,
-  actor: text,
+  at: timestamp,
+  actor: string,
   action: z.enum(actions),
   from: z.enum(states).nullable(),
   to: z.enum(states).nullable(),
   epoch: z.int().min(0).exactOptional(),
   failure: z
-    .strictObject({ name: text, message: text, category: z.enum(categories) })
+    .strictObject({ name: string, message: string, category: z.enum(categories) })
     .exactOptional(),
-  note: text.exactOptional(),
+  note: string.exactOptional(),
 })
 
 const letterSchema = z.strictObject({
   id: named,
   version: z.int().positive(),
   epoch: count,
-  dedupeKey: text.exactOptional(),
+  dedupeKey: string.exactOptional(),
   occurrences: count,
-  lane: text.exactOptional(),
+  lane: string.exactOptional(),
   dependsOn: z.array(named).exactOptional(),
-  tenant: text.exactOptional(),
+  tenant: string.exactOptional(),
 
   queue: named,
   source,
-  traceparent: text.exactOptional(),
+  traceparent: string.exactOptional(),
   app: z
     .strictObject({
-      name: text.exactOptional(),
-      version: text.exactOptional(),
-      host: text,
+      name: string.exactOptional(),
+      version: string.exactOptional(),
+      host: string,
       pid: count,
     })
     .exactOptional(),
 
   payload,
   headers: stringRecord.exactOptional(),
-  task: z.strictObject({ id: text, description: text, source: text }).exactOptional(),
+  task: z.strictObject({ id: string, description: string, source: string }).exactOptional(),
   github: z
     .strictObject({
-      owner: text,
-      repo: text,
+      owner: string,
+      repo: string,
       entityNumber: z.number().exactOptional(),
       entityType: z.enum(['issue', 'pr', 'comment']).exactOptional(),
     })
     .exactOptional(),
   metadata: jsonObject,
-  tags: z.array(text),
+  tags: z.array(string),
 
   failure,
   firstFailure: failure,
   category: z.enum(categories),
   severity: z.enum(severities),
   recoverability: z.enum(recoverabilities),
-  fingerprint: text,
+  fingerprint: string,
 
   priority: z.enum(priorities),
   policy,
@@ -189,40 +191,43 @@ const letterSchema = z.strictObject({
   retries: count,
   maxRetries: count,
   maxRetriesChosen: z.literal(true).exactOptional(),
-  budgetSince: moment.exactOptional(),
-  deferredSince: moment.exactOptional(),
+  budgetSince: timestamp.exactOptional(),
+  deferredSince: timestamp.exactOptional(),
   replays: count,
-  retryAt: moment.exactOptional(),
+  retryAt: timestamp.exactOptional(),
   backoffMs: ms,
-  expiresAt: moment.exactOptional(),
+  expiresAt: timestamp.exactOptional(),
 
   state: z.enum(states),
   reason: z.enum(reasons).exactOptional(),
-  lease: z.strictObject({ worker: text, epoch: count, expiresAt: moment }).exactOptional(),
+  lease: z.strictObject({ worker: string, epoch: count, expiresAt: timestamp }).exactOptional(),
   review: review.exactOptional(),
   archivedFrom: z.enum(states).exclude(['archived', 'retrying']).exactOptional(),
 
-  failedAt: moment,
-  deadLetteredAt: moment,
-  updatedAt: moment,
-  settledAt: moment.exactOptional(),
+  failedAt: timestamp,
+  deadLetteredAt: timestamp,
+  updatedAt: timestamp,
+  settledAt: timestamp.exactOptional(),
 
   history: z.array(historyEntry),
   historyOmitted: count,
-  corrupt: text.exactOptional(),
+  corrupt: string.exactOptional(),
 })
 
-/** A letter as it stands in JSON. */
+/** A letter as JSON. */
 export type LetterJson = z.infer<typeof letterSchema>
 
-/** The letter as JSON. `letterFromJson` gives it back. */
+/** Converts a letter to JSON. `letterFromJson` is the inverse. */
 export function letterToJson(letter: DeadLetter): LetterJson {
   const { bytes } = letter.payload
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   return { ...letter, payload: { ...letter.payload, bytes: base64 } }
 }
 
-/** Reads what `letterToJson` wrote, from anyone. The problem names the path to the first thing that is wrong. */
+/**
+ * Reads the JSON of a letter from an untrusted source. The problem names the path of the first
+ * error.
+ */
 export function letterFromJson(
   value: unknown,
 ): { ok: true; letter: DeadLetter } | { ok: false; problem: string } {
@@ -233,23 +238,26 @@ export function letterFromJson(
     const bytes = new Uint8Array(Buffer.from(payload.bytes, 'base64'))
     const elsewhere = payload.reference !== undefined || payload.keyId !== undefined
     if (!elsewhere && payload.size !== bytes.byteLength)
-      return { ok: false, problem: `payload.size: must be ${bytes.byteLength}, as the bytes are` }
+      return {
+        ok: false,
+        problem: `payload.size: must be ${bytes.byteLength}, the number of bytes, got ${payload.size}`,
+      }
     return { ok: true, letter: { ...rest, payload: { ...payload, bytes } } }
   } catch {
-    return { ok: false, problem: 'it is nested too deep, or cannot be read' }
+    return { ok: false, problem: 'the value is nested too deep or cannot be read' }
   }
 }
 
 function problemOf(error: z.ZodError): string {
   const issue = error.issues[0]
-  if (!issue) return 'it is no letter'
+  if (!issue) return 'the value is not a letter'
   const path = issue.path.map(String).join('.')
   return path === '' ? issue.message : `${path}: ${issue.message}`
 }
 
 const maxJsonDepth = 500
 
-/** Whether a letter can hold this JSON: there is room for it, and for an object around it. */
+/** Whether a letter can store this JSON, also inside one more object. */
 export function fitsJson(value: Json): boolean {
   return isJson(value, 1)
 }
@@ -272,8 +280,12 @@ function isStringRecord(value: unknown): boolean {
   )
 }
 
-/** Schema and type say the same, down to which keys are optional; where they part, this line does not compile. */
-type Told = Omit<DeadLetter, 'payload'> & { payload: Omit<Payload, 'bytes'> & { bytes: string } }
+/**
+ * Schema and type must agree, including which keys are optional; otherwise this does not compile.
+ */
+type JsonOfLetter = Omit<DeadLetter, 'payload'> & {
+  payload: Omit<Payload, 'bytes'> & { bytes: string }
+}
 type Flat<T> = T extends Json[] | Failure | Failure[]
   ? T
   : T extends object
@@ -282,7 +294,7 @@ type Flat<T> = T extends Json[] | Failure | Failure[]
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 type Single<T> = { [K in Exclude<keyof T, 'causes'>]: T[K] }
 const agree: [
-  Same<Flat<LetterJson>, Flat<Told>>,
+  Same<Flat<LetterJson>, Flat<JsonOfLetter>>,
   Same<Single<z.infer<typeof failure>>, Single<Failure>>,
 ] = [true, true]
 void agree

@@ -1,18 +1,24 @@
 import { remembered } from './remembered.ts'
 
-/** A moment as it stands in a letter: ISO-8601, UTC, milliseconds. Such strings sort as the moments do. */
+/**
+ * A moment as it stands in a letter: ISO-8601, UTC, milliseconds. Such strings sort as the moments
+ * do.
+ */
 export type Timestamp = string
 
 /** Years beyond 9999 are written with a sign, and would no longer sort as text. */
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * A whole minute up to its seconds: "2026-01-04T09:30:". Moments come in bursts: the minutes of now, and of when to try again, are asked for over
- * and over.
+ * A whole minute up to its seconds: "2026-01-04T09:30:". Moments come in bursts: the minutes of
+ * now, and of when to try again, are asked for over and over.
  */
 const minuteOf = remembered(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
 
-/** The last millisecond of which there is a date at all. What comes from outside and lies beyond is no moment. */
+/**
+ * The last millisecond of which there is a date at all. What comes from outside and lies beyond is
+ * no moment.
+ */
 export const latestMs = 8.64e15
 
 /** Milliseconds to a moment. Moments before 1970 or after 9999 are pulled back to those ends. */

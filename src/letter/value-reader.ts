@@ -1,11 +1,15 @@
 import { attempt, byteKinds, errorFields, maxDepth } from './value-writer.ts'
 
-/** The value again. Throws a SyntaxError or TypeError when the text is not what `encodeValue` writes. */
+/**
+ * The value again. Throws a SyntaxError or TypeError when the text is not what `encodeValue`
+ * writes.
+ */
 export function decodeValue(text: string): unknown {
   try {
     return new Reader().read(JSON.parse(text), 0)
   } catch (error) {
-    // The parser quotes the text it stumbles over, and what a payload holds has no place in a message.
+    // The parser quotes the text it stumbles over, and what a payload holds has no place in a
+    // message.
     if (error instanceof SyntaxError) throw new SyntaxError('the payload is not valid JSON')
     if (error instanceof TypeError) throw error
     throw new TypeError('the payload is not a value of ours', { cause: error })
@@ -82,7 +86,10 @@ class Reader {
     return into
   }
 
-  /** In place: the parser has made every key an own property, `__proto__` too, and assigning keeps it so. */
+  /**
+   * In place: the parser has made every key an own property, `__proto__` too, and assigning keeps
+   * it so.
+   */
   #fields(node: object, depth: number): object {
     const fields = this.#keep(node as Record<string, unknown>)
     for (const key of Object.keys(fields)) fields[key] = this.read(fields[key], depth + 1)

@@ -1,11 +1,12 @@
 /**
- * JS values that JSON has no word for, as JSON text. It reads like the value would in JSON; where JSON has no
- * word stands a marker, an object with the one key `$`: `{"$":["date","2026-01-01T00:00:00.000Z"]}`. What cannot
- * be kept becomes `{"$":["lost", what]}` and reads back as undefined.
+ * JS values that JSON has no word for, as JSON text. It reads like the value would in JSON; where
+ * JSON has no word stands a marker, an object with the one key `$`:
+ * `{"$":["date","2026-01-01T00:00:00.000Z"]}`. What cannot be kept becomes `{"$":["lost", what]}`
+ * and reads back as undefined.
  *
- * Objects, arrays and lost markers are numbered in the order in which they open; `{"$":["ref", number]}` means the
- * same one again. Writer and reader count alike, so the writer takes an object apart before it writes the first
- * child, and nothing that has a number is given up halfway.
+ * Objects, arrays and lost markers are numbered in the order in which they open; `{"$":["ref",
+ * number]}` means the same one again. Writer and reader count alike, so the writer takes an object
+ * apart before it writes the first child, and nothing that has a number is given up halfway.
  */
 export const maxDepth = 500
 export const maxNodes = 1_000_000
@@ -29,13 +30,19 @@ export function isPlain(prototype: object | null): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
 }
 
-/** Whether an array has properties beside its elements. Names come after indices in the order of keys. */
+/**
+ * Whether an array has properties beside its elements. Names come after indices in the order of
+ * keys.
+ */
 function hasNames(array: readonly unknown[]): boolean {
   const last = Object.keys(array).at(-1)
   return last !== undefined && !/^\d+$/.test(last)
 }
 
-/** Whether there is more to it than the built-in class knows: it is of a subclass, or has properties of its own. */
+/**
+ * Whether there is more to it than the built-in class knows: it is of a subclass, or has properties
+ * of its own.
+ */
 function hasMore(value: object, tag: string, className: string): boolean {
   if (className !== tag && className !== 'Buffer') return true
   return !ArrayBuffer.isView(value) && tag !== 'String' && Object.keys(value).length > 0
@@ -44,7 +51,10 @@ function hasMore(value: object, tag: string, className: string): boolean {
 /** A marker's name, then its arguments as JSON text. */
 type Marker = [name: string, ...texts: string[]]
 
-/** What there is to write of an object. Elements and fields are still to be read: each may be a getter. */
+/**
+ * What there is to write of an object. Elements and fields are still to be read: each may be a
+ * getter.
+ */
 type Parts =
   | { kind: 'whole'; marker: Marker }
   | { kind: 'lost'; what: string }
@@ -201,7 +211,10 @@ function quote(text: string): string {
   return text.length > 100 || needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`
 }
 
-/** The order in which the reader will meet the keys: a parser puts indices first, an Error or a proxy may not. */
+/**
+ * The order in which the reader will meet the keys: a parser puts indices first, an Error or a
+ * proxy may not.
+ */
 function inOrder(keys: string[]): string[] {
   if (!keys.some((key) => key >= '0' && key < ':')) return keys
   return Object.keys(Object.fromEntries(keys.map((key) => [key, 0])))
@@ -227,8 +240,8 @@ export const errorFields = ['name', 'message', 'stack', 'cause', 'errors']
 const unkeepable = ['Promise', 'WeakMap', 'WeakSet', 'WeakRef', 'Generator', 'AsyncGenerator']
 
 /**
- * Undefined, or a throw, when it is no built-in after all: a tag can be claimed by anyone, so each case calls
- * something that only the real thing answers to.
+ * Undefined, or a throw, when it is no built-in after all: a tag can be claimed by anyone, so each
+ * case calls something that only the real thing answers to.
  */
 function takeApartBuiltin(value: object, tag: string, className: string): Parts | undefined {
   if (ArrayBuffer.isView(value)) {

@@ -1,4 +1,4 @@
-import type { Door } from '../capture/capture.ts'
+import type { Capturer } from '../capture/capture.ts'
 import { type CaptureContext } from '../capture/context.ts'
 import { checkQueueName } from '../check/queue-name.ts'
 import { messageCapture, messageKey } from '../capture/mailbox.ts'
@@ -137,7 +137,7 @@ const openStates: State[] = ['pending', 'retrying', 'exhausted', 'parked']
  * `store`, their depth can be reported.
  */
 export function letterDestination(
-  door: Pick<Door, 'capture'>,
+  capturer: Pick<Capturer, 'capture'>,
   options: LetterDestinationOptions = {},
   store?: Pick<Store, 'find' | 'tally'>,
   addSource: (source: Mailbox) => void = () => {},
@@ -151,7 +151,7 @@ export function letterDestination(
     name: queue === undefined ? 'letters' : letterQueueName(queue),
     keep: async (dead, thrown) => {
       const settings = { context: context?.(dead) ?? {}, ...(queue === undefined ? {} : { queue }) }
-      await door.capture(messageCapture(dead, thrown, settings))
+      await capturer.capture(messageCapture(dead, thrown, settings))
     },
     ...(store ? { depth: (mailbox: string) => measureLetters(store, queue ?? mailbox) } : {}),
   }

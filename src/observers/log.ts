@@ -90,7 +90,7 @@ function lineOf(event: RedriveEvent): LogLine {
     case 'spooling':
       return {
         level: 'error',
-        message: 'store cannot be reached, letters wait in the spool',
+        message: 'store is unreachable, letters wait in the spool',
         place: toLogString(event.place),
         error: toErrorString(event.error),
       }

@@ -1,11 +1,9 @@
-import { withoutUndefined } from '../check/keys.ts'
-import { z } from 'zod'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { Failure, Priority, RetryPolicy } from '../letter/letter.ts'
-import { checkNames } from '../check/keys.ts'
+import { checkSchema, schemaFor } from '../check/issues.ts'
+import { checkNames, withoutUndefined } from '../check/keys.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
-import { nearest } from '../check/nearest.ts'
 import type { Observer } from '../observer.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
@@ -15,99 +13,128 @@ import { templatesOf } from '../policy/templates.ts'
 import type { FlowSettings } from '../policy/flow-control.ts'
 import type { Retention } from '../policy/retention.ts'
 
-/** What can be set per queue, and for all queues at once in `QueueOptions`. */
+/** Options of one queue. In `QueueOptions` they apply to all queues. */
 export interface QueuePolicy extends FlowSettings {
-  /** Runs after the first one. Default: 3. */
+  /** Maximum number of retries after the first run. Default: 3. */
   maxRetries?: number
-  /** Limits for failures of single categories, in place of `maxRetries`: `{ transient: 5, 'rate-limit': 3 }`. */
+  /** Limits by failure category, in place of `maxRetries`: `{ transient: 5, 'rate-limit': 3 }`. */
   maxRetriesByCategory?: MaxRetriesByCategory
   /**
-   * Gives up by time instead of by number: a letter is retried until so much time has passed since its capture, or since a
-   * person's retry. `maxRetries` is then how many runs in a row may end without a result. Default: the number decides.
+   * Limits retries by time instead of by number: a letter is retried until this much time has
+   * passed since its capture, or since a person retried it. `maxRetries` then limits consecutive
+   * runs that end without a result. Default: no time limit.
    */
   retryForMs?: number
-  /** How long to wait between retries. Unless said, the category of each failure decides. */
+  /** Delay between retries. Default: depends on the category of each failure. */
   backoff?: RetryPolicy
-  /** medium unless said. Critical letters go first, and their first retry is immediate. */
+  /** Critical letters run first, and their first retry is immediate. Default: medium. */
   priority?: Priority
-  /** How long a handler may run before its signal aborts. 5 minutes unless said. */
+  /** Maximum run time of a handler; then its signal aborts. Default: 5 minutes. */
   timeoutMs?: number
-  /** When resolved and exhausted letters go to the archive, and when archived ones are removed. Never, unless said. */
+  /**
+   * When resolved and exhausted letters are archived, and when archived letters are removed.
+   * Default: never.
+   */
   retention?: Retention
-  /** What its handler needs, by a name of yours. Queues that name the same share its brakes: see `dependencies`. */
+  /**
+   * Name of the service that the handler calls. Queues with the same name share its limits: see
+   * `dependencies`.
+   */
   dependency?: string
 }
 
-/** Options of `DeadLetterQueue.open`. One flat object, checked once; a key that is not here is refused by name. */
+/**
+ * Options of `DeadLetterQueue.open`. They are checked once; an unknown key is an error that names
+ * the key.
+ */
 export interface QueueOptions extends QueuePolicy {
-  /** Policies of single queues, over the ones given here for all. */
+  /** Options by queue. They override the options for all queues. */
   queues?: Record<string, QueuePolicy>
-  /** The brakes of what queues need: they hold for all queues that name it as their `dependency`. */
+  /** Limits by dependency. They are shared by all queues that name it as their `dependency`. */
   dependencies?: Record<string, FlowSettings>
-  /** How many letters may be kept, archived ones aside. No limit unless said. */
+  /** Maximum number of stored letters, excluding archived ones. Default: no limit. */
   maxItems?: number
-  /** What happens at `maxItems`: refuse, or remove the longest resolved letters. */
+  /**
+   * What happens at `maxItems`: reject new letters, or remove the letters that were resolved first.
+   * Default: reject.
+   */
   overflow?: 'reject' | 'evict-resolved'
-  /** Larger payloads are refused with TOO_LARGE. 16 MiB unless said. */
+  /** Larger payloads are rejected with TOO_LARGE. Default: 16 MiB. */
   maxPayloadBytes?: number
   /**
-   * False: failures are not kept. Guarded calls throw as before, `enqueue` rejects with CAPTURE_DISABLED, and a workflow reports
-   * `disabled`. Default: true.
+   * False: failures are not stored. Guarded calls throw as before, `enqueue` rejects with
+   * CAPTURE_DISABLED, and a workflow reports `disabled`. Default: true.
    */
   capture?: boolean
   /** False: `start()` redelivers nothing in this process. Default: true. */
   redeliver?: boolean
-  /** An index that follows the store and finds letters by full text, as in `opensearch://localhost:9200`. */
+  /**
+   * URL of an index that follows the store, for full-text search, such as
+   * `opensearch://localhost:9200`.
+   */
   search?: string
   /**
-   * What becomes of new letters while the store cannot be reached. `spool`: they wait on the local disk. `fail`: they
-   * are refused, so that their source is not acknowledged. `memory`: they wait in memory and are lost with the
-   * process. With `spool` and `memory` the queue also opens while the store is away, and opens the store when it is back.
-   * Default: `spool` for a durable store given by URL, `fail` for others.
+   * Where new letters go while the store is unreachable. `spool`: to the local disk. `fail`: they
+   * are rejected, so that their source is not acknowledged. `memory`: they wait in memory and are
+   * lost with the process. With `spool` and `memory` the queue also opens while the store is
+   * unreachable, and opens the store later. Default: `spool` for a durable store given by URL,
+   * otherwise `fail`.
    */
   onStoreDown?: 'spool' | 'fail' | 'memory'
-  /** The folder for them, on a local disk. Beside the file of a SQLite store, else in `.redrive`, unless said. */
+  /**
+   * Folder of the spool, on a local disk. Default: next to the file of a SQLite store, otherwise
+   * `.redrive`.
+   */
   spoolPath?: string
-  /** How much may wait there; more is refused. 1 GiB unless said. */
+  /** Maximum size of the spool; further letters are rejected. Default: 1 GiB. */
   spoolMaxBytes?: number
-  /** How long the store may take to keep letters before they go to the spool. 5 s unless said. */
+  /** How long a write to the store may take before its letters go to the spool. Default: 5 s. */
   spoolAfterMs?: number
-  /** Handlers that run at the same time. 10 unless said. */
+  /** Maximum number of handlers that run at the same time. Default: 10. */
   maxConcurrent?: number
-  /** Letters claimed at once, within `maxConcurrent`. 100 unless said. */
+  /** Maximum number of letters per claim, within `maxConcurrent`. Default: 100. */
   claimBatch?: number
-  /** A worker that is silent for so long has lost its letters. 30 s unless said. */
+  /** A worker that does not renew its leases for this long loses its letters. Default: 30 s. */
   leaseMs?: number
-  /** How often to look for letters that other processes made due; what this process knows is picked up at once. 1 s unless said. */
+  /**
+   * Poll interval for due letters of other processes. Letters of this process run at once. Default:
+   * 1 s.
+   */
   pollMs?: number
-  /** How often to archive, expire and tidy. 5 s unless said. */
+  /** How often to archive, expire and clean up letters. Default: 5 s. */
   sweepMs?: number
-  /** How long a handler may take to obey its aborted signal. 5 s unless said. */
+  /** How long a handler may take to return after its signal aborted. Default: 5 s. */
   graceMs?: number
-  /** Retries of a failure that no rule knows, within `maxRetries`, before a person is asked. Default: 3. */
+  /**
+   * Retries of a failure that matches no rule, within `maxRetries`; then it waits for a review.
+   * Default: 3.
+   */
   unknownRetries?: number
-  /** How often a letter may be replayed, over all its lives; then it is parked. Default: 3. */
+  /** How often a letter may be replayed in total; then it is parked. Default: 3. */
   maxReplays?: number
   /**
-   * Mailboxes that letters are replayed to, by name: a URL as `openMailbox` takes it, or an open mailbox; or a resolver that finds them.
-   * Mailboxes whose loops keep their dead messages here are known without it.
+   * Mailboxes that letters are replayed to, by name: a URL for `openMailbox` or an open mailbox; or
+   * a resolver. Mailboxes whose loops store their dead messages in this queue are known already.
    */
   mailboxes?: MailboxResolver | Readonly<Record<string, string | Mailbox>>
-  /** Classifier rules that go before the built-in ones. */
+  /** Classifier rules that are tried before the built-in rules. */
   rules?: readonly Rule[]
-  /** Rules for common failure patterns, after `rules`: the names of built-in ones, or your own. None unless said. */
+  /**
+   * Rules for common failure patterns, tried after `rules`: names of built-in templates, or rules.
+   * Default: none.
+   */
   templates?: readonly (string | Rule)[]
-  /** When to raise an alert, in place of `defaultAlertRules`. False: never. */
+  /** Alert rules. False: no alerts. Default: `defaultAlertRules`. */
   alerts?: readonly AlertRule[] | false
-  /** How often to look whether a rule for alerts is crossed. 1 min unless said. */
+  /** How often to evaluate the alert rules. Default: 1 min. */
   alertEveryMs?: number
-  /** Backoffs by name, for the policy `custom(name)`. */
+  /** Backoff functions by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
-  /** Who hears every event. `dlq.on` adds more. */
+  /** Observers that receive every event. `dlq.on` adds more. */
   observers?: readonly Observer[]
-  /** A name for this process in leases and history. Made up unless given. */
+  /** Name of this process in leases and history. Default: a random name. */
   worker?: string
-  /** What letters say about the program that captured them, besides its process id. */
+  /** The program that captures, as stored in letters next to its process id. */
   app?: AppOptions
   clock?: Clock
 }
@@ -115,14 +142,15 @@ export interface QueueOptions extends QueuePolicy {
 export interface AppOptions {
   name?: string
   version?: string
-  /** Default: the host name of the machine. */
+  /** Default: the host name. */
   host?: string
 }
 
-const policySchema = z.strictObject(policyShape)
-const optionsSchema = z.strictObject(optionsShape)
+const code = 'INVALID_CONFIG'
+const policySchema = schemaFor<QueuePolicy>(policyShape)
+const optionsSchema = schemaFor<QueueOptions>(optionsShape)
 
-/** What has no default: absent means that there is none. */
+/** Options without a default. */
 type Unset =
   | 'backoff'
   | 'retryForMs'
@@ -138,7 +166,7 @@ type Unset =
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
   Pick<QueueOptions, Exclude<Unset, 'maxItems'>> & { maxItems: number }
 
-/** What each option is when it is not said. */
+/** The default of each option. */
 export const defaults = {
   maxRetries: 3,
   maxRetriesByCategory: {},
@@ -173,7 +201,10 @@ export const defaults = {
   app: {},
 } satisfies Settings
 
-/** Options of the operation queue that Redrive replaces, and what to use instead. The page docs/migrating/operation-queue.md has them. */
+/**
+ * Options of the operation queue that Redrive replaces, and what to use instead. See
+ * docs/migrating/operation-queue.md.
+ */
 export const operationNames: Readonly<Record<string, string>> = {
   defaultPriority: 'priority',
   initialBackoffMs: 'backoff: exponential({ baseMs })',
@@ -187,35 +218,45 @@ export const operationNames: Readonly<Record<string, string>> = {
   storagePath: 'a store URL as the first argument of open, as in sqlite:redrive.db',
 }
 
-/** Checks the options once and fills in the defaults. Throws INVALID_CONFIG that names what is wrong and what is allowed. */
+/**
+ * Checks the options once and fills in the defaults. Throws INVALID_CONFIG that names what is wrong
+ * and what is allowed.
+ */
 export function readOptions(options: QueueOptions): Settings {
   for (const map of ['queues', 'dependencies', 'backoffs'] as const)
     checkNames(`option "${map}"`, options[map])
-  check(optionsSchema, options, 'option')
+  checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
   const { clock: _clock, worker: _worker, ...given } = options
-  const settings = { ...defaults, ...said(given) }
+  const settings = { ...defaults, ...removeUndefined(given) }
   return {
     ...settings,
     app: withoutUndefined(settings.app),
-    queues: saidOfEach(settings.queues),
-    dependencies: saidOfEach(settings.dependencies),
+    queues: removeUndefinedInEach(settings.queues),
+    dependencies: removeUndefinedInEach(settings.dependencies),
     rules: [...settings.rules, ...rulesOf(settings.templates)],
   }
 }
 
-/** What is left undefined, in a breaker too, must not take the place of a default. */
-function said<T extends FlowSettings>(policy: T): T {
+/** Removes keys that are undefined, also in the breaker, so that they do not replace a default. */
+function removeUndefined<T extends FlowSettings>(policy: T): T {
   const { breaker } = policy
   return withoutUndefined(breaker ? { ...policy, breaker: withoutUndefined(breaker) } : policy)
 }
 
-/** What is given for a name. Names come from outside, and `constructor` must not find what every object has. */
+/**
+ * The own value of a name. Names come from outside: `constructor` must not return an inherited
+ * value.
+ */
 export function ownOf<T>(byName: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(byName, name) ? byName[name] : undefined
 }
 
-function saidOfEach<T extends FlowSettings>(policies: Record<string, T>): Record<string, T> {
-  return Object.fromEntries(Object.entries(policies).map(([name, policy]) => [name, said(policy)]))
+function removeUndefinedInEach<T extends FlowSettings>(
+  policies: Record<string, T>,
+): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(policies).map(([name, policy]) => [name, removeUndefined(policy)]),
+  )
 }
 
 function rulesOf(templates: Settings['templates']): Rule[] {
@@ -227,71 +268,8 @@ function rulesOf(templates: Settings['templates']): Rule[] {
   }
 }
 
-/** Checks the policy of one queue. */
+/** Checks the options of one queue. */
 export function readPolicy(policy: QueuePolicy): QueuePolicy {
-  check(policySchema, policy, 'queue option')
-  return said(policy)
-}
-
-function check(schema: z.ZodObject, value: object, what: string): void {
-  const result = schema.safeParse(withoutUndefined(value))
-  if (result.success) return
-  const issue = closest(result.error.issues[0]!)
-  const path = issue.path.join('.')
-  if (issue.code === 'unrecognized_keys') {
-    const key = issue.keys[0]!
-    const known = keysAt(schema, issue.path)
-    const renamed = Object.hasOwn(operationNames, key) ? operationNames[key] : undefined
-    if (renamed !== undefined && path === '')
-      throw new RedriveError('INVALID_CONFIG', `unknown ${what} "${key}": use ${renamed}`)
-    const near = nearest(key, known)
-    const hint = near ? `did you mean "${near}"?` : `known: ${known.join(', ')}`
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `unknown ${what} "${path ? `${path}.` : ''}${key}": ${hint}`,
-    )
-  }
-  throw new RedriveError(
-    'INVALID_CONFIG',
-    `${what} "${path}": ${issue.message} (got ${shown(at(value, issue.path))})`,
-  )
-}
-
-type Issue = z.core.$ZodIssue
-
-/** Of the forms that an option may have, what is wrong with the one that was meant: where the most of it is right. */
-function closest(issue: Issue): Issue {
-  if (issue.code !== 'invalid_union') return issue
-  const depth = ({ code, path }: Issue): number =>
-    path.length + (code === 'unrecognized_keys' ? 1 : 0)
-  const inner = issue.errors.flat().map(closest)
-  const deepest = inner.sort((a, b) => depth(b) - depth(a))[0]
-  if (!deepest || depth(deepest) === 0) return issue
-  return { ...deepest, path: [...issue.path, ...deepest.path] }
-}
-
-/** The keys that an option may have, wherever in the others it stands. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
-  if (schema instanceof z.ZodOptional) return keysAt(schema.unwrap(), path)
-  if (schema instanceof z.ZodUnion)
-    return schema.options.flatMap((option: z.core.$ZodType) => keysAt(option, path))
-  const [first, ...rest] = path
-  if (schema instanceof z.ZodObject) {
-    const shape = schema.shape as Record<PropertyKey, z.core.$ZodType>
-    return first === undefined ? Object.keys(shape) : keysAt(shape[first]!, rest)
-  }
-  if (first === undefined) return []
-  if (schema instanceof z.ZodRecord) return keysAt(schema.valueType, rest)
-  return schema instanceof z.ZodArray ? keysAt(schema.element, rest) : []
-}
-
-function at(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key],
-    value,
-  )
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'object' && value !== null ? 'an object' : String(value).slice(0, 80)
+  checkSchema(policySchema, policy, { thing: 'queue option', code, renamed: operationNames })
+  return removeUndefined(policy)
 }

@@ -6,35 +6,38 @@ import {
   recoverabilities,
   severities,
   type ErrorCategory,
+  type Failure,
   type RetryPolicy,
 } from '../letter/letter.ts'
+import type { Clock } from '../clock/clock.ts'
+import { functionSchema } from '../check/issues.ts'
+import type { Mailbox, MailboxResolver } from '../mailbox.ts'
+import type { Observer } from '../observer.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 
-/** A length of time that may be none. */
+/** A duration that may be 0. */
 export const durationMs = z.number().min(0).max(longestMs)
-/** A length of time that is one. */
+/** A duration of at least 1 ms. */
 export const positiveMs = z.number().min(1).max(longestMs)
-
-const aFunction = z.custom<() => unknown>(
-  (value) => typeof value === 'function',
-  'must be a function',
-)
-const anObject = z.custom<object>(
-  (value) => typeof value === 'object' && value !== null,
-  'must be an object',
-)
 
 const hasFunction =
   (name: string) =>
   (value: unknown): boolean =>
     typeof (value as Record<string, unknown> | null)?.[name] === 'function'
-const resolver = z.custom<object>(hasFunction('resolve'), 'must be an object with resolve()')
-const aMailbox = z.custom<object>(hasFunction('send'), 'must be a URL or an open mailbox')
+const resolver = z.custom<MailboxResolver>(
+  hasFunction('resolve'),
+  'must be an object with resolve()',
+)
+const mailboxForms = 'must be a URL or an open mailbox'
+const aMailbox = z.custom<Mailbox>(hasFunction('send'), mailboxForms)
 export const mailboxName = z.string().regex(/^\P{Cc}{1,200}$/u)
+
+export const policyForms =
+  'must be a retry policy: use never(), immediate(), fixed(), linear(), exponential() or custom()'
 
 const retryPolicy = z.custom<RetryPolicy>(
   (value) => typeof value === 'object' && parsePolicy(value) !== undefined,
-  'must be made by never, immediate, fixed, linear, exponential or custom',
+  policyForms,
 )
 
 const breaker = z.strictObject({
@@ -43,35 +46,35 @@ const breaker = z.strictObject({
     .min(1)
     .max(1000)
     .optional()
-    .describe('Different letters that fail in a row before the breaker opens. 10 unless said.'),
+    .describe('Different letters that fail in a row before the breaker opens. Default: 10.'),
   share: z
     .number()
     .gt(0)
     .max(1)
     .optional()
-    .describe('Or, of the last twice as many letters, the share that failed. 0.8 unless said.'),
+    .describe('Or the share of failures among the last 2 × failures letters. Default: 0.8.'),
   openMs: positiveMs
     .optional()
-    .describe('How long it stays open the first time. 30 s unless said.'),
+    .describe('How long the breaker stays open the first time. Default: 30 s.'),
   maxOpenMs: positiveMs
     .optional()
     .describe(
-      'Each failed probe keeps it open for twice as long as before, up to this. 5 min unless said.',
+      'Each failed probe doubles the time that the breaker stays open, up to this. Default: 5 min.',
     ),
   probes: z
     .int()
     .min(1)
     .optional()
-    .describe('Letters that are tried at once while half-open. 1 unless said.'),
+    .describe('Letters that run at the same time while the breaker is half-open. Default: 1.'),
   successes: z
     .int()
     .min(1)
     .optional()
-    .describe('Probes that have to succeed before it closes. 1 unless said.'),
+    .describe('Probes that must succeed before the breaker closes. Default: 1.'),
   patienceMs: durationMs
     .optional()
     .describe(
-      'For so long after a letter was first deferred, a run that an outage made fail is not counted. Default: a day.',
+      'How long after its first deferral the failed runs of a letter during an outage are not counted. Default: 1 day.',
     ),
 })
 
@@ -80,42 +83,37 @@ const budget = z.strictObject({
     .number()
     .gt(0)
     .max(1_000_000)
-    .describe('Runs a second, in the long run. May be below 1.'),
+    .describe('Average number of runs per second. May be below 1.'),
   burst: z
     .number()
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe('Runs that may come at once after a quiet time. What a second brings, unless said.'),
+    .describe('Maximum number of runs at once after an idle time. Default: perSecond, at least 1.'),
 })
 
 const concurrency = z
   .strictObject({
-    max: z
-      .int()
-      .min(1)
-      .max(10_000)
-      .optional()
-      .describe('Never more than this. No limit unless said.'),
-    min: z.int().min(1).max(10_000).optional().describe('Never fewer than this. 1 unless said.'),
+    max: z.int().min(1).max(10_000).optional().describe('Upper bound. Default: no limit.'),
+    min: z.int().min(1).max(10_000).optional().describe('Lower bound. Default: 1.'),
   })
   .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
     path: ['min'],
     error: 'must not be above max',
   })
 
-/** What holds letters back. */
-const brakesShape = {
+/** Flow control: options that limit when letters run. */
+const flowControlShape = {
   breaker: z
     .union([z.literal(false), breaker])
     .optional()
-    .describe('When letters wait instead of running into a wall; false for never.'),
-  budget: budget.optional().describe('How much may be asked of what the handler calls.'),
+    .describe('Circuit breaker: when letters wait instead of running. false: never.'),
+  budget: budget.optional().describe('Rate limit for the service that the handler calls.'),
   concurrency: z
     .union([z.literal(false), concurrency])
     .optional()
     .describe(
-      'How many letters run at the same time, fewer while runs fail; false: only maxConcurrent counts.',
+      'Adaptive concurrency: fewer letters run at the same time while runs fail. false: only maxConcurrent applies.',
     ),
 }
 
@@ -123,16 +121,19 @@ const retention = z.strictObject({
   archiveAfterMs: durationMs
     .optional()
     .describe(
-      'How long a resolved or exhausted letter waits before it goes to the archive. For ever unless said.',
+      'How long after it settled a resolved or exhausted letter is archived. Default: never.',
     ),
   removeAfterMs: durationMs
     .optional()
-    .describe('How long an archived letter stays. For ever unless said.'),
+    .describe('How long after that an archived letter is removed. Default: never.'),
 })
 
-const lookedAt = 'must say what the rule looks at: errorName, code, status or message'
+const ruleConditions = 'must have at least one of errorName, code, status and message'
 
-/** A key that nobody knows would be passed over, and a rule that looks at nothing matches every failure. */
+/**
+ * Strict and not empty: an unknown key would be ignored, and a rule without conditions matches
+ * every failure.
+ */
 const ruleMatch = z
   .strictObject({
     errorName: z.string().min(1).optional(),
@@ -140,7 +141,7 @@ const ruleMatch = z
     status: z.int().optional(),
     message: z.union([z.string().min(1), z.instanceof(RegExp)]).optional(),
   })
-  .refine((when) => Object.values(when).some((value) => value !== undefined), lookedAt)
+  .refine((when) => Object.values(when).some((value) => value !== undefined), ruleConditions)
 
 const maxRetries = z.int().min(0).max(1000).optional()
 
@@ -148,15 +149,24 @@ const maxRetriesByCategory = z.strictObject(
   Object.fromEntries(
     categories.map((category) => [
       category,
-      maxRetries.describe(`Retries after a failure that is ${category}. Default: maxRetries.`),
+      maxRetries.describe(
+        `Maximum retries after a failure of category ${category}. Default: maxRetries.`,
+      ),
     ]),
   ) as Record<ErrorCategory, typeof maxRetries>,
 )
 
-/** What a rule says goes into letters, so it must be something that letters can have. */
+/** The values of a rule are stored in letters, so each must be valid in a letter. */
 const rule = z.strictObject({
   name: z.string().min(1),
-  when: z.union([aFunction, ruleMatch, z.array(ruleMatch).min(1)], `${lookedAt}, or be a function`),
+  when: z.union(
+    [
+      functionSchema<(failure: Failure, thrown: unknown) => boolean>(),
+      ruleMatch,
+      z.array(ruleMatch).min(1),
+    ],
+    `${ruleConditions}, or be a function`,
+  ),
   category: z.enum(categories),
   severity: z.enum(severities).optional(),
   recoverability: z.enum(recoverabilities).optional(),
@@ -167,72 +177,80 @@ const rule = z.strictObject({
   priority: z.enum(priorities).optional(),
 })
 
-/** What can be set per queue. */
+/** The options of one queue. */
 export const policyShape = {
-  maxRetries: maxRetries.describe('Runs after the first one.'),
+  maxRetries: maxRetries.describe('Maximum number of retries after the first run.'),
   maxRetriesByCategory: maxRetriesByCategory
     .optional()
-    .describe('Limits for failures of single categories, in place of maxRetries.'),
+    .describe('Limits by failure category, in place of maxRetries.'),
   retryForMs: positiveMs
     .optional()
-    .describe('Gives up by time instead of by number: so long after capture, or after a retry.'),
+    .describe(
+      'Limits retries by time instead of by number: since the capture, or since a person retried the letter.',
+    ),
   backoff: retryPolicy
     .optional()
-    .describe(
-      'How long to wait between retries. Unless said, the category of each failure decides.',
-    ),
-  priority: z.enum(priorities).optional().describe('Critical letters go first.'),
-  timeoutMs: positiveMs.optional().describe('How long a handler may run before its signal aborts.'),
+    .describe('Delay between retries. Default: depends on the category of each failure.'),
+  priority: z.enum(priorities).optional().describe('Critical letters run first.'),
+  timeoutMs: positiveMs
+    .optional()
+    .describe('Maximum run time of a handler; then its signal aborts.'),
   retention: retention
     .optional()
-    .describe('When settled letters go to the archive, and when archived ones are removed.'),
+    .describe(
+      'When resolved and exhausted letters are archived, and when archived letters are removed.',
+    ),
   dependency: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .describe('What its handler needs, by a name: queues that name the same share its brakes.'),
-  ...brakesShape,
+    .describe(
+      'Name of the service that the handler calls. Queues with the same name share its limits.',
+    ),
+  ...flowControlShape,
 }
 
-/** Everything that can be set where a queue is opened. What is said about each key here is the reference page. */
+/** All options of a queue. The reference page is generated from these descriptions. */
 export const optionsShape = {
   ...policyShape,
   queues: z
     .record(z.string(), z.strictObject(policyShape))
     .optional()
-    .describe('Policies of single queues, over the ones given for all.'),
+    .describe('Options by queue. They override the options for all queues.'),
   dependencies: z
-    .record(z.string(), z.strictObject(brakesShape))
+    .record(z.string(), z.strictObject(flowControlShape))
     .optional()
-    .describe('The brakes of what queues need, for all queues that name it as their dependency.'),
+    .describe('Limits by dependency, shared by all queues that name it as their dependency.'),
   maxItems: z
     .int()
     .min(1)
     .optional()
-    .describe('How many letters may be kept, archived ones aside.'),
+    .describe('Maximum number of stored letters, excluding archived ones.'),
   overflow: z
     .enum(['reject', 'evict-resolved'])
     .optional()
-    .describe('What happens at maxItems: refuse, or remove the longest resolved letters.'),
+    .describe(
+      'What happens at maxItems: reject new letters, or remove the letters that were resolved first.',
+    ),
   maxPayloadBytes: z
     .int()
     .min(1)
     .max(1024 ** 3)
     .optional()
-    .describe('Larger payloads are refused with TOO_LARGE.'),
+    .describe('Larger payloads are rejected with TOO_LARGE.'),
   search: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'The URL of an index that follows the store and finds letters by full text, as in opensearch://localhost:9200.',
+      'URL of an index that follows the store, for full-text search, such as opensearch://localhost:9200.',
     ),
   capture: z
     .boolean()
     .optional()
     .describe(
-      'False: failures are not kept. Guarded calls throw as before, and enqueue rejects with CAPTURE_DISABLED. Default: true.',
+      'False: failures are not stored. Guarded calls throw as before, and enqueue rejects with CAPTURE_DISABLED. Default: true.',
     ),
   redeliver: z
     .boolean()
@@ -242,105 +260,115 @@ export const optionsShape = {
     .enum(['spool', 'fail', 'memory'])
     .optional()
     .describe(
-      'What becomes of new letters while the store cannot be reached. For a durable store given by URL it is spool unless said.',
+      'Where new letters go while the store is unreachable. Default: spool for a durable store given by URL, otherwise fail.',
     ),
-  spoolPath: z
-    .string()
+  spoolPath: z.string().min(1).optional().describe('Folder of the spool, on a local disk.'),
+  spoolMaxBytes: z
+    .int()
     .min(1)
     .optional()
-    .describe('The folder in which they wait, on a local disk.'),
-  spoolMaxBytes: z.int().min(1).optional().describe('How much may wait there; more is refused.'),
+    .describe('Maximum size of the spool; further letters are rejected.'),
   spoolAfterMs: positiveMs
     .optional()
-    .describe('How long the store may take to keep letters before they go to the spool.'),
+    .describe('How long a write to the store may take before its letters go to the spool.'),
   maxConcurrent: z
     .int()
     .min(1)
     .max(10_000)
     .optional()
-    .describe('Handlers that run at the same time.'),
+    .describe('Maximum number of handlers that run at the same time.'),
   claimBatch: z
     .int()
     .min(1)
     .max(1000)
     .optional()
-    .describe('Letters claimed at once, within maxConcurrent.'),
+    .describe('Maximum number of letters per claim, within maxConcurrent.'),
   leaseMs: z
     .number()
     .min(50)
     .max(86_400_000)
     .optional()
-    .describe('A worker that is silent for so long has lost its letters.'),
+    .describe('A worker that does not renew its leases for this long loses its letters.'),
   pollMs: z
     .number()
     .min(1)
     .max(3_600_000)
     .optional()
-    .describe('How often to look for letters that other processes made due.'),
+    .describe('Poll interval for due letters of other processes.'),
   sweepMs: z
     .number()
     .min(10)
     .max(3_600_000)
     .optional()
-    .describe('How often to archive, expire and tidy.'),
+    .describe('How often to archive, expire and clean up letters.'),
   graceMs: durationMs
     .optional()
-    .describe('How long a handler may take to obey its aborted signal.'),
+    .describe('How long a handler may take to return after its signal aborted.'),
   unknownRetries: z
     .int()
     .min(0)
     .optional()
     .describe(
-      'Retries of a failure that no rule knows, within maxRetries, before a person is asked.',
+      'Retries of a failure that matches no rule, within maxRetries; then it waits for a review.',
     ),
   maxReplays: z
     .int()
     .min(0)
     .max(1000)
     .optional()
-    .describe('How often a letter may be replayed, over all its lives; then it is parked.'),
+    .describe('How often a letter may be replayed in total; then it is parked.'),
   mailboxes: z
-    .union([resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox]))])
+    .union(
+      [resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox], mailboxForms))],
+      'must be an object of mailboxes by name, or an object with resolve()',
+    )
     .optional(),
-  rules: z.array(rule).optional().describe('Classifier rules that go before the built-in ones.'),
+  rules: z
+    .array(rule)
+    .optional()
+    .describe('Classifier rules that are tried before the built-in rules.'),
   templates: z
     .array(z.union([z.string().min(1), rule]))
     .optional()
     .describe(
-      'Rules for common failure patterns, after rules: the names of built-in ones, or your own.',
+      'Rules for common failure patterns, tried after rules: names of built-in templates, or rules.',
     ),
   alerts: z
     .union([z.literal(false), alertRulesSchema])
     .optional()
     .describe(
-      'When to raise an alert, in place of the built-in rules: nearly full, many exhausted, retries fail; false for never.',
+      'Alert rules, in place of the built-in ones (nearly full, many exhausted, retries fail). false: no alerts.',
     ),
   alertEveryMs: z
     .number()
     .min(1000)
     .max(86_400_000)
     .optional()
-    .describe('How often to look whether a rule for alerts is crossed.'),
-  backoffs: z.record(z.string(), aFunction).optional(),
-  observers: z.array(aFunction).optional(),
+    .describe('How often to evaluate the alert rules.'),
+  backoffs: z
+    .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
+    .optional(),
+  observers: z.array(functionSchema<Observer>()).optional(),
   worker: z
     .string()
     .min(1)
     .max(200)
     .optional()
-    .describe('A name for this process in leases and history. Made up unless given.'),
+    .describe('Name of this process in leases and history. Default: a random name.'),
   app: z
     .strictObject({
-      name: z.string().min(1).max(200).optional().describe('The name of the application.'),
-      version: z.string().min(1).max(200).optional().describe('The version of the application.'),
+      name: z.string().min(1).max(200).optional().describe('Name of the application.'),
+      version: z.string().min(1).max(200).optional().describe('Version of the application.'),
       host: z
         .string()
         .min(1)
         .max(253)
         .optional()
-        .describe('Where it runs. Default: the host name of the machine.'),
+        .describe('Host that it runs on. Default: the host name.'),
     })
     .optional()
-    .describe('What letters say about the program that captured them, besides its process id.'),
-  clock: anObject.optional(),
+    .describe('The program that captures, as stored in letters next to its process id.'),
+  clock: z
+    .custom<Clock>((value) => typeof value === 'object' && value !== null, 'must be a Clock')
+    .optional(),
 }

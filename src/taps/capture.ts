@@ -4,7 +4,7 @@ import { originalIdOf, replaysOf } from '../letter/lineage.ts'
 import type { Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import type { ForeignLetter, Keep } from './tap.ts'
-import type { Captured, Door } from '../capture/capture.ts'
+import type { Captured, Capturer } from '../capture/capture.ts'
 import { type CaptureContext } from '../capture/context.ts'
 import { isQueueName } from '../check/queue-name.ts'
 import { messageCapture, thrownOf } from '../capture/mailbox.ts'
@@ -69,14 +69,17 @@ export interface ForeignLetterOptions extends Pick<ForeignOptions, 'queue' | 'ma
 }
 
 /** Returns the `keep` function of a tap: it stores foreign letters as letters of this queue. */
-export function keepForeign(door: Pick<Door, 'capture'>, given: ForeignLetterOptions = {}): Keep {
+export function keepForeign(
+  capturer: Pick<Capturer, 'capture'>,
+  given: ForeignLetterOptions = {},
+): Keep {
   checkKeys('foreignLetters options', given, ['queue', 'context', 'maxReplays'], {
     code: 'INVALID_CONFIG',
   })
   const { context, ...options } = given
   return async (foreign) => {
     const said = context ? { context: context(foreign) } : {}
-    await door.capture(foreignCapture(foreign, { ...options, ...said }))
+    await capturer.capture(foreignCapture(foreign, { ...options, ...said }))
   }
 }
 

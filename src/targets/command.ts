@@ -2,25 +2,31 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import type { Clock } from '../clock/clock.ts'
 import type { Handler, Run } from '../redelivery/run.ts'
 
-/** A program that runs letters. No shell reads its words, and no letter can change them. */
+/**
+ * A program that runs letters. Its arguments are not passed through a shell, and letters cannot
+ * change them.
+ */
 export interface CommandTarget {
   /** The program and its arguments. */
   run: readonly string[]
-  /** Whether it gets the whole environment of the worker, or which of it. A few harmless variables, unless said. */
+  /**
+   * Variables of the worker's environment that the program gets: true for all, or names. Default: a
+   * few harmless ones.
+   */
   inheritEnv?: boolean | readonly string[]
 }
 
-/** What a program needs to find its way, and what tells it nothing. */
+/** Variables that programs need and that contain no secrets. */
 const harmless = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 const maxStderrBytes = 4096
-/** Linux takes 128 KiB in a variable, and what says more than this says nothing. */
+/** Values are cut at this length: Linux limits a variable to 128 KiB. */
 const maxFactLength = 1000
-/** Between being asked to end and being ended. */
+/** Time between SIGTERM and SIGKILL. */
 const killAfterMs = 2000
-/** What a program has left running may hold its stderr open; so long it is listened to. */
+/** How long stderr is read after the exit: a child of the program may hold it open. */
 const lingerMs = 500
 
-/** What exit codes mean where programs agree on one, by names that the classifier knows. */
+/** Conventional exit codes, and the error codes that the classifier knows. */
 const names: Readonly<Record<number, string>> = {
   64: 'ValidationError',
   65: 'ValidationError',
@@ -29,9 +35,9 @@ const names: Readonly<Record<number, string>> = {
 }
 
 /**
- * Runs letters with a program: the payload on its standard input, what else there is to know in its environment. Exit code 0
- * means resolved; otherwise the end of what it wrote to stderr says why. When the run is aborted, the program and all that
- * it started are asked to end, and ended two seconds later.
+ * Runs letters with a program: the payload is its standard input, further data is in its
+ * environment. Exit code 0 means resolved; otherwise the end of stderr is the error message. When
+ * the run is aborted, the program and its children get SIGTERM, and SIGKILL two seconds later.
  */
 export function commandHandler(
   target: CommandTarget,
@@ -45,18 +51,18 @@ export function commandHandler(
     const child: ChildProcess = spawn(program, words, {
       env: { ...inherited, ...factsOf(run) },
       stdio: ['pipe', 'ignore', 'pipe'],
-      // A group of its own, so that all of it can be ended together.
+      // An own process group, so that the program and its children can be ended together.
       detached: true,
       windowsHide: true,
     })
     const stderr = tailOf(child)
-    // A program that does not read to the end has its reasons; how it exits is what counts.
+    // A program need not read all of its input; only its exit code counts.
     child.stdin?.on('error', () => {})
     child.stdin?.end(run.letter.payload.bytes)
     const release = endOnAbort(child, run.signal, clock)
     try {
       const [code, signal] = await ended(child, program, clock)
-      // Many programs answer SIGTERM with an exit code of 0, whether or not their work was done.
+      // Many programs exit with 0 on SIGTERM, whether or not their work was done.
       run.signal.throwIfAborted()
       if (code !== 0) throw failureOf(program, code, signal, stderr())
     } finally {
@@ -82,7 +88,7 @@ function factsOf({ letter, attempt, idempotencyKey }: Run): Record<string, strin
     REDRIVE_IDEMPOTENCY_KEY: idempotencyKey,
     REDRIVE_CONTENT_TYPE: letter.payload.contentType,
   }
-  // No variable can hold all of it, and a letter must not be able to keep a program from starting.
+  // Cut: a variable has a maximum length, and a letter must not prevent the program from starting.
   return Object.fromEntries(
     Object.entries(facts).map(([name, value]) => [
       name,
@@ -91,17 +97,17 @@ function factsOf({ letter, attempt, idempotencyKey }: Run): Record<string, strin
   )
 }
 
-/** Keeps the last of what a program writes to stderr. */
+/** Collects the end of stderr. */
 function tailOf(child: ChildProcess): () => string {
-  let kept = Buffer.alloc(0)
+  let tail = Buffer.alloc(0)
   child.stderr?.on('data', (part: Buffer) => {
-    kept = Buffer.concat([kept, part]).subarray(-maxStderrBytes)
+    tail = Buffer.concat([tail, part]).subarray(-maxStderrBytes)
   })
   child.stderr?.on('error', () => {})
   return () => {
-    // The cut may have gone through a character.
-    const start = kept.findIndex((byte) => (byte & 0xc0) !== 0x80)
-    return kept.subarray(Math.max(0, start)).toString('utf8').trim()
+    // The cut may be inside a character.
+    const start = tail.findIndex((byte) => (byte & 0xc0) !== 0x80)
+    return tail.subarray(Math.max(0, start)).toString('utf8').trim()
   }
 }
 
@@ -132,7 +138,10 @@ function notStarted(error: NodeJS.ErrnoException, program: string): Error {
   return Object.assign(new Error(text), error.code === undefined ? {} : { code: error.code })
 }
 
-/** Ends a program and all that it started once the signal aborts. Answers with a function to be called when it has ended. */
+/**
+ * Ends a program and its children when the signal aborts. Call the returned function when the
+ * program has exited.
+ */
 function endOnAbort(child: ChildProcess, signal: AbortSignal, clock: Clock): () => void {
   let cancel: () => void = () => {}
   const abort = (): void => {
@@ -143,7 +152,7 @@ function endOnAbort(child: ChildProcess, signal: AbortSignal, clock: Clock): () 
   return () => {
     signal.removeEventListener('abort', abort)
     cancel()
-    // The program has ended; what it started may have not.
+    // The program has exited; its children may still run.
     if (signal.aborted) kill(child, 'SIGKILL')
   }
 }
@@ -153,7 +162,7 @@ function kill(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid, signal)
   } catch {
-    // It has ended already, or this system has no groups.
+    // The group has exited already, or the platform has no process groups.
     child.kill(signal)
   }
 }

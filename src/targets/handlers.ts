@@ -4,7 +4,7 @@ import { commandHandler, type CommandTarget } from './command.ts'
 import { httpHandler, type HttpTarget } from './http.ts'
 import { mailboxHandler, type MailboxTarget } from './mailbox.ts'
 
-/** A handler that is described by data. One that holds something open has `close`, for when it is needed no more. */
+/** A handler from the configuration. `close` releases its connections, if it has any. */
 export function handlerOf(
   target: { http: HttpTarget } | { command: CommandTarget } | { mailbox: MailboxTarget },
   clock: Clock,

@@ -13,26 +13,29 @@ import {
   type Answer,
 } from '../backends/http/post.ts'
 
-/** Where letters of a queue are posted to. It comes from the configuration alone; no letter can change any of it. */
+/** The HTTP target of a queue. It comes from the configuration alone; letters cannot change it. */
 export interface HttpTarget {
   url: string
   /** Signs every request. */
   secret?: string
-  /** How long an answer may take. Unless said, as long as the run. */
+  /** Maximum time for a response. Default: the time limit of the run. */
   timeoutMs?: number
   headers?: Readonly<Record<string, string>>
-  /** Whether the address may be private, or of this machine. */
+  /** Whether the address may be private or local. Default: false. */
   private?: boolean
 }
 
-/** More of an answer than this is not read. */
+/** Maximum number of bytes that are read of a response. */
 const maxAnswerBytes = 64 * 1024
 
-/** What we say ourselves, and what belongs to the connection and not to the request. */
+/** Headers that Redrive sets, and headers of the connection. */
 const reserved =
   /^(redrive-.*|idempotency-key|traceparent|content-type|content-length|content-encoding|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i
 
-/** What is wrong with a target, if anything is, and which part of it. Never quotes the URL or a value. */
+/**
+ * The problem of a target and the key it is about; undefined if it is valid. Never quotes the URL
+ * or a value.
+ */
 export function targetProblem(
   target: Pick<HttpTarget, 'url' | 'headers' | 'private'>,
 ): { path: string[]; text: string } | undefined {
@@ -40,14 +43,14 @@ export function targetProblem(
   if (problem !== undefined) return { path: ['url'], text: problem }
   for (const [name, value] of Object.entries(target.headers ?? {})) {
     const path = ['headers', name]
-    if (reserved.test(name)) return { path, text: 'is set by Redrive and cannot be given' }
+    if (reserved.test(name)) return { path, text: 'is set by Redrive: remove it' }
     try {
       validateHeaderName(name)
       validateHeaderValue(name, value)
     } catch {
       return {
         path,
-        text: 'is no header: its name or its value has a character that none may have',
+        text: 'is not a valid header: its name or value has a forbidden character',
       }
     }
   }
@@ -55,9 +58,10 @@ export function targetProblem(
 }
 
 /**
- * Runs letters by posting their payload, byte for byte. A 2xx means resolved, unless its JSON says `"ok": false`; everything
- * else is a failure with its status and its retry-after. Redirects are not followed. The address is looked at when the
- * connection is made, so that a name cannot point elsewhere in between. Throws INVALID_CONFIG for a target that cannot be.
+ * Runs letters by posting their payload unchanged. A 2xx response means resolved, unless its JSON
+ * has `"ok": false`; other responses are failures with their status and retry-after. Redirects are
+ * not followed. The address is checked when the connection is made, so that DNS cannot change it in
+ * between. Throws INVALID_CONFIG for an invalid target.
  */
 export function httpHandler(target: HttpTarget, clock: Clock): Handler {
   const problem = targetProblem(target)
@@ -73,7 +77,7 @@ export function httpHandler(target: HttpTarget, clock: Clock): Handler {
     })
 }
 
-/** Runs a request until the run's signal aborts or its own time is up. */
+/** Runs a request until the signal of the run aborts or the timeout expires. */
 async function within<T>(
   signal: AbortSignal,
   timeoutMs: number | undefined,
@@ -83,7 +87,7 @@ async function within<T>(
   signal.throwIfAborted()
   if (timeoutMs === undefined) return work(signal)
   const ours = new AbortController()
-  const late = new Error(`no answer within ${timeoutMs} ms (timeoutMs)`)
+  const late = new Error(`no response within ${timeoutMs} ms (timeoutMs)`)
   late.name = 'TimeoutError'
   const cancel = clock.timer(timeoutMs, () => ours.abort(late))
   try {
@@ -113,7 +117,7 @@ function headersOf(run: Run, target: HttpTarget, nowMs: number): Record<string, 
   }
 }
 
-/** What an answer says about the run. */
+/** The result of the run by the response. */
 function judged(answer: Answer, host: string): unknown {
   const { status, body, whole } = answer
   if (status >= 200 && status < 300) return whole ? failureIn(body.toString()) : undefined
@@ -123,9 +127,9 @@ function judged(answer: Answer, host: string): unknown {
 function failureIn(body: string): { ok: false; error: unknown } | undefined {
   if (!body.trimStart().startsWith('{')) return undefined
   try {
-    const said = JSON.parse(body) as { ok?: unknown; error?: unknown }
-    if (said.ok !== false) return undefined
-    return { ok: false, error: said.error ?? new Error('the answer says that it failed') }
+    const result = JSON.parse(body) as { ok?: unknown; error?: unknown }
+    if (result.ok !== false) return undefined
+    return { ok: false, error: result.error ?? new Error('the response has "ok": false') }
   } catch {
     return undefined // Whoever answers 2xx may say what he likes.
   }

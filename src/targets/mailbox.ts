@@ -4,15 +4,15 @@ import { openMailbox } from '../connect/mailbox.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { contentTypeOf, traceparentOf } from '../backends/http/post.ts'
 
-/** The mailbox that letters of a queue are sent to. It comes from the configuration alone. */
+/** The mailbox target of a queue. It comes from the configuration alone. */
 export interface MailboxTarget {
-  /** As `openMailbox` takes it: `redis://…#requests`. */
+  /** A URL for `openMailbox`: `redis://…#requests`. */
   url: string
 }
 
 /**
- * Runs letters by sending their payload, byte for byte, to a mailbox: resolved means that the broker has it. A repeat has the same id, so
- * that brokers that know ids keep one.
+ * Runs letters by sending their payload unchanged to a mailbox: resolved means that the broker has
+ * stored it. A repeated send has the same id, so that brokers with deduplication store one message.
  */
 export function mailboxHandler(
   { url }: MailboxTarget,
@@ -21,7 +21,7 @@ export function mailboxHandler(
   let opening: Promise<Mailbox> | undefined
   const opened = (): Promise<Mailbox> => {
     opening ??= openMailbox(url, { clock }).catch((error: unknown) => {
-      // The broker may be there at the next run.
+      // The broker may be reachable at the next run.
       opening = undefined
       throw error
     })
@@ -32,7 +32,8 @@ export function mailboxHandler(
     const { bytes, contentType } = letter.payload
     await mailbox.send(bytes, {
       id: idempotencyKey,
-      // Who made the letter may have said anything. What no wire carries must not keep it from being sent.
+      // Headers of a letter may have any content. Those that the protocol forbids must not prevent
+      // the send.
       contentType: contentTypeOf(contentType),
       headers: {
         'redrive-id': letter.id,

@@ -15,14 +15,15 @@ export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxRe
 }
 
 /**
- * Knows how letters get back to their source in this process. Letters of a tap or a pipeline take the route of their queue's handler
- * (`returnToSource(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the mailbox of their name: first among those whose loops keep
- * their dead messages here, then among the option `mailboxes`.
+ * The routes that return letters to their source. Letters of a tap or a pipeline use the route of
+ * their queue's handler (`returnToSource(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the
+ * mailbox of their name: first among those whose loops store their dead messages here, then among
+ * the option `mailboxes`.
  */
 export class ReplayRoutes {
   readonly #options: ReplayRoutesOptions
   readonly #queues = new Map<string, ReplayRoute>()
-  /** Mailboxes of loops, by name. Two brokers may each have one of the same name. */
+  /** Mailboxes of loops, by name. Several brokers may have a mailbox of the same name. */
   readonly #sources = new Map<string, Set<Mailbox>>()
   readonly #configured: MailboxResolver
 
@@ -31,24 +32,27 @@ export class ReplayRoutes {
     this.#configured = resolverFor(options)
   }
 
-  /** The handler of a queue: its letters are replayed by its route, if it has one. */
+  /** Registers the handler of a queue: letters are replayed by its route, if it has one. */
   setHandler(queue: string, handler: Handler & { replay?: ReplayRoute }): void {
     if (handler.replay) this.#queues.set(queue, handler.replay)
     else this.#queues.delete(queue)
   }
 
-  /** A mailbox whose loop keeps its dead messages as letters. */
+  /** Registers a mailbox whose loop stores its dead messages as letters. */
   addSource(mailbox: Mailbox): void {
     const open = [...(this.#sources.get(mailbox.name) ?? [])].filter((one) => !one.closed)
     this.#sources.set(mailbox.name, new Set([...open, mailbox]))
   }
 
-  /** Closes the mailboxes that this opened. */
+  /** Closes the mailboxes that this object opened. */
   async close(): Promise<void> {
     if (!isResolver(this.#options.mailboxes)) await this.#configured.close?.()
   }
 
-  /** Publishes a letter to its source, or to the mailbox `to`. Rejects with NO_ROUTE when nothing here knows the way. */
+  /**
+   * Publishes a letter to its source, or to the mailbox `to`. Rejects with NO_ROUTE if this process
+   * has no route.
+   */
   async publish(letter: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
     const { maxReplays } = this.#options
     if (to !== undefined) return this.#send(letter, await this.#mailboxFor(to))
@@ -59,20 +63,20 @@ export class ReplayRoutes {
       const how =
         source.kind === 'pipeline'
           ? `run pipeline.deadLetters(dlq) in this process, or use redrive pipeline replay`
-          : `give this process its tap, as in dlq.handle(${JSON.stringify(queue)}, returnToSource(tap))`
-      throw noRoute(letter, `nothing in this process leads back to ${whereOf(letter)}: ${how}`)
+          : `register its tap with dlq.handle(${JSON.stringify(queue)}, returnToSource(tap))`
+      throw noRoute(letter, `this process has no route to ${whereOf(letter)}: ${how}`)
     }
     if (source.kind !== 'mailbox')
       throw noRoute(
         letter,
-        `it is of an ${source.kind === 'workflow' ? 'execution of a workflow' : 'operation'} and has no address to publish to: use retry, which runs its handler, or name a mailbox with \`to\``,
+        `its source is ${source.kind === 'workflow' ? 'a workflow' : 'an operation'} without an address: use retry, which runs its handler, or name a mailbox with \`to\``,
       )
     const mailbox = await this.#find(source.mailbox)
     if (mailbox) return this.#send(letter, mailbox)
     const name = JSON.stringify(source.mailbox.slice(0, 100))
     throw noRoute(
       letter,
-      `the mailbox ${name} that it came from is not known in this process: give it in the option mailboxes, as in { ${name}: 'redis://localhost#requests' }, or name another one with \`to\``,
+      `its mailbox ${name} is unknown in this process: add it to the option mailboxes, such as { ${name}: 'redis://localhost#requests' }, or name another one with \`to\``,
     )
   }
 
@@ -84,7 +88,7 @@ export class ReplayRoutes {
     if (letter.payload.reference !== undefined)
       throw new RedriveError(
         'INVALID_INPUT',
-        `letter ${letter.id} has no payload to publish, only a reference (${letter.payload.reference}): edit one in`,
+        `letter ${letter.id} has no payload to publish, only a reference (${letter.payload.reference}): add a payload by an edit`,
       )
     await sendReplay(mailbox, message)
     return { kind: 'published', to: `mailbox ${mailbox.name}` }
@@ -96,7 +100,7 @@ export class ReplayRoutes {
       if (found) return found
       throw new RedriveError(
         'NO_ROUTE',
-        `no mailbox ${JSON.stringify(to.slice(0, 100))} is known in this process: give it in the option mailboxes`,
+        `mailbox ${JSON.stringify(to.slice(0, 100))} is unknown in this process: add it to the option mailboxes`,
       )
     }
     if (typeof (to as Partial<Mailbox> | null)?.send === 'function') return to
@@ -111,7 +115,7 @@ export class ReplayRoutes {
     if (open.length > 1)
       throw new RedriveError(
         'NO_ROUTE',
-        `${open.length} mailboxes named ${JSON.stringify(name.slice(0, 100))} are open in this process: give the one to publish to as \`to\``,
+        `${open.length} mailboxes named ${JSON.stringify(name.slice(0, 100))} are open in this process: pass the right one as \`to\``,
       )
     return open[0] ?? (await this.#configured.resolve(name))
   }
@@ -121,13 +125,13 @@ function isResolver(mailboxes: Settings['mailboxes']): mailboxes is MailboxResol
   return typeof mailboxes['resolve' as keyof typeof mailboxes] === 'function'
 }
 
-/** The mailboxes of the option, those given by URL opened when they are asked for. */
+/** The mailboxes of the option. Those given by URL are opened on first use. */
 function resolverFor({ mailboxes, clock }: ReplayRoutesOptions): MailboxResolver {
   if (isResolver(mailboxes)) return mailboxes
   const given = new Map(Object.entries(mailboxes))
   const open = (name: string): Promise<Mailbox> => {
     const url = given.get(name) as string
-    // A URL without a name of its own means the one that it is given under.
+    // A URL without a name gets the key as its name.
     return openMailbox(url, url.includes('#') ? { clock } : { clock, name })
   }
   const opened = openedByName(open, clock)
@@ -140,7 +144,7 @@ function resolverFor({ mailboxes, clock }: ReplayRoutesOptions): MailboxResolver
   }
 }
 
-/** Of a tap: `metadata.origin` says where it was before it died. */
+/** For letters of a tap, `metadata.origin` is the source. */
 function isForeign({ source, metadata }: DeadLetter): boolean {
   const { origin } = metadata
   return (
@@ -151,15 +155,15 @@ function isForeign({ source, metadata }: DeadLetter): boolean {
   )
 }
 
-/** The letter as a message. Letters that were none get their own id. */
+/** The letter as a message. A letter that was not a message gets its own id. */
 function messageOf(letter: DeadLetter): ReplayableMessage {
   const { source, headers = {}, payload: body, failedAt: firstFailedAt } = letter
   const past = { headers, body, firstFailedAt, replays: replaysOfLetter(letter) }
   if (source.kind !== 'mailbox')
     return { ...past, messageId: letter.id, originalId: letter.id, sourceMailbox: letter.queue }
   const { messageId, mailbox: sourceMailbox, replyTo } = source
-  const said = letter.metadata['originalId']
-  const originalId = typeof said === 'string' ? said : originalIdOf(headers, messageId)
+  const given = letter.metadata['originalId']
+  const originalId = typeof given === 'string' ? given : originalIdOf(headers, messageId)
   return {
     ...past,
     messageId,

@@ -1,7 +1,7 @@
 import { uuidMaker } from '../clock/clock.ts'
 import type { DeadLetter, Failure, State } from '../letter/letter.ts'
 
-/** When letters of `aLetter` failed, were captured and became due, unless the test says otherwise. */
+/** Default time at which letters of `aLetter` failed, were captured and became due. */
 const at = '2026-01-01T00:00:00.000Z'
 
 const nextId = uuidMaker(
@@ -10,8 +10,8 @@ const nextId = uuidMaker(
 )
 
 /**
- * A valid letter, pending and due, with what the test wants to be different. In another state it has what letters
- * in that state have. Ids ascend in the order in which letters are made.
+ * A valid letter, pending and due, with overrides. In another state it has the fields of that
+ * state. Ids ascend in the order of creation.
  */
 export function aLetter(overrides: Partial<DeadLetter> = {}): DeadLetter {
   const failure: Failure = { name: 'Error', message: 'it failed', causes: [], at }
@@ -55,7 +55,7 @@ export function aLetter(overrides: Partial<DeadLetter> = {}): DeadLetter {
   }
 }
 
-/** Made anew each time: a test may well change what it got. */
+/** Created for each call, since a test may change it. */
 const fitting: Record<State, () => Partial<DeadLetter>> = {
   pending: () => ({ retryAt: at }),
   retrying: () => ({

@@ -1,15 +1,18 @@
 import { uuidMaker, type Clock } from '../clock/clock.ts'
 
-/** A clock that a test moves by hand. Two with the same start and seed give the same draws and ids. */
+/**
+ * A clock that a test controls. Clocks with the same start and seed give the same random numbers
+ * and ids.
+ */
 export interface FakeClock extends Clock {
   /**
-   * Lets this much time pass: timers that fall due fire in order, each at its own moment, and what they set off
-   * is given time to settle before the next.
+   * Advances the time: due timers fire in order, each at its own time, and their promise callbacks
+   * run before the next timer.
    */
   advance(ms: number): Promise<void>
-  /** Makes the wall clock jump. Monotonic time and timers do not notice. */
+  /** Makes the wall clock jump. Monotonic time and timers are not affected. */
   set(ms: number): void
-  /** Timers that wait. */
+  /** Number of pending timers. */
   pending(): number
 }
 
@@ -18,7 +21,7 @@ interface Timer {
   fire: () => void
 }
 
-/** How often `advance` lets the event loop turn before it looks for the next timer. */
+/** Number of event loop turns before `advance` fires the next timer. */
 const settlingTurns = 4
 
 export function fakeClock(startMs: number = Date.UTC(2026, 0, 1), seed = 1): FakeClock {
@@ -36,7 +39,8 @@ class VirtualClock implements FakeClock {
   constructor(startMs: number, seed: number) {
     this.#wall = startMs
     this.random = mulberry32(seed)
-    // Ids draw from a stream of their own, so that making one does not change what `random` gives next.
+    // Ids draw from a stream of their own, so that making one does not change what `random` gives
+    // next.
     const bytes = mulberry32(~seed)
     const fill = (pool: Uint8Array): void => {
       for (let at = 0; at < pool.length; at++) pool[at] = bytes() * 256
@@ -90,9 +94,10 @@ class VirtualClock implements FakeClock {
 }
 
 /**
- * What a timer sets off runs in promise callbacks, and often sets the next timer only after a chain of them; time
- * must not move on before that. A turn of the event loop runs every promise callback that is ready, and a few turns
- * cover code that itself waits for a turn (streams, worker messages). This needs a real turn, so setImmediate it is.
+ * What a timer sets off runs in promise callbacks, and often sets the next timer only after a chain
+ * of them; time must not move on before that. A turn of the event loop runs every promise callback
+ * that is ready, and a few turns cover code that itself waits for a turn (streams, worker
+ * messages). This needs a real turn, so setImmediate it is.
  */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < settlingTurns; turn++)

@@ -11,17 +11,17 @@ import { fakeClock, type FakeClock } from './fake-clock.ts'
 export interface TestMailboxOptions {
   /** Default: "test". */
   name?: string
-  /** Default: a fake clock of its own. Give one to mailboxes and loops that share their time. */
+  /** Default: an own fake clock. Pass one clock to mailboxes and loops that share their time. */
   clock?: FakeClock
   /** Where replies go. Default: to the mailboxes of `repliesTo`. */
   resolver?: MailboxResolver
-  /** Messages older than this are removed. Default: 0, they are kept for ever. */
+  /** Messages older than this are removed. Default: 0, they never expire. */
   retentionSeconds?: number
 }
 
 const operations = ['send', 'receive', 'acknowledge', 'nack', 'extend', 'reply'] as const
 
-/** What can be made to fail. */
+/** Operations that can be made to fail. */
 export type TestMailboxOperation = (typeof operations)[number]
 
 export interface SentMessage {
@@ -39,26 +39,32 @@ export type SettledMessage =
   | { id: string; outcome: 'acknowledged' }
   | { id: string; outcome: 'nacked'; failed: boolean; delaySeconds: number }
 
-/** A mailbox in memory for tests: it records what is done to it, fails on request, and its time is moved by the test. */
+/**
+ * An in-memory mailbox for tests: it records all operations, fails on request, and the test
+ * controls its time.
+ */
 export interface TestMailbox extends Mailbox {
   readonly clock: FakeClock
-  /** What was sent to it, in order. A message whose sending failed is not among them. */
+  /** Sent messages, in order, without those whose send failed. */
   readonly sent: readonly SentMessage[]
   /** How deliveries ended, in order. */
   readonly settled: readonly SettledMessage[]
   /**
-   * Makes the next calls of an operation fail, before they do anything; failures given first come first. Default: once, with
-   * MAILBOX_UNAVAILABLE.
+   * Makes the next calls of an operation fail, before they do anything; failures given first come
+   * first. Default: once, with MAILBOX_UNAVAILABLE.
    */
   failNext(operation: TestMailboxOperation, error?: unknown, times?: number): void
   /**
-   * Ends deliveries that are not settled, as if their receivers had died, and returns how many: the messages are delivered again, and
-   * the old receipts are refused. Default: all.
+   * Ends deliveries that are not settled, as if their receivers had died, and returns how many: the
+   * messages are delivered again, and the old receipts are rejected. Default: all.
    */
   redeliver(id?: string): number
   /** Lets time pass on `clock`. */
   advance(ms: number): Promise<void>
-  /** The mailbox that receives the replies to this name. Always the same one for a name; used where no `resolver` is given. */
+  /**
+   * The mailbox that receives the replies to this name. Always the same one for a name; used where
+   * no `resolver` is given.
+   */
   repliesTo(name: string): TestMailbox
 }
 

@@ -210,15 +210,15 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     ['lane', { lane: halved }],
     ['tenant', { tenant: halved }],
     ['tags', { tags: ['whole', halved] }],
-  ])('refuses half a character in %s, by which no letter could be found', async (name, context) => {
+  ])('rejects a lone surrogate in %s, by which no letter could be found', async (name, context) => {
     await expect(dlq.enqueue({ type: 'halves' }, refused(), context)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
-      message: expect.stringMatching(new RegExp(`^${name}.* half of a character`)),
+      message: expect.stringMatching(new RegExp(`^${name}.* lone surrogate`)),
     })
     expect((await dlq.stats()).queues['halves']).toBeUndefined()
   })
 
-  it('refuses half a character in a queue name, at every door, and finds nothing by it', async () => {
+  it('rejects a lone surrogate in a queue name, at every door, and finds nothing by it', async () => {
     const refusal = { code: 'INVALID_INPUT', message: expect.stringMatching(/^a queue name/) }
     await expect(dlq.enqueue({ type: halved }, refused())).rejects.toMatchObject(refusal)
     const nothing = async (): Promise<void> => {}

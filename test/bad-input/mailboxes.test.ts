@@ -108,7 +108,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
       const [url] = ground.url('').split('#')
       for (const nameless of [url!, `${url}#`])
         expect(await refused(openMailbox(nameless), 'INVALID_INPUT')).toMatch(
-          /^a mailbox needs a name, as in [a-z]+:…#requests$/,
+          /^a mailbox needs a name, such as [a-z]+:…#requests$/,
         )
     })
   })
@@ -186,7 +186,7 @@ async function opened(packages: string[], urls: string[]): Promise<unknown> {
 describe('a mailbox whose package is not installed', () => {
   const needs = (name: string): object => ({
     code: 'INVALID_CONFIG',
-    message: `this mailbox needs a package: npm install ${name}`,
+    message: `this mailbox needs the package ${name}: run npm install ${name}`,
   })
 
   it('says what to install, and those that need none open', async () => {

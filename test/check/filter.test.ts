@@ -62,8 +62,8 @@ describe('checkFilter', () => {
     [{ state: 'constructor' }, 'unknown state "constructor": known: pending, retrying'],
     [{ category: 'netwrk' }, 'unknown category "netwrk": did you mean "network"?'],
     [{ reason: ['permanent'] }, 'reason must be a string, got an array'],
-    [{ ids: 'abc' }, 'ids must be a list of strings, got "abc"'],
-    [{ queue: [1] }, 'queue must be a list of strings, got an array'],
+    [{ ids: 'abc' }, 'ids must be an array of strings, got "abc"'],
+    [{ queue: [1] }, 'queue must be an array of strings, got an array'],
     [{ since: 'yesterday' }, 'since must be a timestamp like 2026-01-01T00:00:00.000Z'],
     [{ until: new Date(0) }, 'until must be a timestamp'],
     [{ dependent: 1 }, 'dependent must be true or false, got 1'],
@@ -87,8 +87,8 @@ describe('checkQuery', () => {
   })
 
   it.each([
-    [{ limit: 'x' }, 'limit must be a whole number from 0 to 1000, got "x"'],
-    [{ limit: 1001 }, 'limit must be a whole number from 0 to 1000, got 1001'],
+    [{ limit: 'x' }, 'limit must be an integer from 0 to 1000, got "x"'],
+    [{ limit: 1001 }, 'limit must be an integer from 0 to 1000, got 1001'],
     [{ order: 'newst' }, 'unknown order "newst": did you mean "newest"?'],
     [{ pagesize: 5 }, 'unknown key "pagesize" in the letter query'],
     [{ payload: 'yes' }, 'payload must be true or false, got "yes"'],
@@ -123,7 +123,7 @@ describe('checkSearch', () => {
   it.each([
     [{ amung: {} }, 'did you mean "among"?'],
     [{ among: { status: 'x' } }, 'did you mean "state"?'],
-    [{ limit: -1 }, 'limit must be a whole number'],
+    [{ limit: -1 }, 'limit must be an integer'],
     [{ payload: 1 }, 'payload must be true or false'],
   ])('rejects %j', (options, message) => {
     expect(problem(() => checkSearch('disk', options as SearchOptions))).toContain(message)

@@ -36,7 +36,7 @@ describe('retry', () => {
     expect(out.split('\n')).toEqual([
       `${ids[0]}  charge-card  due now`,
       `${ids[1]}  charge-card  due now`,
-      'No worker for charge-card runs now: they wait until one starts.',
+      'No worker for charge-card is running: the letters wait until one starts.',
       '',
     ])
     const letter = await one(0)
@@ -118,7 +118,7 @@ describe('retry', () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--text', '', '--yes')
     expect({ err, exit }).toEqual({
-      err: 'INVALID_INPUT: --text is empty: say what to look for\n',
+      err: 'INVALID_INPUT: --text is empty: give a string to search for\n',
       exit: 2,
     })
   })
@@ -127,7 +127,7 @@ describe('retry', () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--state', 'resolved')
     expect(err).toBe(
-      'ILLEGAL_MOVE: retry is possible when a letter is pending, exhausted, parked\n',
+      'ILLEGAL_MOVE: retry is possible in these states: pending, exhausted, parked\n',
     )
     expect(exit).toBe(5)
   })
@@ -200,7 +200,11 @@ describe('restore', () => {
 
 describe('review', () => {
   it.each([
-    ['requeue', 'pending', 'No worker for charge-card runs now: they wait until one starts.\n'],
+    [
+      'requeue',
+      'pending',
+      'No worker for charge-card is running: the letters wait until one starts.\n',
+    ],
     ['resolve', 'resolved', ''],
     ['discard', 'archived', ''],
   ])('decides to %s a letter, and keeps who did and why', async (decision, state, after) => {
@@ -255,7 +259,9 @@ describe('retry --at and --wait', () => {
       exit: 0,
     })
     expect(await one(0)).toMatchObject({ state: 'pending', retryAt: at })
-    expect((await run('retry', ids[0]!, '--at', 'tomorrow')).err).toContain('--at is a span')
+    expect((await run('retry', ids[0]!, '--at', 'tomorrow')).err).toContain(
+      '--at must be a duration',
+    )
   })
 
   it('says what became of each, and fails unless all are resolved', async () => {

@@ -43,14 +43,17 @@ describe('readFilter', () => {
     [['--state', 'parkd'], 'unknown state "parkd": did you mean parked?'],
     [['--category', 'sunspots'], 'unknown category "sunspots": known: transient'],
     [['--state', 'queued'], 'unknown state "queued": did you mean pending?'],
-    [['--metadata', 'customer'], '--metadata is a key and a value like customer=x, got "customer"'],
+    [
+      ['--metadata', 'customer'],
+      '--metadata must be a key and a value such as customer=x, got "customer"',
+    ],
     [['--priority', ''], 'unknown priority ""'],
     [
       ['--since', 'yesterday'],
-      '--since is a span like 15m, 2h or 3d, or an ISO moment, got "yesterday"',
+      '--since must be a duration such as 15m, 2h or 3d, or an ISO timestamp, got "yesterday"',
     ],
-    [['--until', '5'], '--until is a span'],
-    [['--since', '2026-13-45'], '--since is a span'],
+    [['--until', '5'], '--until must be a duration'],
+    [['--since', '2026-13-45'], '--since must be a duration'],
   ])('refuses %j', (args, message) => {
     expect(() => filterOf(...args)).toThrowError(message)
   })

@@ -101,7 +101,7 @@ describe('redrive', () => {
     expect(ran.exit).toBe(exit)
     if (exit === 2)
       expect(ran.err).toBe(
-        `INVALID_CONFIG: redrive does not run on Node ${node}: ${nodeAdvice}, and put it first in PATH\n`,
+        `INVALID_CONFIG: redrive does not run on Node ${node}: ${nodeAdvice}, and make it the first in PATH\n`,
       )
   })
 
@@ -120,7 +120,7 @@ describe('redrive', () => {
     ],
     [
       ['show'],
-      "INVALID_INPUT: missing required argument 'ids'\n  redrive --help lists the commands, redrive COMMAND --help what one takes.\n",
+      "INVALID_INPUT: missing required argument 'ids'\n  redrive --help lists the commands; redrive COMMAND --help shows the options of one.\n",
     ],
   ])('says what is wrong with %j and what is near', async (args, err) => {
     expect(await redrive(args)).toEqual({ out: '', err, exit: 2 })
@@ -135,7 +135,7 @@ describe('redrive', () => {
     const retry = ['retry', '--all', '--yes']
     const empty = (name: string): Ran => ({
       out: '',
-      err: `INVALID_INPUT: ${name} is empty: name a store, as in sqlite:redrive.db, or leave it out\n`,
+      err: `INVALID_INPUT: ${name} is empty: name a store such as sqlite:redrive.db, or remove it\n`,
       exit: 2,
     })
     expect(await redrive([...retry, '--store', ''], { cwd })).toEqual(empty('--store'))
@@ -143,7 +143,7 @@ describe('redrive', () => {
       empty('REDRIVE_STORE'),
     )
     expect((await redrive(retry, { cwd, env: { REDRIVE_CONFIG: '' } })).err).toBe(
-      'INVALID_CONFIG: REDRIVE_CONFIG: is empty: name a file, or leave it out\n',
+      'INVALID_CONFIG: REDRIVE_CONFIG: is empty: name a file or remove it\n',
     )
   })
 
@@ -153,7 +153,7 @@ describe('redrive', () => {
       const { out, err, exit } = await redrive(args, { cwd: folder })
       expect(out).toBe('')
       expect(err).toMatch(
-        /^STORE_UNAVAILABLE: there is no store file redrive\.db: .*--store sqlite:FILE.*REDRIVE_STORE/,
+        /^STORE_UNAVAILABLE: the store file redrive\.db does not exist: .*--store sqlite:FILE.*REDRIVE_STORE/,
       )
       expect(exit).toBe(8)
       expect(existsSync(join(folder, 'redrive.db'))).toBe(false)
@@ -165,7 +165,7 @@ describe('redrive', () => {
     writeFileSync(file, '')
     const { out, err, exit } = await redrive(['list', '--store', `sqlite:${file}`])
     expect({ out, exit }).toEqual({ out: '', exit: 8 })
-    expect(err).toMatch(/^STORE_UNAVAILABLE: the file .*empty\.db is empty: /)
+    expect(err).toMatch(/^STORE_UNAVAILABLE: the file .*empty\.db is empty and contains no store: /)
     expect(readFileSync(file, 'utf8')).toBe('')
   })
 
@@ -179,7 +179,7 @@ describe('redrive', () => {
 
   it('refuses a store that could hold nothing', async () => {
     const { err, exit } = await redrive(['list', '--store', 'memory:'])
-    expect(err).toMatch(/^INVALID_INPUT: a memory: store is gone/)
+    expect(err).toMatch(/^INVALID_INPUT: a memory: store exists only in its process/)
     expect(exit).toBe(2)
   })
 
@@ -206,8 +206,8 @@ describe('redrive', () => {
   mails: { mailbox: { url: { file: not-there } } }
 `
     const missing = [
-      'handlers.orders.http.secret (redrive.yaml:3): the environment variable NOT_SET_ANYWHERE is not set, or empty',
-      'handlers.mails.mailbox.url (redrive.yaml:4): the file not-there cannot be read, or is empty',
+      'handlers.orders.http.secret (redrive.yaml:3): the environment variable NOT_SET_ANYWHERE is not set or empty',
+      'handlers.mails.mailbox.url (redrive.yaml:4): the file not-there cannot be read or is empty',
     ]
     const letter = aLetter({ queue: 'orders', state: 'parked' })
     const configured = async (more = ''): Promise<void> => {
@@ -230,7 +230,7 @@ describe('redrive', () => {
       const { out, err, exit } = await redrive(['doctor'], { cwd })
       expect({ err, exit }).toEqual({ err: '', exit: 1 })
       for (const one of missing) expect(out).toContain(`BAD  configuration: ${one}\n`)
-      expect(out).toContain('1 letter read, all sound')
+      expect(out).toContain('1 letter read, none corrupt')
       expect(out).toContain('2 problems found.')
     })
 
@@ -300,7 +300,7 @@ describe('redrive', () => {
       cwd: join(import.meta.dirname, '../..'),
     })
     const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
-    expect(err).toContain('UNWRITTEN: the output could not be written to its end')
+    expect(err).toContain('UNWRITTEN: the output could not be written completely')
     expect(code).toBe(74)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fromEnvironment } from '../../src/config/environment.ts'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 
 const files: Record<string, string> = { '/run/size': '500\n', '/run/empty': '\n' }
 
@@ -11,7 +11,7 @@ function read(path: string): string {
 }
 
 const from = (env: Record<string, string>) => fromEnvironment(env, read)
-const problems = (env: Record<string, string>): string[] => from(env).problems.map(told)
+const problems = (env: Record<string, string>): string[] => from(env).problems.map(formatProblem)
 
 describe('fromEnvironment', () => {
   it('reads numbers, flags, texts, durations and maps by what the key expects', () => {
@@ -45,27 +45,24 @@ describe('fromEnvironment', () => {
   it.each<[Record<string, string>, string]>([
     [
       { REDRIVE_MAX_RETIRES: '1' },
-      'REDRIVE_MAX_RETIRES: is not known: did you mean REDRIVE_MAX_RETRIES?',
+      'REDRIVE_MAX_RETIRES: unknown variable; did you mean REDRIVE_MAX_RETRIES?',
     ],
     [{ REDRIVE_BREAKER__FAILURE: '1' }, 'did you mean REDRIVE_BREAKER__FAILURES?'],
     [
       { REDRIVE_QUITE_ANOTHER_THING: '1' },
-      'REDRIVE_QUITE_ANOTHER_THING: is not known: redrive config schema prints every key',
+      'REDRIVE_QUITE_ANOTHER_THING: unknown variable; redrive config schema prints all keys',
     ],
     [{ REDRIVE_QUEUE: 'mail' }, 'did you mean REDRIVE_QUEUES?'],
     [{ REDRIVE_MAX_RETRIES: '' }, 'maxRetries (REDRIVE_MAX_RETRIES): is empty'],
     [
       { REDRIVE_STORE: 'a', REDRIVE_STORE_FILE: '/run/size' },
-      'store (REDRIVE_STORE_FILE): stands beside REDRIVE_STORE',
+      'store (REDRIVE_STORE_FILE): is set together with REDRIVE_STORE',
     ],
     [
       { REDRIVE_STORE_FILE: '/run/none' },
       'store (REDRIVE_STORE_FILE): names a file that cannot be read',
     ],
-    [
-      { REDRIVE_STORE_FILE: '/run/empty' },
-      'store (REDRIVE_STORE_FILE): names a file that is empty',
-    ],
+    [{ REDRIVE_STORE_FILE: '/run/empty' }, 'store (REDRIVE_STORE_FILE): names an empty file'],
   ])('refuses %j', (env, problem) => {
     expect(problems(env)).toEqual([expect.stringContaining(problem) as string])
   })

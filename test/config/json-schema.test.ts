@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { configJsonSchema, type Node } from '../../src/config/json-schema.ts'
+import type { SchemaNode } from '../../src/check/schema-node.ts'
+import { configJsonSchema } from '../../src/config/json-schema.ts'
 import { readYaml } from '../../src/config/yaml.ts'
 import { badFiles } from './bad-files.ts'
 
-type Rules = Node & {
-  minLength?: number
-  maxLength?: number
-  minItems?: number
+type Rules = SchemaNode & {
   maxItems?: number
   minProperties?: number
   maxProperties?: number
@@ -78,7 +76,7 @@ const parse = (text: string): unknown => readYaml(text, String).value
 
 /** What only a program can see: addresses, headers, patterns, and whether a secret is there. */
 const seenLater =
-  /a URL and a name|must be a URL|http or https|a password|private|is never allowed|is set by Redrive|is no header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
+  /a URL and a name|must be a URL|is no URL|http or https|a password|private|is never allowed|is never called|is set by Redrive|is no header|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
 
 describe('the published schema', () => {
   it('is of the draft 2020-12, and closed', () => {

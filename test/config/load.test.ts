@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import { connect } from '../../src/connect/store.ts'
 import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 import { DeadLetterQueue, loadConfig as publicLoadConfig } from '../../src/index.ts'
 import { readOptions } from '../../src/options/options.ts'
 import { exponential, fixed, linear } from '../../src/policy/backoff.ts'
@@ -39,7 +39,7 @@ const loadYaml = (text: string): Config => load({ files: { 'redrive.yaml': text 
 /** Every problem as a line. */
 function problemsOf(given: Given): string[] {
   const examined = examineConfig(sources(given))
-  return 'problems' in examined ? examined.problems.map(told) : []
+  return 'problems' in examined ? examined.problems.map(formatProblem) : []
 }
 
 describe('loadConfig', () => {
@@ -94,7 +94,7 @@ describe('loadConfig', () => {
     const files = { 'a.yaml': 'maxRetries: 1', 'b.yaml': 'maxRetries: 2', 'redrive.yaml': '{}' }
     expect(load({ files, file: 'a.yaml', env: { REDRIVE_CONFIG: 'b.yaml' } }).file).toBe('a.yaml')
     expect(load({ files, env: { REDRIVE_CONFIG: 'b.yaml' } }).options.maxRetries).toBe(2)
-    expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: there is no such file'])
+    expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: the file does not exist'])
   })
 
   it('takes durations and sizes as text, and JSON for YAML', () => {
@@ -147,10 +147,10 @@ templates: [llm-overloaded]
     const wrong = { REDRIVE_BREAKER: '{"failures": 0}', REDRIVE_RULES: '[{"name": "b"}]' }
     const problems = problemsOf({ files, env: wrong, set: ['a.b=1'] })
     expect(problems).toEqual([
-      'breaker.failures (REDRIVE_BREAKER): must be a whole number from 1 to 1000, got 0',
+      'breaker.failures (REDRIVE_BREAKER): must be an integer from 1 to 1000, got 0',
       expect.stringMatching(/^rules\.0\.when \(REDRIVE_RULES\): is missing/),
       expect.stringMatching(/^rules\.0\.category \(REDRIVE_RULES\): is missing/),
-      expect.stringMatching(/^a \(--set a\.b\): is not known/),
+      expect.stringMatching(/^a \(--set a\.b\): unknown key/),
     ])
   })
 
@@ -158,7 +158,7 @@ templates: [llm-overloaded]
     const files = { 'redrive.yaml': 'backoff: { kind: exponential, baseMs: 1s }' }
     const set = ['backoff={"kind": "fixed", "delayMs": "1s"}']
     expect(problemsOf({ files, set })).toEqual([
-      'backoff.baseMs (redrive.yaml:1): is not known for kind "fixed"',
+      'backoff.baseMs (redrive.yaml:1): is not allowed with kind "fixed"',
     ])
   })
 
@@ -167,18 +167,18 @@ templates: [llm-overloaded]
       () => '',
       (error: Error) => error.message,
     )
-    const [, list = ''] = /begins with (.+), as in/.exec(known) ?? []
+    const [, list = ''] = /begin with (.+), such as/.exec(known) ?? []
     const schemes = list.split(' or ')
     expect(schemes).toContain('postgresql:')
     for (const scheme of schemes) expect(load({ store: `${scheme}x` }).store).toBe(`${scheme}x`)
     for (const store of ['redrive.db', 'mysql://u:pw@db'])
       expect(problemsOf({ store })).toEqual([
-        'store (--store): must begin with sqlite:, postgres:, redis: or opensearch:, as in sqlite:redrive.db',
+        'store (--store): must begin with sqlite:, postgres:, redis: or opensearch:, such as sqlite:redrive.db',
       ])
   })
 
   it('refuses an empty name of a file', () => {
-    const text = 'is empty: name a file, or leave it out'
+    const text = 'is empty: name a file or remove it'
     expect(problemsOf({ file: '' })).toEqual([`--config: ${text}`])
     expect(problemsOf({ env: { REDRIVE_CONFIG: '' } })).toEqual([`REDRIVE_CONFIG: ${text}`])
   })
@@ -246,7 +246,7 @@ templates: [llm-overloaded]
   it('takes nothing from a prototype and puts nothing into one', () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const inFile = problemsOf({ files: { 'redrive.yaml': `${key}: { admin: true }` } })
-      expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed here`])
+      expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed as a key`])
       const below = `queues: { ${key}: { maxRetries: 1 } }`
       expect(problemsOf({ files: { 'redrive.yaml': below } })[0]).toContain(`queues.${key}`)
       expect(problemsOf({ set: [`${key}.admin=true`] })[0]).toContain('--set')
@@ -350,7 +350,7 @@ describe('an embedding application', () => {
     }
   })
 
-  it('is told by name about an unknown source', () => {
+  it('is formatProblem by name about an unknown source', () => {
     expect(() => publicLoadConfig({ path: 'x' } as never)).toThrow(
       'unknown key "path" in loadConfig',
     )

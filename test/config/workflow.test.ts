@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { examineConfig, loadConfig, type Config } from '../../src/config/load.ts'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 import { exponential, linear } from '../../src/policy/backoff.ts'
 
 const sources = (text: string) => ({ env: {}, read: () => text })
@@ -61,15 +61,15 @@ dlq_retry_interval_seconds: 30
         'dlq_max_size: 500\nmaxItems: 501\ndlq_default_retry_policy: linear\nbackoff: never\ndlq_default_max_retries: 1\nmaxRetries: 2\ndlq_retry_interval_seconds: 60\npollMs: 60',
       ),
     )
-    expect('problems' in examined ? examined.problems.map(told) : []).toEqual([
-      'dlq_max_size (redrive.yaml:1): says otherwise than maxItems (redrive.yaml:2): give one of them',
-      'dlq_default_retry_policy (redrive.yaml:3): says otherwise than backoff (redrive.yaml:4): give one of them',
-      'dlq_default_max_retries (redrive.yaml:5): says otherwise than maxRetries (redrive.yaml:6): give one of them',
-      'dlq_retry_interval_seconds (redrive.yaml:7): says otherwise than pollMs (redrive.yaml:8): give one of them',
+    expect('problems' in examined ? examined.problems.map(formatProblem) : []).toEqual([
+      'dlq_max_size (redrive.yaml:1): contradicts maxItems (redrive.yaml:2): set only one of them',
+      'dlq_default_retry_policy (redrive.yaml:3): contradicts backoff (redrive.yaml:4): set only one of them',
+      'dlq_default_max_retries (redrive.yaml:5): contradicts maxRetries (redrive.yaml:6): set only one of them',
+      'dlq_retry_interval_seconds (redrive.yaml:7): contradicts pollMs (redrive.yaml:8): set only one of them',
     ])
   })
 
-  it('are told as what they became', () => {
+  it('are formatProblem as what they became', () => {
     const { settings } = load('dlq_enabled: true\ndlq_max_size: 500')
     expect(settings).toContainEqual({
       key: 'maxItems',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { told } from '../../src/config/problems.ts'
+import { formatProblem } from '../../src/config/problems.ts'
 import { readYaml } from '../../src/config/yaml.ts'
 
 const read = (text: string) => readYaml(text, (line) => `line ${line}`)
@@ -41,18 +41,18 @@ describe('readYaml', () => {
   })
 
   it.each<[string, string, string]>([
-    ['a key twice', 'a: 1\na: 2', 'line 2: the same key stands here for the second time'],
-    ['a key twice in two spellings', '7: 1\n"7": 2', '7 (line 2): is not allowed here'],
+    ['a key twice', 'a: 1\na: 2', 'line 2: duplicate key'],
+    ['a key twice in two spellings', '7: 1\n"7": 2', '7 (line 2): is not allowed as a key'],
     ['two documents', 'a: 1\n---\na: 2', 'line 2: a second document begins here'],
     ['a tag', 'a: !!js/function "x"', 'line 1: has a tag'],
     ['a tag of our own', 'a: !secret x', 'line 1: has a tag'],
     ['a tab', 'a:\n\tb: 1', 'line 2: '],
-    ['an open bracket', 'a: [1', 'line 1: is not YAML'],
-    ['an alias of nothing', 'a: *x', 'a (line 1): is an alias of nothing'],
-    ['a map for a key', '? { a: 1 }\n: b', 'has a key that is not a text'],
-    ['a prototype', 'a:\n  __proto__: { x: 1 }', 'a.__proto__ (line 2): is not allowed here'],
+    ['an open bracket', 'a: [1', 'line 1: is not valid YAML'],
+    ['an alias of nothing', 'a: *x', 'a (line 1): is an alias without an anchor'],
+    ['a map for a key', '? { a: 1 }\n: b', 'has a key that is not a string'],
+    ['a prototype', 'a:\n  __proto__: { x: 1 }', 'a.__proto__ (line 2): is not allowed as a key'],
   ])('refuses %s', (_, text, problem) => {
-    expect(read(text).problems.map(told).join('\n')).toContain(problem)
+    expect(read(text).problems.map(formatProblem).join('\n')).toContain(problem)
   })
 
   it('ends with a problem where aliases multiply', () => {
@@ -61,8 +61,8 @@ describe('readYaml', () => {
       const names = Array.from({ length: 9 }, () => `*a${level - 1}`).join(', ')
       bomb.push(`a${level}: &a${level} [${names}]`)
     }
-    expect(read(bomb.join('\n')).problems.map(told)).toEqual([
-      expect.stringContaining('is too large, or nested too deep') as string,
+    expect(read(bomb.join('\n')).problems.map(formatProblem)).toEqual([
+      expect.stringContaining('is too large or too deep') as string,
     ])
   })
 
@@ -79,6 +79,6 @@ describe('readYaml', () => {
       'hunter2: 1\nhunter2\n',
       '%hunter2',
     ])
-      expect(read(text).problems.map(told).join('\n')).not.toContain('hunter2')
+      expect(read(text).problems.map(formatProblem).join('\n')).not.toContain('hunter2')
   })
 })

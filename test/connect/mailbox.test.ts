@@ -32,12 +32,12 @@ describe('openMailbox', () => {
   it.each([
     ['memory:', /needs a name.*memory:…#requests/],
     ['sqlite://mail.db#requests', /write sqlite:mail\.db for a file in this folder/],
-    ['sqlite:#requests', /needs a file, as in sqlite:mail\.db#requests/],
-    ['rediss', /opened by a URL/],
-    ['reddis://localhost#a', /begin with reddis: did you mean redis:\?/],
-    ['ftp://localhost#a', /begin with ftp:.*known: memory:, sqlite:, postgres:/],
+    ['sqlite:#requests', /needs a file, such as sqlite:mail\.db#requests/],
+    ['rediss', /must begin with a scheme/],
+    ['reddis://localhost#a', /unknown mailbox scheme reddis: did you mean redis:\?/],
+    ['ftp://localhost#a', /unknown mailbox scheme ftp:.*known: memory:, sqlite:, postgres:/],
     // As from an environment variable that nobody has set.
-    [undefined, /opened by a URL/],
+    [undefined, /must begin with a scheme/],
   ])('refuses %s and says what is right', async (url, expected) => {
     await expect(openMailbox(url as string)).rejects.toMatchObject({
       code: 'INVALID_INPUT',

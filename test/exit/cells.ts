@@ -36,7 +36,7 @@ const rows = (open: Cell['open'], driver: string, all: Row[]): Cell[] =>
 
 const file = (at: Grounds, name: string): string => `sqlite:${at.folder}/${name}`
 
-const noFile = { code: 'STORE_UNAVAILABLE', says: /there is no store file/ } as const
+const noFile = { code: 'STORE_UNAVAILABLE', says: /the store file .* does not exist/ } as const
 
 /** Files are refused alike for stores and mailboxes; `coded` gives the code of each. */
 const badFiles = (coded: (usual: ErrorCode) => ErrorCode, name = ''): Row[] => [
@@ -101,7 +101,7 @@ const storeCells: Cell[] = [
       url: () => 'memory:?maxItems=1',
       code: 'INVALID_INPUT',
       says: /has no settings/,
-      cli: { code: 'INVALID_INPUT', says: /a memory: store is gone with the process/ },
+      cli: { code: 'INVALID_INPUT', says: /a memory: store exists only in its process/ },
     },
   ]),
   ...rows('store', 'sqlite', [

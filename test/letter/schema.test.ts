@@ -150,8 +150,8 @@ describe('letterFromJson', () => {
     ['reason', 'mood', /^reason: /],
     ['archivedFrom', 'archived', /^archivedFrom: /],
     ['category', undefined, /^category: /],
-    ['failedAt', '2026-01-01', /^failedAt: must be a moment/],
-    ['failedAt', '2026-01-01T00:00:00Z', /^failedAt: must be a moment/],
+    ['failedAt', '2026-01-01', /^failedAt: must be a timestamp/],
+    ['failedAt', '2026-01-01T00:00:00Z', /^failedAt: must be a timestamp/],
     ['failedAt', '2026-01-01T00:00:00.000+01:00', /^failedAt: /],
     ['failedAt', '2026-02-30T00:00:00.000Z', /^failedAt: /],
     ['failedAt', 0, /^failedAt: /],
@@ -186,7 +186,7 @@ describe('letterFromJson', () => {
     const wrong = { ...letter, payload: { ...letter.payload, size: 5 } }
     expect(letterFromJson(overWire(wrong))).toEqual({
       ok: false,
-      problem: 'payload.size: must be 11, as the bytes are',
+      problem: 'payload.size: must be 11, the number of bytes, got 5',
     })
     const elsewhere = { ...wrong, payload: { ...wrong.payload, reference: 'file:x' } }
     expect(letterFromJson(overWire(elsewhere)).ok).toBe(true)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Door } from '../../src/capture/capture.ts'
+import { Capturer } from '../../src/capture/capture.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
 import { readDeadMessage, type DeadMessage } from '../../src/loops/dead-message.ts'
@@ -14,9 +14,9 @@ import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
 import { aDeadMessage } from './a-dead-message.ts'
 import { aLoop, faulty } from './a-loop.ts'
 
-function aDoor(clock: FakeClock = fakeClock()): { door: Door; store: Store } {
+function aCapturer(clock: FakeClock = fakeClock()): { capturer: Capturer; store: Store } {
   const store = memoryStore({ clock })
-  const door = new Door({
+  const capturer = new Capturer({
     store,
     clock,
     hub: new ObserverHub(),
@@ -26,7 +26,7 @@ function aDoor(clock: FakeClock = fakeClock()): { door: Door; store: Store } {
     capacity: undefined,
     maxPayloadBytes: 1_000_000,
   })
-  return { door, store }
+  return { capturer, store }
 }
 
 describe('a mailbox as destination of dead messages', () => {
@@ -79,13 +79,13 @@ describe('a mailbox as destination of dead messages', () => {
 describe('letters as destination of dead messages', () => {
   it('have the source and the exact bytes of the message', async () => {
     const bench = aLoop()
-    const { door, store } = aDoor(bench.clock)
+    const { capturer, store } = aCapturer(bench.clock)
     const loop = new MainLoop({
       ...bench.parts,
       process: () => {
         throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
       },
-      dlq: { to: letterDestination(door), policy: new DLQPolicy({ maxDeliveryCount: 2 }) },
+      dlq: { to: letterDestination(capturer), policy: new DLQPolicy({ maxDeliveryCount: 2 }) },
     })
     void loop.run()
     const id = await bench.requests.send({ requestId: 'r-1', n: 1 }, { replyTo: 'replies' })
@@ -116,7 +116,7 @@ describe('letters as destination of dead messages', () => {
 
   it('are not duplicated when the message is delivered again after a crash, even if the letter was resolved', async () => {
     const bench = aLoop()
-    const { door, store } = aDoor(bench.clock)
+    const { capturer, store } = aCapturer(bench.clock)
     const source = faulty(bench.requests)
     source.faults.acknowledge = new Error('the process dies here')
     const loop = new MainLoop({
@@ -126,7 +126,7 @@ describe('letters as destination of dead messages', () => {
       process: () => {
         throw new Error('x')
       },
-      dlq: { to: letterDestination(door), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
+      dlq: { to: letterDestination(capturer), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
     })
     void loop.run()
     await bench.requests.send({ n: 1 })
@@ -147,8 +147,8 @@ describe('letters as destination of dead messages', () => {
   })
 
   it('are new for another body with the same id, and after a replay', async () => {
-    const { door, store } = aDoor()
-    const letters = letterDestination(door)
+    const { capturer, store } = aCapturer()
+    const letters = letterDestination(capturer)
     const first = aDeadMessage()
     await letters.keep(first, new Error('x'))
     await letters.keep(first, new Error('x'))
@@ -159,15 +159,15 @@ describe('letters as destination of dead messages', () => {
   })
 
   it('are parked if the message must not run again by itself', async () => {
-    const { door, store } = aDoor()
+    const { capturer, store } = aCapturer()
     const unreachable = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
-    await letterDestination(door).keep(aDeadMessage({ hopeless: true }), unreachable)
+    await letterDestination(capturer).keep(aDeadMessage({ hopeless: true }), unreachable)
     expect((await store.find({})).items).toMatchObject([{ state: 'parked' }])
   })
 
   it('have the queue, the priority and the tags of the context', async () => {
-    const { door, store } = aDoor()
-    const letters = letterDestination(door, {
+    const { capturer, store } = aCapturer()
+    const letters = letterDestination(capturer, {
       queue: 'orders',
       context: ({ requestId }) => ({ priority: 'high', tags: [requestId ?? 'none'] }),
     })

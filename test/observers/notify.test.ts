@@ -133,7 +133,9 @@ describe('webhook', () => {
     const notify = webhook({ url, clock })
     const first = notify(raised)
     const second = notify(cleared)
-    const failed = expect(first).rejects.toThrow('no answer within 5000 ms, given up after 4 tries')
+    const failed = expect(first).rejects.toThrow(
+      'no response within 5000 ms, given up after 4 attempts',
+    )
     for (let tries = 1; tries <= 4; tries++) {
       await arrival(tries)
       runOut()
@@ -162,9 +164,7 @@ describe('webhook', () => {
     await closeServers()
     const { clock, pauses } = aHastyClock()
     const failing = webhook({ url, clock })(raised)
-    await expect(failing).rejects.toThrow(
-      'cannot be reached (ECONNREFUSED), given up after 4 tries',
-    )
+    await expect(failing).rejects.toThrow('unreachable (ECONNREFUSED), given up after 4 attempts')
     expect(pauses).toHaveLength(3)
   })
 
@@ -203,7 +203,7 @@ describe('webhook', () => {
         type: 'error',
         during: 'observer of alert',
         error: expect.objectContaining({
-          message: expect.stringContaining('more than 100 notifications wait'),
+          message: expect.stringContaining('more than 100 notifications are waiting'),
         }),
       },
     ])

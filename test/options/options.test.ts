@@ -61,7 +61,7 @@ describe('readOptions', () => {
     [{ retries: 5 }, 'unknown option "rules.0.retries"'],
     [{ when: undefined }, '"rules.0.when"'],
     [{ when: 'ECONNREFUSED' }, '"rules.0.when"'],
-    [{ when: {} }, 'must say what the rule looks at'],
+    [{ when: {} }, 'must have at least one of errorName, code, status and message'],
     [{ when: [{ code: 'X' }, {}] }, '"rules.0.when'],
     [{ when: { codes: 'X' } }, 'unknown option "rules.0.when.codes": did you mean "code"?'],
   ])('refuses a rule with %j, which would match all or break letters', (part, message) => {
@@ -89,7 +89,7 @@ describe('readOptions', () => {
     [{ leaseMs: 1e308 }, '"leaseMs"'],
     [{ pollMs: 'P1D' }, '"pollMs"'],
     [{ pollMs: 0 }, '"pollMs"'],
-    [{ timeoutMs: -5 }, '(got -5)'],
+    [{ timeoutMs: -5 }, 'option "timeoutMs" must be a number from 1 to 315360000000, got -5'],
     [{ priority: 'urgent' }, '"priority"'],
     [{ overflow: 'drop' }, '"overflow"'],
     [{ backoff: { kind: 'exponential', baseMs: -1, factor: 2, maxMs: 1 } }, '"backoff"'],

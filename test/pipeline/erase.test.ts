@@ -18,7 +18,7 @@ import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
-import { aDoor } from '../capture/a-door.ts'
+import { aCapturer } from '../capture/a-capturer.ts'
 import { backend } from '../servers/servers.ts'
 import { deadBench, putOf, type Dead, type DeadBench } from './dead-records.ts'
 
@@ -57,12 +57,12 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
 
     /** Letters of all dead records. */
     const capture = async (): Promise<void> => {
-      const door = aDoor(store, systemClock)
+      const capturer = aCapturer(store, systemClock)
       const { dlq } = bench.settings
       for (const topic of [dlq.topic, dlq.quarantineTopic])
         for (const record of await bench.read(topic)) {
           const found = { cluster: bench.name, node: 'node-1', isQuarantine: false }
-          await door.capture(pipelineCapture(deadStreamOf(record, found)))
+          await capturer.capture(pipelineCapture(deadStreamOf(record, found)))
         }
     }
 

@@ -279,7 +279,7 @@ describe('the way back', () => {
     const dlq = await open()
     const { id } = await dlq.enqueue({ type: 'charge-card', payload: { order: 1 } }, refused())
     await expect(dlq.replay(id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
-    await expect(dlq.replay(id)).rejects.toThrow('has no address to publish to: use retry')
+    await expect(dlq.replay(id)).rejects.toThrow('an operation without an address: use retry')
     expect(await dlq.replay(id, 'mia', { to: inbox })).toMatchObject({ replays: 1 })
     expect(await received(inbox)).toMatchObject({
       headers: { 'redrive-replays': '1', 'redrive-original-id': id },
@@ -291,7 +291,7 @@ describe('the way back', () => {
     await requests.close()
     const refusal = dlq.replay(letter.id)
     await expect(refusal).rejects.toMatchObject({ code: 'NO_ROUTE' })
-    await expect(refusal).rejects.toThrow('the mailbox "requests" that it came from is not known')
+    await expect(refusal).rejects.toThrow('its mailbox "requests" is unknown in this process')
     await expect(dlq.replay(letter.id, 'mia', { to: 'constructor' })).rejects.toMatchObject({
       code: 'NO_ROUTE',
     })

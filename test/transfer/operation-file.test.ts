@@ -253,7 +253,7 @@ describe('readOperationFile', () => {
     )
     expect(problems[1]).toContain('id')
     expect(problems[2]).toContain('status')
-    expect(problems[7]).toBe('item 8: has the id of item 1, which counts')
+    expect(problems[7]).toBe('item 8: has the same id as item 1, which is used')
   })
 
   it.each([

@@ -33,10 +33,10 @@ interface ChainOptions {
   rules: readonly Rule[]
 }
 
-/** One call on its way through the chain. */
+/** One call in the chain. */
 export interface Call {
   operation: (run: { signal: AbortSignal; attempt: number }) => unknown
-  /** The caller's own. */
+  /** The signal of the caller. */
   signal: AbortSignal | undefined
   /** Runs so far. */
   attempts: number
@@ -48,14 +48,17 @@ export interface Call {
 }
 
 /**
- * A run that failed, and what follows from it, judged once. It carries what was thrown past the policies, so that
- * the caller gets the very same object, and so that no error of the operation's can be taken for one of theirs.
+ * A failed run and its classification. It wraps the thrown value, so that the caller gets the same
+ * object, and so that no error of the operation is mistaken for an error of cockatiel.
  */
 class FailedRun {
   readonly thrown: unknown
-  /** Whether the breaker counts it. A run that the caller cancelled says nothing about the other side. */
+  /**
+   * Whether the breaker counts the run. A run that the caller cancelled says nothing about the
+   * service.
+   */
   readonly counts: boolean | 'cancelled'
-  /** The wait before the next run, or undefined when there is to be none. */
+  /** Delay before the next run. Undefined: no further run. */
   readonly waitMs: number | undefined
 
   constructor(thrown: unknown, counts: FailedRun['counts'], waitMs?: number) {
@@ -66,12 +69,13 @@ class FailedRun {
 }
 
 /**
- * A named policy as a chain of policies of cockatiel, made once and shared by all calls, from the outside:
- * overall timeout, bulkhead, retry, breaker, timeout. A place in the bulkhead is held for the whole call. Each run
- * counts for the breaker, so that it opens while calls are still being retried; then they are retried no further.
+ * A named policy as a chain of cockatiel policies, shared by all calls. From the outside: overall
+ * timeout, bulkhead, retry, breaker, timeout. A slot of the bulkhead is held for the whole call.
+ * Each run counts for the breaker, so it opens while calls are still being retried; those calls
+ * then stop retrying.
  *
- * The timeouts and the breaker go by real time, since cockatiel has timers of its own. Waits go by the
- * clock, because those of cockatiel cannot be cancelled.
+ * Timeouts and breaker use real time, since cockatiel has its own timers. Delays use the clock,
+ * because those of cockatiel cannot be cancelled.
  */
 export class Chain {
   readonly policy: SettledPolicy
@@ -100,7 +104,7 @@ export class Chain {
     return this.#breaker ? nameOf(this.#breaker.state) : 'closed'
   }
 
-  /** Answers with what the operation does. What it rejects with is for `errorOf`. */
+  /** Resolves with the result of the operation. Pass a rejection to `errorOf`. */
   run(call: Call): Promise<unknown> {
     if (!this.#overall) return this.#admitted(call, call.signal)
     call.startedMs = this.#options.clock.mono()
@@ -110,7 +114,7 @@ export class Chain {
     }, call.signal)
   }
 
-  /** The error of a call that failed and that its caller did not cancel. */
+  /** The error of a failed call that its caller did not cancel. */
   errorOf(call: Call, error: unknown): unknown {
     const { name, bulkhead } = this.policy
     const { last } = call
@@ -132,7 +136,8 @@ export class Chain {
 
   #admitted(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
     if (!this.#bulkhead) return this.#retried(call, signal)
-    // What waits is started by the call that ends, and must not run in the async context of that one.
+    // A waiting call is started by the call that ends, and must not run in the async context of
+    // that call.
     const bound = AsyncLocalStorage.bind(() => this.#retried(call, signal))
     const mustWait = this.#bulkhead.executionSlots === 0
     const admitted = this.#bulkhead.execute(bound, signal)
@@ -152,7 +157,7 @@ export class Chain {
   }
 
   #guarded(call: Call, signal: AbortSignal): Promise<unknown> {
-    // Else a call that is over would count as one of the few that a half-open breaker tries.
+    // Otherwise an aborted call would count as one of the calls of a half-open breaker.
     if (signal.aborted) throw this.#cutShort(call, signal)
     if (!this.#breaker) return this.#once(call, signal)
     const mayWait = this.state === 'half-open'
@@ -170,18 +175,18 @@ export class Chain {
       }, around)
     } catch (error) {
       if (around.aborted) throw this.#cutShort(call, around)
-      call.last = this.#judged(call, own.aborted ? this.#tooLong() : error)
+      call.last = this.#judge(call, own.aborted ? this.#timeoutError() : error)
       throw call.last
     }
   }
 
-  /** A run that ended because the whole call did. That is not how the operation failed. */
+  /** A run that ended because the whole call ended. That is not a failure of the operation. */
   #cutShort(call: Call, around: AbortSignal): FailedRun {
     if (call.signal?.aborted) return new FailedRun(around.reason, 'cancelled')
     return new FailedRun(this.#outOfTime(call), true)
   }
 
-  #tooLong(): CallTimeout {
+  #timeoutError(): CallTimeout {
     const { name, timeoutMs } = this.policy
     return new CallTimeout(`a run of ${name} did not end within ${timeoutMs} ms (timeoutMs)`)
   }
@@ -192,7 +197,7 @@ export class Chain {
     return new CallTimeout(message, last && { cause: last.thrown })
   }
 
-  #judged(call: Call, thrown: unknown): FailedRun {
+  #judge(call: Call, thrown: unknown): FailedRun {
     const { clock, rules } = this.#options
     const { overallTimeoutMs = Infinity } = this.policy
     const failure = toFailure(thrown, toTimestamp(clock.now()))
@@ -201,7 +206,7 @@ export class Chain {
     const counts = again || !neverAgain.has(category)
     if (!again) return new FailedRun(thrown, counts)
     const wait = waitMs(this.policy, call.attempts, failure, () => clock.random())
-    // A wait that cannot end in time is not begun: the letter waits instead.
+    // No delay that would exceed the overall timeout: the letter waits instead.
     const leftMs = overallTimeoutMs - (clock.mono() - (call.startedMs ?? 0))
     return new FailedRun(thrown, counts, wait !== undefined && wait < leftMs ? wait : undefined)
   }
@@ -210,7 +215,7 @@ export class Chain {
     const { name, retryOn } = this.policy
     if (typeof retryOn !== 'function') return isListed(retryOn, failure, category, thrown)
     try {
-      // An async function answers a promise, which must not count as yes.
+      // An async function returns a promise, which must not count as true.
       const answer: unknown = retryOn(thrown, failure)
       return answer === true
     } catch (error) {
@@ -222,14 +227,15 @@ export class Chain {
   #breakerOf({ failures, successes, openMs, halfOpenCalls }: BreakerLimits): CircuitBreakerPolicy {
     const { clock, hub } = this.#options
     const { name } = this.policy
-    // While half-open, cockatiel takes each end of a run for a success or a failure; a cancelled one proves nothing.
+    // While half-open, cockatiel counts each run as success or failure; a cancelled run must not
+    // close the breaker.
     const isCounted = (error: unknown): boolean =>
       error instanceof FailedRun &&
       (error.counts === 'cancelled' ? this.state === 'half-open' : error.counts)
     const made = circuitBreaker(handleWhen(isCounted), {
       breaker: new ConsecutiveBreaker(failures),
       halfOpenAfter: openMs,
-      // It opens again when more than this share failed. The half keeps rounding out of it.
+      // The breaker opens again when more than this share failed. The half avoids rounding errors.
       halfOpenSampling: {
         calls: halfOpenCalls,
         threshold: (halfOpenCalls - successes + 0.5) / halfOpenCalls,
@@ -246,12 +252,18 @@ export class Chain {
   }
 }
 
-/** The signal aborts when the time is up, but not when the run ends: what it gave, a stream say, may still be in use. */
+/**
+ * The signal aborts on timeout, but not when the run ends: its result, such as a stream, may still
+ * be in use.
+ */
 function timeLimit(ms: number): TimeoutPolicy {
   return timeout(ms, { strategy: TimeoutStrategy.Aggressive, abortOnReturn: false })
 }
 
-/** What waits for a place in a bulkhead of cockatiel, or for what a breaker tries, hears of an abort only when its turn comes. */
+/**
+ * Rejects on abort at once. Calls that wait in a bulkhead or half-open breaker of cockatiel notice
+ * it only on their turn.
+ */
 function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error)

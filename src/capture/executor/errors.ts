@@ -1,4 +1,7 @@
-/** A run, or a whole call, that took longer than its policy allows. Its name is that of the platform's own timeouts. */
+/**
+ * A run or a whole call exceeded the time limit of its policy. The name is the one that the
+ * platform uses.
+ */
 export class CallTimeout extends Error {
   constructor(what: string, options?: ErrorOptions) {
     super(what, options)
@@ -6,9 +9,9 @@ export class CallTimeout extends Error {
   }
 }
 
-/** The breaker is open, so the call was not made. The cause is the failure that was seen last. */
+/** The breaker is open, so the call was not made. The cause is the last failure. */
 export class CircuitBreakerOpenError extends Error {
-  /** When it is worth asking again. */
+  /** When the breaker lets a call through again. */
   readonly retryAfterMs: number
 
   constructor(policy: string, retryAfterMs: number, cause: unknown) {
@@ -18,7 +21,7 @@ export class CircuitBreakerOpenError extends Error {
   }
 }
 
-/** All places of the bulkhead are taken, so the call was not made. */
+/** All slots of the bulkhead are taken, so the call was not made. */
 export class BulkheadFullError extends Error {
   constructor(policy: string, { concurrent, queue }: { concurrent: number; queue: number }) {
     super(

@@ -8,7 +8,7 @@ import { never } from '../../policy/backoff.ts'
 import type { BreakerState } from '../../policy/breaker.ts'
 import type { Rule } from '../../policy/classify.ts'
 import { keepUnlessRetried, redeliveredKey } from '../../run-context.ts'
-import type { Door } from '../capture.ts'
+import type { Capturer } from '../capture.ts'
 import { checkContext, type CaptureContext } from '../context.ts'
 import { checkOperation, letterIdOf, operationCapture, type OperationInput } from '../operation.ts'
 import type { ExecutorOptions, SettledPolicy } from './resilience.ts'
@@ -16,36 +16,36 @@ import { Chain, type Call } from './chain.ts'
 import { readPolicies } from './options.ts'
 
 interface ExecutorParts {
-  door: Door
+  capturer: Capturer
   hub: ObserverHub
   clock: Clock
   rules: readonly Rule[]
 }
 
-/** What the operation is told about the run it is in. */
+/** The run of an operation. */
 export interface ExecutorRun {
-  /** Aborts when the time is up, and when the caller's signal does. */
+  /** Aborts on timeout, and when the caller's signal aborts. */
   signal: AbortSignal
   /** 1 for the first run. */
   attempt: number
-  /** The same for every run of the call, and for every retry of the letter that the call makes if it fails. */
+  /** The same for every run of the call, and for every retry of its letter. */
   idempotencyKey: string
 }
 
-/** What is known about a call, for its letter and for ending it early. */
+/** The context of a call: what its letter stores, and a signal to cancel the call. */
 export interface ExecuteContext extends Omit<CaptureContext, 'attempts'> {
   /**
-   * What is needed to make the call again. `type` names the queue; without it, the policy does. The payload is
-   * encoded when the call has failed, so do not change it meanwhile.
+   * What is needed to repeat the call. `type` is the queue. Default: the queue of the policy. The
+   * payload is encoded after the call has failed, so do not change it meanwhile.
    */
   operation?: Partial<OperationInput>
-  /** Cancels the call. A cancelled call rejects with the signal's reason and makes no letter. */
+  /** Cancels the call. A cancelled call rejects with the signal's reason and creates no letter. */
   signal?: AbortSignal
 }
 
 /**
- * Makes calls by named policies, and keeps the ones that fail for good. Breakers and bulkheads belong to this
- * object: use one for all calls that share them.
+ * Makes calls by named policies, and stores the ones that fail finally. Breakers and bulkheads
+ * belong to this object: use one executor for all calls that share them.
  */
 export class ResilientExecutor {
   readonly #parts: ExecutorParts
@@ -59,10 +59,11 @@ export class ResilientExecutor {
   }
 
   /**
-   * Runs the operation by the policy. When it fails for good and no fallback answers, its letter is kept, and then the
-   * very error that the operation threw last is rethrown; trouble with keeping the letter never hides it. Inside a
-   * redelivery the failure belongs to the letter that is being redelivered, so no other letter is made; one of another
-   * queue is made if the handler catches the failure and ends well.
+   * Runs the operation by the policy. If it fails finally and no fallback returns a result, its
+   * letter is stored, and then the last error of the operation is rethrown; an error of the store
+   * never hides it. Inside a redelivery the failure belongs to the redelivered letter, so no other
+   * letter is created; one of another queue is created if the handler catches the failure and
+   * succeeds.
    */
   async execute<T>(
     policyName: string,
@@ -71,12 +72,12 @@ export class ResilientExecutor {
   ): Promise<T> {
     const chain = this.#chainOf(policyName)
     if (context) {
-      // A mistake that shows only in a failure would cost the letter.
+      // Checked before the call: an error that shows only after a failure would cost the letter.
       checkContext(context, 'execute context', ['operation', 'signal'])
       if (context.operation !== undefined) checkOperation(context.operation)
     }
-    const kept = { ...context, id: letterIdOf(context, this.#parts.clock) }
-    const idempotencyKey = keyOf(chain.policy, kept)
+    const identified = { ...context, id: letterIdOf(context, this.#parts.clock) }
+    const idempotencyKey = keyOf(chain.policy, identified)
     const call: Call = {
       operation: (run) => operation({ ...run, idempotencyKey }),
       signal: context?.signal,
@@ -87,11 +88,11 @@ export class ResilientExecutor {
       return (await chain.run(call)) as T
     } catch (error) {
       call.signal?.throwIfAborted()
-      return (await this.#failed(chain, call, chain.errorOf(call, error), kept)) as T
+      return (await this.#failed(chain, call, chain.errorOf(call, error), identified)) as T
     }
   }
 
-  /** Whether the breaker of a policy lets calls through. One without a breaker is closed. */
+  /** The state of a policy's breaker. A policy without a breaker is closed. */
   state(policyName: string): BreakerState['kind'] {
     return this.#chainOf(policyName).state
   }
@@ -107,7 +108,9 @@ export class ResilientExecutor {
     )
   }
 
-  /** What the fallback gives; without one, throws the error, once its letter is kept. */
+  /**
+   * Returns the result of the fallback; without one, throws the error after its letter is stored.
+   */
   async #failed(
     { policy }: Chain,
     call: Call,
@@ -119,15 +122,15 @@ export class ResilientExecutor {
       try {
         return await policy.fallback(thrown)
       } catch (error) {
-        // To throw the error that it was given is how a fallback declines.
+        // A fallback that throws the error it got declines.
         if (error !== thrown)
           hub.emit({ type: 'error', during: `fallback of ${policy.name}`, error })
       }
-    await this.#keep(policy, call, thrown, context)
+    await this.#store(policy, call, thrown, context)
     throw thrown
   }
 
-  async #keep(
+  async #store(
     policy: SettledPolicy,
     { attempts }: Call,
     thrown: unknown,
@@ -138,14 +141,14 @@ export class ResilientExecutor {
     const asked: CaptureContext = replayable
       ? context
       : { ...context, policy: never(), tags: [...(context.tags ?? []), 'not-replayable'] }
-    const { door, hub } = this.#parts
-    const trouble = (error: unknown): void =>
+    const { capturer, hub } = this.#parts
+    const report = (error: unknown): void =>
       hub.emit({ type: 'error', during: `capture of ${type}`, error })
     try {
       const captured = operationCapture({ ...operation, type }, thrown, { ...asked, attempts })
-      await keepUnlessRetried(type, () => door.capture(captured).catch(trouble))
+      await keepUnlessRetried(type, () => capturer.capture(captured).catch(report))
     } catch (error) {
-      trouble(error)
+      report(error)
     }
   }
 }
@@ -154,7 +157,10 @@ function queueOf({ queue }: SettledPolicy, { type = queue }: Partial<OperationIn
   return type
 }
 
-/** The key of the letter that the call would make; in a redelivery of the same work, that of the letter being redelivered. */
+/**
+ * The idempotency key of the letter that the call would create; in a redelivery of the same work,
+ * that of its letter.
+ */
 function keyOf(policy: SettledPolicy, context: ExecuteContext & { id: string }): string {
   const { id, operation, contentType } = context
   const payload = operation?.payload

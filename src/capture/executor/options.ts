@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { RedriveError } from '../../errors.ts'
-import { checkNames } from '../../check/keys.ts'
-import { categories } from '../../letter/letter.ts'
-import { nearest } from '../../check/nearest.ts'
-import { withoutUndefined } from '../../check/keys.ts'
+import { checkSchema, functionSchema, schemaFor } from '../../check/issues.ts'
+import { checkNames, withoutUndefined } from '../../check/keys.ts'
+import { categories, type Failure } from '../../letter/letter.ts'
 import { checkQueueName } from '../../check/queue-name.ts'
 import {
   resiliencePolicies,
   type BreakerLimits,
   type ExecutorOptions,
   type ResiliencePolicy,
+  type RetryOn,
   type SettledPolicy,
 } from './resilience.ts'
 
@@ -25,7 +25,7 @@ const defaults = {
 
 const breakerDefaults = { failures: 5, successes: 2, openMs: 30_000 }
 
-/** The platform's timers take 31 bits. */
+/** Timers of Node have 31 bits. */
 const durationMs = z
   .number()
   .min(0)
@@ -33,49 +33,48 @@ const durationMs = z
 const positiveMs = durationMs.min(1)
 const positive = z.int().min(1)
 
-const retryOnSchema = z.strictObject({
+const retryOnSchema = schemaFor<RetryOn>({
   errors: z.array(z.string().min(1)).optional(),
   statuses: z.array(z.int().min(100).max(599)).optional(),
   categories: z.array(z.enum(categories)).optional(),
 })
-const breakerSchema = z.strictObject({
+const breakerSchema = schemaFor<BreakerLimits>({
   failures: positive.optional(),
   successes: positive.optional(),
   openMs: positiveMs.optional(),
   halfOpenCalls: positive.optional(),
 })
 const bulkheadSchema = z.strictObject({ concurrent: positive, queue: z.int().min(0).optional() })
-const policySchema = z.strictObject({
+const policySchema = schemaFor<ResiliencePolicy>({
   attempts: positive.max(100).optional(),
   initialDelayMs: durationMs.optional(),
   maxDelayMs: durationMs.optional(),
   multiplier: z.number().min(1).optional(),
   jitter: z.union([z.enum(['none', 'full']), z.number().min(0).max(1)]).optional(),
-  retryOn: retryOnSchema.optional(),
+  retryOn: z
+    .union(
+      [functionSchema<(error: unknown, failure: Failure) => boolean>(), retryOnSchema],
+      'must be a function or an object with errors, statuses, categories',
+    )
+    .optional(),
   timeoutMs: positiveMs.optional(),
   overallTimeoutMs: positiveMs.optional(),
-  breaker: breakerSchema.optional(),
+  breaker: z.union([z.literal(false), breakerSchema]).optional(),
   bulkhead: bulkheadSchema.optional(),
-  fallback: z.custom((value) => typeof value === 'function', 'must be a function').optional(),
+  fallback: functionSchema<NonNullable<ResiliencePolicy['fallback']>>().optional(),
   queue: z.string().optional(),
 })
-const optionsSchema = z.strictObject({
+const optionsSchema = schemaFor<ExecutorOptions>({
   policies: z.record(z.string(), policySchema).optional(),
 })
 
-const inner = new Map<PropertyKey | undefined, z.ZodObject>([
-  ['retryOn', retryOnSchema],
-  ['breaker', breakerSchema],
-  ['bulkhead', bulkheadSchema],
-])
-
 /**
- * Checks the options once, and answers with all policies by name, the built-in ones too. Throws INVALID_CONFIG that
- * names what is wrong and what is allowed.
+ * Checks the options and returns all policies by name, including the built-in ones. Throws
+ * INVALID_CONFIG that names the wrong key and what is allowed.
  */
 export function readPolicies(options: ExecutorOptions): Map<string, SettledPolicy> {
   checkNames('executor option "policies"', (Object(options) as ExecutorOptions).policies)
-  check(options)
+  checkSchema(optionsSchema, options, { thing: 'executor option', code: 'INVALID_CONFIG' })
   const builtIn: Record<string, ResiliencePolicy> = resiliencePolicies
   const given = options.policies ?? {}
   const names = new Set([...Object.keys(builtIn), ...Object.keys(given)])
@@ -111,42 +110,6 @@ function breakerOf(
   if (successes <= halfOpenCalls) return { ...limits, halfOpenCalls }
   throw new RedriveError(
     'INVALID_CONFIG',
-    `executor option "policies.${name}.breaker": ${successes} successes cannot come of ${halfOpenCalls} halfOpenCalls`,
+    `executor option "policies.${name}.breaker": successes (${successes}) must not be above halfOpenCalls (${halfOpenCalls})`,
   )
-}
-
-function check(options: ExecutorOptions): void {
-  const { policies, ...rest } = Object(options) as ExecutorOptions
-  const plain =
-    typeof policies === 'object' && policies !== null
-      ? Object.fromEntries(Object.entries(policies).map(([name, one]) => [name, dataOf(one)]))
-      : policies
-  const result = optionsSchema.safeParse({ ...rest, policies: plain })
-  if (result.success) return
-  const issue = result.error.issues[0]!
-  const path = issue.path.join('.')
-  if (issue.code !== 'unrecognized_keys')
-    throw new RedriveError('INVALID_CONFIG', `executor option "${path}": ${issue.message}`)
-  const key = issue.keys[0]!
-  const known = Object.keys(schemaAt(issue.path).shape)
-  const near = nearest(key, known)
-  const hint = near ? `did you mean "${near}"?` : `known: ${known.join(', ')}`
-  const full = path === '' ? key : `${path}.${key}`
-  throw new RedriveError('INVALID_CONFIG', `unknown executor option "${full}": ${hint}`)
-}
-
-/** Without the forms that need no further check, so that what is left is told about precisely. */
-function dataOf(policy: unknown): unknown {
-  if (typeof policy !== 'object' || policy === null) return policy
-  const entries = Object.entries(policy).filter(
-    ([key, value]) =>
-      !(key === 'breaker' && value === false) &&
-      !(key === 'retryOn' && typeof value === 'function'),
-  )
-  return Object.fromEntries(entries)
-}
-
-function schemaAt([first, , key]: readonly PropertyKey[]): z.ZodObject {
-  if (first === undefined) return optionsSchema
-  return inner.get(key) ?? policySchema
 }

@@ -1,59 +1,68 @@
 import type { ErrorCategory, Failure, Jitter } from '../../letter/letter.ts'
 
-/** Which failures are worth another try within the call. */
+/** Which failures are retried within the call. */
 export interface RetryOn {
-  /** Names of errors. They match subclasses, and causes. */
+  /** Names of errors. Subclasses and causes match as well. */
   errors?: readonly string[]
   /** HTTP statuses. */
   statuses?: readonly number[]
   categories?: readonly ErrorCategory[]
 }
 
-/** When calls are refused instead of made. */
+/** When calls are rejected instead of made. */
 export interface BreakerLimits {
-  /** Tries that fail in a row, over all calls, before it opens. 5 unless said. */
+  /** Consecutive failed runs, over all calls, before the breaker opens. Default: 5. */
   failures: number
-  /** Of the calls that are tried when it is half-open, so many have to succeed. 2 unless said. */
+  /** Calls that must succeed while the breaker is half-open before it closes. Default: 2. */
   successes: number
-  /** How long it stays open. 30 s unless said. */
+  /** How long the breaker stays open. Default: 30 s. */
   openMs: number
-  /** Calls that are tried when it is half-open; others wait for their result. As many as `successes` unless said. */
+  /**
+   * Calls that run while the breaker is half-open; others wait for their result. Default:
+   * `successes`.
+   */
   halfOpenCalls: number
 }
 
-/** How one kind of call is made. What is left out is as in the built-in policy of that name, else as said here. */
+/**
+ * How one kind of call is made. Absent keys come from the built-in policy of that name, otherwise
+ * from the defaults.
+ */
 export interface ResiliencePolicy {
-  /** Runs in one call, the first one counted. 3 unless said. */
+  /** Maximum number of runs in one call, including the first. Default: 3. */
   attempts?: number
-  /** The wait before the second run. 1 s unless said. */
+  /** Delay before the second run. Default: 1 s. */
   initialDelayMs?: number
-  /** No wait is longer. When the other side asks for a longer one, the call gives up and its letter waits. 30 s unless said. */
+  /**
+   * Maximum delay. If the service asks for a longer one, the call fails and its letter waits.
+   * Default: 30 s.
+   */
   maxDelayMs?: number
-  /** How much longer each wait is than the one before. 2 unless said. */
+  /** Factor between one delay and the next. Default: 2. */
   multiplier?: number
-  /** 0.1 unless said: waits are spread over ± 10 %, within the maximum. */
+  /** Random variation of delays, within the maximum: 0.1 is ± 10 %. Default: 0.1. */
   jitter?: Jitter
   /**
-   * One match in any of the lists is enough; a function decides by itself. Unless said, the categories transient, network,
-   * timeout, rate-limit and dependency.
+   * Failures that are retried: one match in any of the lists is enough, or a function decides.
+   * Default: the categories transient, network, timeout, rate-limit and dependency.
    */
   retryOn?: RetryOn | ((error: unknown, failure: Failure) => boolean)
-  /** How long one run may take. 30 s unless said. */
+  /** Maximum duration of one run. Default: 30 s. */
   timeoutMs?: number
-  /** How long all runs and the waits between them may take. No limit unless said. */
+  /** Maximum duration of all runs and delays together. Default: no limit. */
   overallTimeoutMs?: number
-  /** False, and unless said: no breaker. */
+  /** Circuit breaker. Default: false, no breaker. */
   breaker?: Partial<BreakerLimits> | false
-  /** How many calls run at the same time, and how many more may wait for a place. No limit unless said. */
+  /** Maximum number of concurrent calls, and of calls that wait for a slot. Default: no limit. */
   bulkhead?: { concurrent: number; queue?: number }
-  /** Gives the result of a call that failed for good. By throwing it declines. */
+  /** Returns a result for a call that failed finally. If it throws, the call fails. */
   fallback?: (error: unknown) => unknown
-  /** Where letters of this policy go. The name of the policy unless said. */
+  /** Queue of the letters. Default: the name of the policy. */
   queue?: string
 }
 
 export interface ExecutorOptions {
-  /** Policies by name. Those of built-in ones change only what they say. */
+  /** Policies by name. A policy with a built-in name overrides only the keys that it has. */
   policies?: Record<string, ResiliencePolicy>
 }
 
@@ -67,7 +76,7 @@ export type SettledPolicy = Required<
     bulkhead?: { concurrent: number; queue: number }
   }
 
-/** The policies that every executor knows. */
+/** The built-in policies. */
 export const resiliencePolicies = {
   llm: {
     attempts: 3,

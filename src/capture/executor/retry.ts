@@ -23,8 +23,8 @@ export function isListed(
 }
 
 /**
- * The wait before run `attempt + 1`, never shorter than the other side asked for; undefined when that is more than
- * the policy waits within a call.
+ * Delay before run `attempt + 1`, never shorter than the service asked for. Undefined if that is
+ * longer than the policy allows within a call.
  */
 export function waitMs(
   policy: SettledPolicy,
@@ -46,14 +46,14 @@ export function waitMs(
 
 const maxCauses = 8
 
-/** What was thrown and the chain of its causes, nearest first. */
+/** The thrown value and its chain of causes, nearest first. */
 function causesOf(thrown: unknown): unknown[] {
   const found: unknown[] = []
   try {
     for (let one = thrown; one instanceof Error && found.length < maxCauses; one = one.cause)
       found.push(one)
   } catch {
-    // A cause that cannot be read says nothing.
+    // A cause that cannot be read is ignored.
   }
   return found
 }

@@ -1,7 +1,7 @@
 import { isList, read } from '../../letter/reading.ts'
 import { isFailedResult } from '../../letter/result.ts'
 
-/** A run that failed, in whole or in part, and the targets that have to run again. */
+/** A run that failed completely or partially, and the targets that must run again. */
 export interface WorkflowFailure {
   status: 'failed' | 'partial'
   error: unknown
@@ -10,14 +10,14 @@ export interface WorkflowFailure {
 
 export interface Reading {
   targets: readonly string[]
-  /** Whether running into this error again is certain. */
+  /** Whether a retry cannot help against this error. */
   isHopeless: (error: unknown) => boolean
 }
 
 /**
- * What a workflow said by returning. A failure is `{ ok: false }` or `{ status: 'failed' | 'partial' }`; undefined when it says
- * neither. A partial one may name what failed, as `failed` or `results`; only what is clearly done is left out of the
- * next run. It never throws, whatever was returned.
+ * Reads the failure that a workflow returned: `{ ok: false }` or `{ status: 'failed' | 'partial'
+ * }`; undefined for other values. A partial failure may name the failed targets as `failed` or
+ * `results`; only targets that are clearly done are left out of the next run. Never throws.
  */
 export function readFailure(returned: unknown, reading: Reading): WorkflowFailure | undefined {
   const said = typeof returned === 'string' ? '' : statusOf(returned)
@@ -30,7 +30,7 @@ export function readFailure(returned: unknown, reading: Reading): WorkflowFailur
   return { status: partial ? 'partial' : 'failed', error, failed }
 }
 
-/** What was said about one target. */
+/** The result for one target. */
 interface Part {
   target: string | undefined
   state: 'done' | 'failed' | 'unclear'
@@ -45,7 +45,7 @@ function failedTargets(listed: unknown, parts: readonly Part[], all: string[]): 
     if (state === 'failed') named.add(target)
     if (state === 'done') done.add(target)
   }
-  // What failed and is none of the targets could be any of them.
+  // A failed item that is not a known target could be any of them.
   for (const target of named) if (target === undefined || !known.has(target)) return all
   const isListed = itemsOf(listed).length > 0
   const left = all.filter((target) => named.has(target) || (!isListed && !done.has(target)))
@@ -57,7 +57,7 @@ function targetOf(item: unknown): string | undefined {
   return typeof target === 'string' ? target : undefined
 }
 
-/** Results by target: a list of them with their targets, or an object with a target for each key. */
+/** Results by target: an array of results with their targets, or an object with targets as keys. */
 function partsOf(results: unknown): Part[] {
   if (isList(results)) return itemsOf(results).map((item) => partOf(targetOf(item), item))
   return keysOf(results).map((key) => partOf(key, read(results, key)))
@@ -82,7 +82,7 @@ function partOf(target: string | undefined, said: unknown): Part {
   return { target, error, state: isFailed ? 'failed' : isDone ? 'done' : 'unclear' }
 }
 
-/** A status in lower case, said as such or as a field; empty when there is none. */
+/** A status in lower case, from a string or a field; empty if there is none. */
 function statusOf(said: unknown): string {
   const status = typeof said === 'string' ? said : read(said, 'status')
   return typeof status === 'string' ? status.toLowerCase() : ''
@@ -100,12 +100,13 @@ function errorsOf(returned: unknown, parts: readonly Part[]): unknown[] {
   return told.length > 0 ? told : parts.map(({ error }) => error).filter(isSomething)
 }
 
-/** How many errors are looked at; a letter keeps fewer. */
+/** Maximum number of errors that are read; a letter stores fewer. */
 const maxErrors = 100
 
 /**
- * Many errors as one. Those that a retry cannot help are left out while there are others: one target that is forbidden must not
- * keep the rest from being retried. They come back when they alone are left.
+ * Combines many errors into one. Errors that a retry cannot help are left out while there are
+ * others: one forbidden target must not prevent the retry of the rest. They are reported when only
+ * they remain.
  */
 function combined(errors: unknown[], failed: readonly string[], reading: Reading): unknown {
   const some = errors.slice(0, maxErrors)
@@ -121,7 +122,7 @@ function isSomething(value: unknown): boolean {
   return value !== undefined && value !== null && value !== ''
 }
 
-/** More than this is not a list of targets. */
+/** Maximum length of a list of targets. */
 const maxItems = 1_000_000
 
 function itemsOf(value: unknown): unknown[] {

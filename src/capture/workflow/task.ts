@@ -1,3 +1,4 @@
+import { describeValue } from '../../check/keys.ts'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter, Json, Payload, Source } from '../../letter/letter.ts'
 import { decodePayload, encodePayload } from '../../letter/payload.ts'
@@ -5,25 +6,32 @@ import { read } from '../../letter/reading.ts'
 import { checkContext, jsonOf, type CaptureContext } from '../context.ts'
 import type { GuardedRun } from '../operation.ts'
 
-/** One run of a workflow: what is to be done, to which targets, by which adapter, and for whom. */
+/** One run of a workflow: the task, its targets, the adapter and the user. */
 export interface WorkflowTask<T = unknown> extends Omit<
   CaptureContext,
   'id' | 'task' | 'contentType'
 > {
-  /** Names the task. While an open letter has it, failing again adds an occurrence to that letter, unless a `dedupeKey` is given. */
+  /**
+   * Id of the task. While an open letter has it, another failure adds an occurrence to that letter,
+   * unless a `dedupeKey` is given.
+   */
   id: string
   task: T
-  /** What it works on, one by one: repositories, accounts. After a partial failure only those that failed run again. */
+  /**
+   * Targets of the task, such as repositories. After a partial failure only the failed targets run
+   * again.
+   */
   targets?: string[]
   /** The engine that runs it. */
   adapter?: string
-  /** Who runs it, and with which rights. */
+  /** The user that runs the task, and their permissions. */
   user?: Json
 }
 
 /**
- * One run, as the workflow sees it: `attempt` is 0 and `letter` is absent in the first one. The idempotency key is the same
- * in all runs, also when fewer targets are left; for one target use the key and the name of the target.
+ * One run, as the workflow sees it: `attempt` is 0 and `letter` is absent in the first one. The
+ * idempotency key is the same in all runs, also when fewer targets are left; for one target use the
+ * key and the name of the target.
  */
 export type WorkflowRun = Omit<GuardedRun, 'input'>
 
@@ -33,7 +41,10 @@ export type WorkflowFn<T = unknown, R = unknown> = (
   run: WorkflowRun,
 ) => Promise<R> | R
 
-/** A task as a letter would keep it, of its own: whatever becomes of the caller's objects does not reach it. */
+/**
+ * A copy of a task as its letter would store it. Later changes to the caller's objects do not reach
+ * it.
+ */
 export interface HeldTask {
   source: Source & { kind: 'workflow' }
   payload: Payload
@@ -68,16 +79,17 @@ function checkTask(given: WorkflowTask): void {
   const bad = (what: string): never => {
     throw new RedriveError('INVALID_INPUT', what)
   }
-  if (typeof given !== 'object' || given === null) bad('a workflow task must be an object')
+  if (typeof given !== 'object' || given === null)
+    bad(`a workflow task must be an object, got ${describeValue(given)}`)
   if (typeof given.id !== 'string' || given.id === '')
-    bad('the id of a workflow task must be a text that is not empty')
-  if (given.targets !== undefined && textsOf(given.targets) === undefined)
-    bad('the targets of a workflow task must be a list of texts')
+    bad(`id of a workflow task must be a non-empty string, got ${describeValue(given.id)}`)
+  if (given.targets !== undefined && stringsOf(given.targets) === undefined)
+    bad('targets of a workflow task must be an array of strings')
   if (given.adapter !== undefined && typeof given.adapter !== 'string')
-    bad('the adapter of a workflow task must be a text')
+    bad(`adapter of a workflow task must be a string, got ${describeValue(given.adapter)}`)
 }
 
-/** A client of a database is what it is; all else is data. */
+/** Copies the context, except for the database client. */
 function copyOf({ client, ...said }: CaptureContext): CaptureContext {
   const copied = Object.entries(said)
     .filter(([, value]) => value !== undefined)
@@ -85,14 +97,17 @@ function copyOf({ client, ...said }: CaptureContext): CaptureContext {
   return { ...Object.fromEntries(copied), ...(client === undefined ? {} : { client }) }
 }
 
-/** The payload with only these targets left to run. What could not be kept of the task stays marked as lossy. */
+/** The payload with only these remaining targets. A lossy payload stays marked as lossy. */
 export function withTargets(payload: Payload, targets: readonly string[]): Payload {
   const { lossy } = payload
   const narrowed = { ...(decodePayload(payload) as object), targets }
   return { ...encodePayload(narrowed), ...(lossy ? { lossy } : {}) }
 }
 
-/** The input of a next run with only these targets left. Made from the bytes, since a run may change the input it got. */
+/**
+ * The input of the next run with only these remaining targets. Decoded again, since a run may
+ * change its input.
+ */
 export function remainingOf(letter: DeadLetter, targets: readonly string[]): object {
   const { task, adapter, user } = taskOf(letter, decodePayload(letter.payload))
   return {
@@ -103,13 +118,17 @@ export function remainingOf(letter: DeadLetter, targets: readonly string[]): obj
   }
 }
 
-/** The task that a letter keeps. What its payload does not say, for example after an edit, is taken from its source. */
+/**
+ * The task of a letter. Values missing in its payload, for example after an edit, come from its
+ * source.
+ */
 export function taskOf(letter: DeadLetter, input: unknown): WorkflowTask {
   const source = letter.source.kind === 'workflow' ? letter.source : undefined
   const ours = typeof input === 'object' && input !== null && 'task' in input
   const said = ours ? input : { task: input }
   const adapter = read(said, 'adapter') ?? source?.adapter
-  const targets = textsOf(read(said, 'targets')) ?? (source?.targets.length ? source.targets : null)
+  const targets =
+    stringsOf(read(said, 'targets')) ?? (source?.targets.length ? source.targets : null)
   const user = (read(said, 'user') ?? source?.context) as Json | undefined
   return {
     id: source?.taskId ?? letter.id,
@@ -121,16 +140,16 @@ export function taskOf(letter: DeadLetter, input: unknown): WorkflowTask {
   }
 }
 
-/** The targets that the letter runs at its next retry; none when it cannot be read. */
+/** The targets of the next retry of a letter; none if its payload cannot be read. */
 export function targetsOf(letter: DeadLetter): string[] {
   try {
-    return textsOf(read(decodePayload(letter.payload), 'targets')) ?? []
+    return stringsOf(read(decodePayload(letter.payload), 'targets')) ?? []
   } catch {
     return []
   }
 }
 
-function textsOf(value: unknown): string[] | undefined {
+function stringsOf(value: unknown): string[] | undefined {
   if (!Array.isArray(value)) return undefined
   const items: unknown[] = value
   return items.every((item) => typeof item === 'string') ? [...items] : undefined

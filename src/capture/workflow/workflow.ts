@@ -10,10 +10,10 @@ import { neverAgain } from '../../policy/backoff.ts'
 import type { Rule } from '../../policy/classify.ts'
 import { judge } from '../../policy/judge.ts'
 import { keepUnlessRetried, redeliveredKey, redelivering } from '../../run-context.ts'
-import type { Door } from '../capture.ts'
+import type { Capturer } from '../capture.ts'
 import { firstRun } from '../operation.ts'
 import {
-  readStrategy,
+  checkStrategy,
   readWorkflowOptions,
   type Strategy,
   type WorkflowOptions,
@@ -32,7 +32,7 @@ import {
   type WorkflowTask,
 } from './task.ts'
 
-/** Why a failure was not kept. */
+/** Why a failure was not stored. */
 const reasonsToSkip = [
   'disabled',
   'manual',
@@ -45,19 +45,19 @@ const reasonsToSkip = [
 ] as const
 export type SkipReason = (typeof reasonsToSkip)[number]
 
-/** Whether a failure was kept, and if not, exactly why. */
+/** Whether a failure was stored, and if not, why. */
 export type Enqueuing =
   | { enqueued: true; letterId: string }
-  /** `ok: false` makes it a failure of the retry around it, when its handler returns this. */
+  /** `ok: false` fails the surrounding retry if its handler returns this value. */
   | { enqueued: false; why: 'inside-a-retry'; detail: string; ok: false }
   | { enqueued: false; why: Exclude<SkipReason, 'inside-a-retry'>; detail: string }
 
-/** How a run ended. `failed` names the targets that have to run again. */
+/** The result of a run. `failed` lists the targets that must run again. */
 export type WorkflowResult<R = unknown> =
   | { status: 'completed'; result: R }
   | ({ status: 'failed' | 'partial'; error: unknown; failed: string[]; result?: R } & Enqueuing)
 
-/** Every failed run and every call of `enqueue` is counted here once. */
+/** Counters: each failed run and each call of `enqueue` is counted once. */
 export interface WorkflowCounts {
   enqueued: number
   enqueuedByHand: number
@@ -70,21 +70,21 @@ type Identified = HeldTask & { context: { id: string } }
 /** A run of a letter. */
 type Retry = WorkflowRun & { letter: DeadLetter; input: unknown }
 
-/** What a workflow guard needs of the queue. */
+/** The parts of the queue that a workflow guard needs. */
 export interface WorkflowParts {
-  door: Door
+  capturer: Capturer
   hub: ObserverHub
   clock: Clock
   rules: readonly Rule[]
-  /** Puts the policy of a queue in force, before there is a handler for it. */
+  /** Applies the policy of a queue before it has a handler. */
   policy: (queue: string, policy: QueuePolicy) => void
   handle: (queue: string, handler: (run: Retry) => unknown, policy: QueuePolicy) => void
 }
 
 /**
- * Runs workflows, keeps those that fail, and is the way back for them. `run` answers with data and does not throw for the
- * workflow's own failure. The task is copied before it runs. Which failures are kept is decided by the strategy at the moment
- * of the failure.
+ * Runs workflows, stores those that fail, and retries them. `run` resolves with data and does not
+ * throw if the workflow fails. The task is copied before it runs. The strategy at the time of the
+ * failure decides which failures are stored.
  */
 export class WorkflowGuard<T = unknown> {
   readonly #parts: WorkflowParts
@@ -95,10 +95,15 @@ export class WorkflowGuard<T = unknown> {
     skipped: Object.fromEntries(reasonsToSkip.map((why) => [why, 0])) as WorkflowCounts['skipped'],
   }
   #strategy: Strategy
-  /** What retries call: the handler of the options, or else the function given last. */
+  /**
+   * The function for retries: the handler of the options, otherwise the last function given to
+   * `run`.
+   */
   #again: WorkflowFn<T> | undefined
-  /** Of tasks whose last run failed and was not kept: the id that its letter would have had. `enqueue` uses it. */
-  readonly #unkept = new WeakMap<WorkflowTask<T>, string>()
+  /**
+   * For tasks whose last failure was not stored: the id reserved for the letter. `enqueue` uses it.
+   */
+  readonly #reservedIds = new WeakMap<WorkflowTask<T>, string>()
 
   constructor(options: WorkflowOptions<T>, parts: WorkflowParts) {
     this.#parts = parts
@@ -113,19 +118,20 @@ export class WorkflowGuard<T = unknown> {
     return this.#strategy
   }
 
-  /** From now on, for runs that are under way too. */
+  /** Changes the strategy, also for runs in progress. */
   setStrategy(strategy: Strategy): void {
-    this.#strategy = readStrategy(strategy)
+    this.#strategy = checkStrategy(strategy)
   }
 
-  /** What was kept and what was not, and why, since this guard was made. */
+  /** How many failures were stored or skipped, and why, since this guard was created. */
   counts(): WorkflowCounts {
     return { ...this.#counts, skipped: { ...this.#counts.skipped } }
   }
 
   /**
-   * Runs the task with `fn`, or with the handler of the options. Retries use the handler; without one, the function given last.
-   * Throws only when the task itself is not what it must be, or when there is nothing to run it with.
+   * Runs the task with `fn`, or with the handler of the options. Retries use the handler; without
+   * one, the last `fn`. Throws only if the task is invalid, or if there is neither `fn` nor a
+   * handler.
    */
   async run<R = unknown>(task: WorkflowTask<T>, fn?: WorkflowFn<T, R>): Promise<WorkflowResult<R>> {
     const held = this.#hold(task)
@@ -149,17 +155,22 @@ export class WorkflowGuard<T = unknown> {
     return { ...failure, result, ...(await this.#keepIfWanted(task, held, failure)) }
   }
 
-  /** Keeps a failed task by hand, whatever its category, under every strategy but `disabled`. */
+  /**
+   * Stores a failed task explicitly, whatever its category, under every strategy except `disabled`.
+   */
   async enqueue(task: WorkflowTask<T>, error: unknown): Promise<Enqueuing> {
-    const held = this.#hold(task, this.#unkept.get(task))
+    const held = this.#hold(task, this.#reservedIds.get(task))
     if (this.#strategy === 'disabled') return this.#skip('disabled', details.disabled)
     const failure = { error, failed: held.source.targets }
-    const enqueuing = await this.#keep(held, failure, 'enqueuedByHand')
-    if (enqueuing.enqueued) this.#unkept.delete(task)
+    const enqueuing = await this.#store(held, failure, 'enqueuedByHand')
+    if (enqueuing.enqueued) this.#reservedIds.delete(task)
     return enqueuing
   }
 
-  /** The task as its letter would keep it. The id of that letter is chosen before the first run, since the key derives from it. */
+  /**
+   * The task as its letter would store it. The id is chosen before the first run: the idempotency
+   * key derives from it.
+   */
   #hold(task: WorkflowTask<T>, id = this.#parts.clock.id()): Identified {
     const held = holdTask(this.#settings.name, task)
     return { ...held, context: { ...held.context, id } }
@@ -177,7 +188,7 @@ export class WorkflowGuard<T = unknown> {
     if (isFirst) this.#parts.handle(name, (run) => this.#retry(run), policy)
   }
 
-  /** One retry: the same task, and of its targets those that are left. */
+  /** One retry: the same task with the remaining targets. */
   async #retry(run: Retry): Promise<unknown> {
     const { letter } = run
     const task = taskOf(letter, run.input) as WorkflowTask<T>
@@ -205,22 +216,22 @@ export class WorkflowGuard<T = unknown> {
   }
 
   /**
-   * What the strategy says about a failed run. Inside a retry the failure belongs to the letter that is retried, unless its
-   * handler ends well all the same: then it is counted anew, as what becomes of it.
+   * Applies the strategy to a failed run. Inside a retry the failure belongs to the retried letter,
+   * unless its handler succeeds all the same: then the failure is counted by its own outcome.
    */
   async #keepIfWanted(
     task: WorkflowTask<T>,
     held: Identified,
     failure: WorkflowFailure,
   ): Promise<Enqueuing> {
-    // Before anything is waited for: the strategy may be another when a retry ends.
+    // Decided before the first await: the strategy may have changed when a retry ends.
     const unwanted = this.#unwanted(failure)
     const byStrategy = async (): Promise<Enqueuing> =>
-      unwanted ? this.#skip(...unwanted) : this.#keep(held, failure, 'enqueued')
+      unwanted ? this.#skip(...unwanted) : this.#store(held, failure, 'enqueued')
     const letterId = redelivering()
     if (letterId === undefined) {
       const enqueuing = await byStrategy()
-      if (!enqueuing.enqueued) this.#unkept.set(task, held.context.id)
+      if (!enqueuing.enqueued) this.#reservedIds.set(task, held.context.id)
       return enqueuing
     }
     await keepUnlessRetried(this.#settings.name, () => {
@@ -228,12 +239,15 @@ export class WorkflowGuard<T = unknown> {
       return byStrategy()
     })
     return {
-      ...this.#skip('inside-a-retry', `it belongs to letter ${letterId}, which is being retried`),
+      ...this.#skip(
+        'inside-a-retry',
+        `the failure belongs to letter ${letterId}, which is being retried`,
+      ),
       ok: false,
     }
   }
 
-  /** Why the strategy does not keep a failure, or undefined when it does. */
+  /** Why the strategy skips a failure; undefined if it stores the failure. */
   #unwanted({ error }: WorkflowFailure): Unwanted | undefined {
     const strategy = this.#strategy
     if (strategy === 'disabled' || strategy === 'manual') return [strategy, details[strategy]]
@@ -242,10 +256,13 @@ export class WorkflowGuard<T = unknown> {
     const { select } = this.#settings
     if (select.has(category)) return undefined
     const selected = [...select].join(', ')
-    return ['not-selected', `the failure is ${category}, and selective keeps ${selected}`]
+    return [
+      'not-selected',
+      `the category is ${category}, and the selective strategy stores ${selected}`,
+    ]
   }
 
-  async #keep(
+  async #store(
     held: HeldTask,
     failure: Pick<WorkflowFailure, 'error' | 'failed'>,
     counted: 'enqueued' | 'enqueuedByHand',
@@ -262,8 +279,9 @@ export class WorkflowGuard<T = unknown> {
   }
 
   /**
-   * Has the letter made. An open letter of the same task takes the failure as an occurrence and keeps its own payload, which may
-   * have fewer targets left by now; those that it will not run get a letter beside it.
+   * Captures the letter. An open letter of the same task counts the failure as an occurrence and
+   * keeps its own payload, which may have fewer targets by now; targets that it will not run get a
+   * further letter.
    */
   async #capture(
     held: HeldTask,
@@ -274,7 +292,7 @@ export class WorkflowGuard<T = unknown> {
     let missing = failed
     for (let nth = 1; ; nth++) {
       const narrowed = missing.length < source.targets.length
-      const letter = await this.#parts.door.capture({
+      const letter = await this.#parts.capturer.capture({
         queue: this.#settings.name,
         source,
         payload: narrowed ? withTargets(held.payload, missing) : held.payload,
@@ -296,7 +314,7 @@ export class WorkflowGuard<T = unknown> {
 
 type Unwanted = ['disabled' | 'manual' | 'not-selected', detail: string]
 
-/** More letters than this for one task at a time do not look for each other any more. */
+/** Maximum number of letters of one task that are matched with each other. */
 const maxBeside = 20
 
 function keyOf(dedupeKey: string, nth: number): { dedupeKey?: string } {
@@ -305,9 +323,9 @@ function keyOf(dedupeKey: string, nth: number): { dedupeKey?: string } {
 }
 
 const details = {
-  disabled: 'the strategy is disabled: no failure is kept',
-  manual: 'the strategy is manual: keep it with enqueue(task, error)',
-  unknown: 'the store failed while it was to keep the letter: the trouble event has its error',
+  disabled: 'the strategy is disabled: no failure is stored',
+  manual: 'the strategy is manual: store the failure with enqueue(task, error)',
+  unknown: 'the store failed to write the letter: see the error event',
 }
 
 const reasonsByCode: Partial<Record<ErrorCode, Exclude<SkipReason, 'inside-a-retry'>>> = {

@@ -4,7 +4,7 @@ import { addAct } from '../act.ts'
 export function addArchive(program: Command): void {
   addAct(program, {
     name: 'archive',
-    description: 'put letters out of the way; they are kept whole and can be restored',
+    description: 'archive letters; they stay complete and can be restored',
     done: 'archived',
     run: (dlq, id, by) => dlq.archive(id, by),
   })

@@ -13,26 +13,26 @@ value in force and where it comes from, secrets aside.
 With --json it prints {"ok", "file", "settings": [{"key", "value", "from"}]},
 or {"ok": false, "problems": [{"key", "from", "text"}]}.`
 
-/** Adds the flags from which a configuration is read. */
+/** Adds the flags of the configuration. */
 export function takingConfig(command: Command): Command {
   return command
-    .option('--config <file>', 'the file to read, else REDRIVE_CONFIG or redrive.yaml')
+    .option('--config <file>', 'the file to read; default: REDRIVE_CONFIG or redrive.yaml')
     .option(
       '--set <key=value>',
-      'set one key, as in --set maxRetries=5; may be repeated',
+      'set one key, such as --set maxRetries=5; may be repeated',
       (value: string, before: string[] | undefined) => [...(before ?? []), value],
     )
 }
 
-/** The schema and its readers are loaded by those who ask for them: no other command should wait for that. */
+/** The schema is loaded on demand, so that other commands start faster. */
 export function addConfig(program: Command): void {
   const config = program
     .command('config')
-    .description('check the configuration, or print what it may hold')
+    .description('check the configuration, or print its schema')
     .addHelpText('after', examples)
   takingConfig(config.command('check'))
     .argument('[file]', 'the same as --config')
-    .description('print what is in force and where it comes from, or what is wrong')
+    .description('print the effective values and their origins, or all problems')
     .addHelpText('after', examples)
     .action(async (file: string | undefined, _, self: Command) => {
       const options = self.optsWithGlobals<ConfigOptions>()

@@ -30,17 +30,20 @@ interface CopyCommandOptions extends GlobalOptions {
 export function addCopy(program: Command): void {
   program
     .command('copy')
-    .description('copy a whole store into another one, of any kind, and verify it')
-    .argument('<from>', 'the store to read, as in sqlite:redrive.db')
-    .argument('<to>', 'the store to write; made if there is none')
-    .option('--verify-only', 'compare the two, and write nothing')
+    .description('copy a store to another one of any kind, and verify the copy')
+    .argument('<from>', 'URL of the source store, such as sqlite:redrive.db')
+    .argument('<to>', 'URL of the target store; created if it does not exist')
+    .option('--verify-only', 'compare the stores without writing')
     .addHelpText('after', examples)
     .action((from: string, to: string, _, self: Command) => {
       const options = self.optsWithGlobals<CopyCommandOptions>()
       mustExist(from)
       if (options.verifyOnly) mustExist(to)
       if (nameOf(from) === nameOf(to))
-        throw new RedriveError('INVALID_INPUT', 'FROM and TO are the same store: name two')
+        throw new RedriveError(
+          'INVALID_INPUT',
+          'FROM and TO are the same store: name two different stores',
+        )
       return withStore({ store: from }, (source) =>
         withStore({ store: to }, (target) => copy(source, target, options), { create: true }),
       )
@@ -50,56 +53,63 @@ export function addCopy(program: Command): void {
 function mustExist(url: string): void {
   const file = fileOf(url)
   if (file !== undefined && !existsSync(file))
-    throw new RedriveError('STORE_UNAVAILABLE', `there is no store file ${file}`)
+    throw new RedriveError(
+      'STORE_UNAVAILABLE',
+      `the store file ${file} does not exist: check the path`,
+    )
 }
 
 async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
   if (!options.verifyOnly) for (const opened of [source, target]) await mustRest(opened)
   const names = { from: nameOf(source.url), to: nameOf(target.url) }
   const { copyStore } = await import('../../transfer/copy/copy.ts')
-  const shown = options.json ? undefined : progressLine(process.stderr, source.clock)
+  const progressOutput = options.json ? undefined : progressLine(process.stderr, source.clock)
   const stopping = stopOnSignal()
   try {
     const report = await copyStore(source.store, target.store, {
       source: names.from,
       clock: source.clock,
       signal: stopping.signal,
-      onProgress: (progress) => shown?.show(inWords(progress), progress.letters / progress.of),
+      onProgress: (progress) =>
+        progressOutput?.show(formatProgress(progress), progress.letters / progress.of),
       ...(options.verifyOnly ? { verifyOnly: true } : {}),
     })
-    shown?.close()
+    progressOutput?.close()
     if (options.json) process.stdout.write(`${json({ ...names, ...report }, 2)}\n`)
     else process.stdout.write(`${summary(names, report, lineWidth()).join('\n')}\n`)
     if (!report.ok) process.exitCode = report.verdict ? 1 : stoppedExit
   } finally {
     stopping.end()
-    shown?.close()
+    progressOutput?.close()
   }
 }
 
-/** A letter that changes while it is copied is copied twice at best, and one that waits beside its store not at all. */
+/**
+ * The stores must be idle: letters that change during the copy, or wait in the spool, would be
+ * missed.
+ */
 async function mustRest({ store, url, clock }: Opened): Promise<void> {
   const workers = await liveWorkers(store, clock.now())
   const names = workers.map(({ name }) => name).slice(0, 3)
   if (workers.length > 0)
     throw new RedriveError(
       'INVALID_INPUT',
-      `${counted(workers.length, 'worker')} of ${nameOf(url)} were here a moment ago (${names.join(', ')}): stop them, and copy then`,
+      `${counted(workers.length, 'worker')} of ${nameOf(url)} ran recently (${names.join(', ')}): stop them before the copy`,
     )
   const { path, files, oldFiles } = await inspectSpool(url)
   if (files.length + oldFiles.length > 0)
     throw new RedriveError(
       'INVALID_INPUT',
-      `letters of ${nameOf(url)} wait in its spool (${path}): start a worker of it until they are in the store, stop it, and copy then`,
+      `letters of ${nameOf(url)} wait in its spool (${path}): run a worker until they are in the store, stop it, and then copy`,
     )
 }
 
-function inWords({ doing, letters, of }: CopyProgress): string {
+function formatProgress({ doing, letters, of }: CopyProgress): string {
   const what = doing === 'copy' ? 'copied' : 'compared'
   return `${letters.toLocaleString('en')} of ${counted(of, 'letter')} ${what}`
 }
 
-/** The end of it, in lines that fit. */
+/** The summary, in lines that fit the terminal. */
 export function summary(
   { from, to }: { from: string; to: string },
   { ok, copied, verdict }: CopyReport,
@@ -108,10 +118,10 @@ export function summary(
   const head = [
     `From ${line(from)}`,
     `To   ${line(to)}`,
-    `${counted(copied, 'letter')} copied now.`,
+    `${counted(copied, 'letter')} copied in this run.`,
   ]
   if (!verdict)
-    return [...head, 'Stopped. Run the same command again to go on where it was.'].map((text) =>
+    return [...head, 'Stopped. Run the same command again to continue.'].map((text) =>
       cut(text, width),
     )
   const { letters, records, differences, damaged, hash } = verdict
@@ -137,13 +147,13 @@ export function summary(
     ...differences.first.map(({ kind, name, why }) => `  ${kind} ${line(name)}: ${line(why)}`),
     ...more(differences),
     ...(damaged.count > 0
-      ? [`${counted(damaged.count, 'letter')} damaged in the source, put aside as records:`]
+      ? [`${counted(damaged.count, 'letter')} damaged in the source, stored as records:`]
       : []),
     ...damaged.first.map(({ id, why }) => `  ${line(id)}: ${line(why)}`),
     ...more(damaged),
     ...(ok ? [`sha256 ${hash.from}`] : []),
     ...(differences.count > 0
-      ? ['Stop all that uses the two stores, and run the same command again.']
+      ? ['Stop all processes that use the two stores, and run the same command again.']
       : []),
   ].map((text) => cut(text, width))
 }

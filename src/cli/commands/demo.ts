@@ -3,8 +3,8 @@ import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import type { GlobalOptions } from '../open.ts'
 
-/** Never the store of REDRIVE_STORE: a demo has no business there. */
-const usualStore = 'sqlite:.redrive/demo.db'
+/** Never the store of REDRIVE_STORE, which may be in production. */
+const defaultStore = 'sqlite:.redrive/demo.db'
 
 const examples = `
 Examples:
@@ -15,12 +15,12 @@ Examples:
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description(`watch a worker deal with failing calls; keeps its letters in ${usualStore}`)
-    .option('--seconds <count>', 'end by itself after so many seconds')
+    .description(`watch a worker handle failing calls; stores its letters in ${defaultStore}`)
+    .option('--seconds <count>', 'stop after this many seconds')
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { seconds?: string }>()
-      const url = options.store ?? usualStore
+      const url = options.store ?? defaultStore
       const { runDemo } = await import('../demo/demo.ts')
       return runDemo({
         url,
@@ -35,5 +35,5 @@ function readSeconds(text: string | undefined): { seconds?: number } {
   if (text === undefined) return {}
   const seconds = Number(text)
   if (seconds > 0) return { seconds }
-  throw new RedriveError('INVALID_INPUT', `--seconds is a number above 0, got "${text}"`)
+  throw new RedriveError('INVALID_INPUT', `--seconds must be a number above 0, got "${text}"`)
 }

@@ -3,7 +3,7 @@ import { inspectSpool } from '../../connect/store.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { takeCensus } from '../census.ts'
-import { shown, withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { hideSecrets, withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { counted, fromNow, json, line, paint, span, type Style } from '../print.ts'
 import { liveWorkers } from '../workers.ts'
 
@@ -23,7 +23,7 @@ interface DoctorOptions extends GlobalOptions {
   repair?: boolean
 }
 
-/** kind: fine, worth a look, or broken. */
+/** `ok`: fine. `warning`: worth a look. `problem`: broken. */
 interface Finding {
   kind: 'ok' | 'warning' | 'problem'
   what: string
@@ -33,9 +33,9 @@ interface Finding {
 export function addDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('look over the store: settings, counts, damage, and what is stuck')
+    .description('check the store: settings, counts, corrupt letters and stuck letters')
     .option('--quick', 'do not read every letter')
-    .option('--repair', 'put right what indexes and counts say, where the store can')
+    .option('--repair', 'repair indexes and counts, if the store can')
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<DoctorOptions>()
@@ -54,8 +54,10 @@ async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)
-    process.stdout.write(`${json({ ok: problems === 0, store: shown(opened.url), findings }, 2)}\n`)
-  else print(shown(opened.url), findings, problems)
+    process.stdout.write(
+      `${json({ ok: problems === 0, store: hideSecrets(opened.url), findings }, 2)}\n`,
+    )
+  else print(hideSecrets(opened.url), findings, problems)
   if (problems > 0) process.exitCode = 1
 }
 
@@ -70,7 +72,8 @@ function print(url: string, findings: readonly Finding[], problems: number): voi
     const [mark, style] = marks[kind]
     return `${paint(style, mark.padEnd(4))} ${line(what)}: ${line(text)}`
   })
-  const verdict = problems === 0 ? 'The store is sound.' : `${counted(problems, 'problem')} found.`
+  const verdict =
+    problems === 0 ? 'The store is healthy.' : `${counted(problems, 'problem')} found.`
   process.stdout.write(`${line(url)}\n${lines.join('\n')}\n${verdict}\n`)
 }
 
@@ -78,7 +81,11 @@ async function health({ store }: Opened): Promise<Finding[]> {
   const { ok, checks, problems } = await store.health()
   const found: Finding[] = problems.map((text) => ({ kind: 'problem', what: 'store', text }))
   if (!ok && found.length === 0)
-    found.push({ kind: 'problem', what: 'store', text: 'says that it is not well' })
+    found.push({
+      kind: 'problem',
+      what: 'store',
+      text: 'reports that it is not healthy, without a reason',
+    })
   const settings = Object.entries(checks).map(([what, text]): Finding => ({
     kind: 'ok',
     what,
@@ -87,7 +94,7 @@ async function health({ store }: Opened): Promise<Finding[]> {
   return [...settings, ...found]
 }
 
-/** Whether letters, indexes and counts agree, in stores where they can come apart. */
+/** Whether letters, indexes and counts agree, in stores where they can diverge. */
 async function drift(
   { store }: Opened,
   { quick, repair = false }: DoctorOptions,
@@ -98,7 +105,7 @@ async function drift(
   const wrong = missing + strays + (counts ?? 0)
   if (wrong === 0) return [{ kind: 'ok', what: 'indexes', text: 'agree with the letters' }]
   const found = `${counted(missing, 'gap')}, ${counted(strays, 'stray')}, ${counted(counts ?? 0, 'wrong count')}`
-  const text = repaired ? `${found}: put right` : `${found}: run redrive doctor --repair`
+  const text = repaired ? `${found}: repaired` : `${found}: run redrive doctor --repair`
   return [
     { kind: repaired ? 'warning' : 'problem', what: 'indexes', text },
     ...examples
@@ -107,7 +114,7 @@ async function drift(
   ]
 }
 
-const nothingToRepair = 'indexes and letters cannot come apart in this store'
+const nothingToRepair = 'indexes and letters cannot diverge in this store'
 
 /** Letters that wait in the default spool folder of the store. */
 async function spool({ url }: Opened): Promise<Finding[]> {
@@ -132,10 +139,10 @@ async function spool({ url }: Opened): Promise<Finding[]> {
 
 const maxTold = 5
 
-/** What reading all letters brings to light. */
+/** Findings from reading all letters. */
 async function letters({ store }: Opened): Promise<Finding[]> {
   const { count, corrupt, differences, moving } = await takeCensus(store)
-  const state = corrupt.length === 0 ? 'all sound' : `${corrupt.length} corrupt`
+  const state = corrupt.length === 0 ? 'none corrupt' : `${corrupt.length} corrupt`
   return [
     { kind: 'ok', what: 'letters', text: `${counted(count, 'letter')} read, ${state}` },
     ...corrupt.slice(0, maxTold).map((letter) => ({
@@ -146,7 +153,7 @@ async function letters({ store }: Opened): Promise<Finding[]> {
     ...differences.map(({ what, maintained, found }) => ({
       kind: 'problem' as const,
       what: `count of ${what}`,
-      text: `says ${maintained}, but there are ${found}`,
+      text: `is ${maintained}, but there are ${found}`,
     })),
     ...(differences.length === 0
       ? [{ kind: 'ok' as const, what: 'counts', text: moving ? moved : 'agree with the letters' }]
@@ -154,19 +161,18 @@ async function letters({ store }: Opened): Promise<Finding[]> {
   ]
 }
 
-const moved =
-  'letters moved while they were counted, so that not all counts could be held against them'
+const moved = 'letters changed during the check, so not all counts could be compared'
 
-/** Long enough that a worker would have come. */
+/** A live worker would have taken a letter within this time. */
 const lateMs = 60_000
 
-/** What should move and does not, and who is there to move it. */
+/** Stuck letters, and the workers that could run them. */
 async function waiting({ store, clock }: Opened): Promise<Finding[]> {
   const nowMs = clock.now()
   const workers = await liveWorkers(store, nowMs)
   const findings: Finding[] = [
     workers.length === 0
-      ? { kind: 'ok', what: 'workers', text: 'none runs now' }
+      ? { kind: 'ok', what: 'workers', text: 'none is running' }
       : {
           kind: 'ok',
           what: 'workers',
@@ -183,7 +189,7 @@ async function waiting({ store, clock }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'leases',
-      text: `${counted(lapsed.length, 'lease')} lapsed over a minute ago, as of letter ${lapsed[0]!.id}: the next worker takes them over`,
+      text: `${counted(lapsed.length, 'lease')} expired over a minute ago, for example of letter ${lapsed[0]!.id}: the next worker takes them over`,
     })
   const unhandled = await store.tally('queue', { state: 'parked', reason: 'no-handler' })
   for (const [queue, count] of unhandled)
@@ -195,13 +201,13 @@ async function waiting({ store, clock }: Opened): Promise<Finding[]> {
   const { items } = await store.find({ state: 'pending', order: 'due', limit: 1 })
   const next = items[0]
   if (!next?.retryAt)
-    return [...findings, { kind: 'ok', what: 'due', text: 'nothing waits for its time' }]
+    return [...findings, { kind: 'ok', what: 'due', text: 'no letter is scheduled' }]
   const lateBy = nowMs - toMs(next.retryAt)
   if (lateBy > lateMs)
     findings.push({
       kind: 'warning',
       what: 'due',
-      text: `letter ${next.id} of ${next.queue} is late by ${span(lateBy)}: ${workers.length === 0 ? 'start a worker' : 'its queue may be braked, or its workers busy'}`,
+      text: `letter ${next.id} of ${next.queue} is late by ${span(lateBy)}: ${workers.length === 0 ? 'start a worker' : 'flow control may hold back its queue, or its workers are busy'}`,
     })
   else
     findings.push({

@@ -32,8 +32,8 @@ With --json and a file it prints {"file", "letters"}.`
 export function addExport(program: Command): void {
   const command = program
     .command('export')
-    .description('write letters to a JSON file of operations')
-    .argument('[file]', 'the file; standard output unless given')
+    .description('export letters to a JSON file of operations')
+    .argument('[file]', 'the file; default: standard output')
   addFilterOptions(command)
     .addHelpText('after', examples)
     .action((file: string | undefined, _, self: Command) => {
@@ -62,7 +62,7 @@ async function exportTo(
 
 const pageSize = 200
 
-/** Page by page, so that a large store does not have to fit into memory. */
+/** Writes page by page, so that a large store need not fit into memory. */
 async function writeItems(
   { store }: Opened,
   filter: LetterFilter,
@@ -80,7 +80,10 @@ async function writeItems(
   return count
 }
 
-/** Where the file lies: what a link leads to, so that it stays one. What is no plain file must not lose its place to one. */
+/**
+ * The path to replace: the target of a link, so that the link stays. Only regular files may be
+ * replaced.
+ */
 function placeOf(file: string): string {
   try {
     const there = statSync(file, { throwIfNoEntry: false })
@@ -88,12 +91,12 @@ function placeOf(file: string): string {
     if (!there)
       throw new RedriveError(
         'INVALID_INPUT',
-        `cannot write ${file}: it is a link to a file that is not there: name that file`,
+        `cannot write ${file}: it is a link to a file that does not exist: name that file`,
       )
     if (there.isFile()) return realpathSync(file)
     const instead = there.isDirectory()
       ? 'it is a folder: name a file in it'
-      : `it is no plain file: use standard output, as in redrive export > ${file}`
+      : `it is not a regular file: use standard output, such as redrive export > ${file}`
     throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${instead}`)
   } catch (error) {
     throw unwritable(file, error)
@@ -103,11 +106,15 @@ function placeOf(file: string): string {
 function unwritable(file: string, error: unknown): RedriveError {
   if (error instanceof RedriveError) return error
   const { code, message } = error as NodeJS.ErrnoException
-  const why = code === 'ENOENT' ? 'its folder is not there: make it, or correct the path' : message
+  const why =
+    code === 'ENOENT' ? 'its folder does not exist: create it, or correct the path' : message
   return new RedriveError('INVALID_INPUT', `cannot write ${file}: ${why}`, { cause: error })
 }
 
-/** The new file is whole and on disk before it takes the place of the old one; when anything fails the old one stays. */
+/**
+ * The new file is complete and synced before it replaces the old one; if anything fails, the old
+ * one stays.
+ */
 async function replaceFile(
   file: string,
   mark: string,
@@ -115,7 +122,7 @@ async function replaceFile(
 ): Promise<number> {
   const draft = `${file}.${mark}.tmp`
   const stopping = stopOnSignal()
-  // At once: the old file is whole, and the store may be slow to answer.
+  // Cleaned up at once on a signal: the old file is complete, and the store may be slow to answer.
   stopping.signal.addEventListener('abort', () => {
     rmSync(draft, { force: true })
     process.exit(stoppedExit)
@@ -140,13 +147,13 @@ async function replaceFile(
   }
 }
 
-/** One write may take only a part. */
+/** Repeats short writes until all is written. */
 function writeFully(descriptor: number, text: string): void {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)
 }
 
-/** The new name, too, has to be on disk. */
+/** Syncs the folder, so that the new name is durable. */
 function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r')
   try {

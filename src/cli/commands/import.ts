@@ -19,7 +19,9 @@ With --json it prints {"added", "duplicates", "problems"}.`
 export function addImport(program: Command): void {
   program
     .command('import')
-    .description('add the operations of a JSON file as letters; makes the store if there is none')
+    .description(
+      'import the operations of a JSON file as letters; creates the store if it does not exist',
+    )
     .argument('<file>', 'the file, or - for standard input')
     .addHelpText('after', examples)
     .action(async (file: string, _, self: Command) => {
@@ -31,7 +33,7 @@ export function addImport(program: Command): void {
       ])
       const operations = readOperationFile(text)
       const { letters, problems } = operations
-      // No store is made for a file that has nothing to add.
+      // No store is created for a file without operations.
       if (letters.length === 0) return print({ added: 0, duplicates: 0, problems }, options)
       return withStore(
         options,
@@ -51,16 +53,16 @@ function readFile(file: string): string {
   }
 }
 
-const maxTold = 20
+const maxPrinted = 20
 
 function print(report: ImportReport, options: GlobalOptions): void {
   const { added, duplicates, problems } = report
   if (options.json) process.stdout.write(`${json(report)}\n`)
   else {
-    const already = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} were there already` : ''
+    const already = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} already exist` : ''
     process.stdout.write(`${counted(added, 'letter')} added${already}.\n`)
-    for (const problem of problems.slice(0, maxTold)) process.stderr.write(`${line(problem)}\n`)
-    if (problems.length > maxTold) process.stderr.write(`… ${problems.length} problems in all\n`)
+    for (const problem of problems.slice(0, maxPrinted)) process.stderr.write(`${line(problem)}\n`)
+    if (problems.length > maxPrinted) process.stderr.write(`… ${problems.length} problems in all\n`)
   }
   if (problems.length > 0) process.exitCode = 2
 }

@@ -31,12 +31,12 @@ are more letters, standard error gets the --cursor that goes on.`
 export function addList(program: Command): void {
   const command = program
     .command('list')
-    .description('list letters, newest first, archived ones aside')
+    .description('list letters, newest first, without archived ones')
   addFilterOptions(command)
     .option('-o, --order <order>', orders.join(', '), 'newest')
-    .option('-n, --limit <count>', 'so many at most', '20')
-    .option('-a, --all', 'all that match')
-    .option('--cursor <cursor>', 'go on from here')
+    .option('-n, --limit <count>', 'maximum number of letters', '20')
+    .option('-a, --all', 'all matching letters')
+    .option('--cursor <cursor>', 'continue from this cursor')
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<ListOptions>()
@@ -50,7 +50,7 @@ async function list(opened: Opened, options: ListOptions): Promise<void> {
   if (!order)
     throw new RedriveError(
       'INVALID_INPUT',
-      `--order is one of ${orders.join(', ')}, got "${options.order}"`,
+      `--order must be one of ${orders.join(', ')}, got "${options.order}"`,
     )
   const limit = options.all ? maxLimit : readLimit(options.limit)
   const query: LetterQuery = {
@@ -103,7 +103,7 @@ function columns(short: (id: string) => string, nowMs: number): Column<LetterSum
   ]
 }
 
-/** What people look for comes first. */
+/** The most important columns come first. */
 function ordered(letter: LetterSummary): object {
   const { id, queue, state, ...rest } = letter
   return { id, queue, state, ...rest }
@@ -113,7 +113,7 @@ function printCursor(cursor: string | undefined): void {
   if (cursor !== undefined) process.stderr.write(`--cursor ${cursor}\n`)
 }
 
-/** What a tally of these costs does not grow with the number of letters. */
+/** Filter keys with maintained counts: their tally costs the same for any number of letters. */
 const cheap = new Set(['queue', 'state', 'category', 'priority'])
 
 async function printEnd(

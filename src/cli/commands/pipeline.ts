@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { readText } from '../../config/read-text.ts'
+import { readTextFile } from '../../config/read-file.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { needing } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
@@ -56,17 +56,17 @@ const collect = (value: string, before: string[] = []): string[] => [...before, 
 export function addPipeline(program: Command): void {
   const pipeline = program
     .command('pipeline')
-    .description('look after the dead records of pipelines on Kafka')
+    .description('manage the dead records of pipelines on Kafka')
   withGraph(pipeline.command('replay'))
-    .description('send dead records of a node back to where they came from')
+    .description('return dead records of a node to their source topics')
     .argument('<node>', 'the id of the node, or its name')
-    .option('--filter <name=value>', 'only those; may be given several times', collect)
-    .option('--limit <count>', 'so many, and no more')
-    .option('--rate <count>', 'so many a second, and no more')
-    .option('--to <topic>', 'instead of the topics that they came from')
-    .option('--again', 'also what was replayed before')
-    .option('--id <id>', 'the name of the replay, to go on with it later')
-    .option('--dry-run', 'count, and do nothing')
+    .option('--filter <name=value>', 'only matching records; may be repeated', collect)
+    .option('--limit <count>', 'maximum number of records')
+    .option('--rate <count>', 'maximum number of records per second')
+    .option('--to <topic>', 'target topic; default: the source topic of each record')
+    .option('--again', 'include records that were replayed before')
+    .option('--id <id>', 'name of the replay, to continue it later')
+    .option('--dry-run', 'count only, send nothing')
     .addHelpText('after', replayExamples)
     .action((node: string, _, self: Command) =>
       replay(node, self.optsWithGlobals<ReplayCommandOptions>()),
@@ -80,7 +80,7 @@ export function addPipeline(program: Command): void {
 function withGraph(command: Command): Command {
   return command
     .requiredOption('--config <file>', 'the graphs, as YAML')
-    .option('--kafka <url>', 'how to reach Kafka, if the graphs do not say it')
+    .option('--kafka <url>', 'URL of Kafka, if the graphs do not have it')
 }
 
 async function replay(name: string, options: ReplayCommandOptions): Promise<void> {
@@ -94,10 +94,11 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
   const { graphs, cluster } = await opened(options)
   const settings = nodeNamed(graphs, name)
   const { limit, rate, to, id, dryRun = false, again = false } = options
-  // Rather a variable that is not set than a name. Under one name only the first replay would do anything.
+  // Almost certainly an unset variable. With the same name, only the first replay would do
+  // anything.
   if (id === '')
-    throw new RedriveError('INVALID_INPUT', '--id is empty: name the replay, or leave it out')
-  const shown = options.json ? undefined : progressLine(process.stderr, systemClock)
+    throw new RedriveError('INVALID_INPUT', '--id is empty: name the replay, or remove it')
+  const progressOutput = options.json ? undefined : progressLine(process.stderr, systemClock)
   const stopping = stopOnSignal()
   let worked = false
   try {
@@ -114,20 +115,20 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
       signal: stopping.signal,
       onProgress: (report) => {
         worked = true
-        shown?.show(inWords(report), shareOf(report))
+        progressOutput?.show(formatProgress(report), shareOf(report))
       },
     })
-    shown?.close()
+    progressOutput?.close()
     if (options.json) process.stdout.write(`${json(report, 2)}\n`)
     else process.stdout.write(`${summary(settings, report, lineWidth(), worked).join('\n')}\n`)
     if (!report.done) process.exitCode = stoppedExit
   } finally {
     stopping.end()
-    shown?.close()
+    progressOutput?.close()
   }
 }
 
-function inWords({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
+function formatProgress({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
   const read = sent + quarantined + passed + left
   return `${counted(read, 'dead record')} read, ${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`
 }
@@ -137,7 +138,10 @@ function shareOf({ positions, ends }: ReplayReport): number {
   return sum(ends) === 0 ? 1 : sum(positions) / sum(ends)
 }
 
-/** The end of it, in lines that fit. A replay that was done under its id already does no work, and counts what it did then. */
+/**
+ * The summary, in lines that fit the terminal. A replay that was completed before does no work and
+ * reports its old counts.
+ */
 export function summary(
   { name, dlq }: Pick<NodeSettings, 'name' | 'dlq'>,
   { id, sent, quarantined, passed, left, ends, done, dryRun }: ReplayReport,
@@ -147,21 +151,21 @@ export function summary(
   const would = dryRun && worked ? ' would be' : ''
   const lines = [`Node ${line(name)}, from ${line(dlq.topic)}`]
   if (ends.length === 0) {
-    lines.push('There is no such topic, so there is nothing to replay: nothing has died here.')
-    lines.push('If something has, look at its topic in dlq_config, and at the Kafka (--kafka).')
+    lines.push('The topic does not exist: no record of this node has died.')
+    lines.push('If some have died, check the topic in dlq_config and the Kafka URL (--kafka).')
     return lines.map((text) => cut(text, width))
   }
-  lines.push(`${counted(sent, 'record')}${would} sent back.`)
+  lines.push(`${counted(sent, 'record')}${would} returned.`)
   if (quarantined > 0)
     lines.push(
       `${counted(quarantined, 'record')}${would} quarantined: replayed ${dlq.maxReprocessCount} times already.`,
     )
   if (passed > 0)
-    lines.push(`${counted(passed, 'record')} passed: other ones, or replayed or erased before.`)
-  if (left > 0) lines.push(`${counted(left, 'record')} left: they cannot be sent back as they are.`)
+    lines.push(`${counted(passed, 'record')} skipped: not matched, or replayed or erased before.`)
+  if (left > 0) lines.push(`${counted(left, 'record')} left: they cannot be returned as they are.`)
   if (done && !worked)
-    lines.push('Done before: nothing was sent now. Use another --id for a new replay.')
-  if (!done) lines.push('Stopped. Run the same command again to go on where it was.')
+    lines.push('Completed before: nothing was sent. Use another --id for a new replay.')
+  if (!done) lines.push('Stopped. Run the same command again to continue.')
   if (!dryRun) lines.push(`Replay ${line(id)}`)
   return lines.map((text) => cut(text, width))
 }
@@ -184,7 +188,8 @@ async function status(options: PipelineOptions): Promise<void> {
     }
   }
   const dead = await ask(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
-  // What is known about replays is about the DLQ topic, and not about this one: it is asked for as one of no cluster.
+  // Replay positions belong to the DLQ topic, not to the quarantine topic: query this one without a
+  // cluster.
   const quarantined = await ask(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
   const rows = graphs.nodes.map((settings) =>
     rowOf(settings, dead.get(settings.node), quarantined.get(settings.node)),
@@ -199,7 +204,7 @@ export interface StatusRow {
   graph: string
   node: string
   name: string
-  /** Null: nobody knows, and `problem` says why. */
+  /** Null: unknown, and `problem` says why. */
   depth: number | null
   /** When the oldest of them died. */
   oldestAt: Timestamp | null
@@ -226,7 +231,7 @@ export function rowOf(
   return { graph, node, name, ...why, ...depthIn(dead), quarantined: depth }
 }
 
-/** Without a topic there was never one. */
+/** A topic that does not exist has depth 0. */
 function depthIn(found: NodeDepth | undefined): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
   if (!found) return { depth: 0, oldestAt: null }
   if ('error' in found) return { depth: null, oldestAt: null, problem: found.error.message }
@@ -272,14 +277,14 @@ async function opened({ config, kafka }: PipelineOptions): Promise<{
   const graphs = readGraphs(textOf(config), config)
   const url = kafka ?? graphs.kafka
   if (url === undefined)
-    throw new RedriveError('INVALID_INPUT', `${config} names no kafka: say it with --kafka`)
+    throw new RedriveError('INVALID_INPUT', `${config} has no kafka URL: give it with --kafka`)
   const settings = { url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-cli' }
   return { graphs, cluster: new Made(settings) }
 }
 
 function textOf(file: string): string {
   try {
-    return readText(file)
+    return readTextFile(file)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new RedriveError('INVALID_INPUT', `--config cannot be read: ${why}`, { cause })
@@ -291,12 +296,12 @@ function nodeNamed({ nodes }: Graphs, wanted: string): NodeSettings {
   const found = byId.length > 0 ? byId : nodes.filter(({ name }) => name === wanted)
   if (found.length === 1) return found[0]!
   if (found.length > 1)
-    throw new RedriveError('INVALID_INPUT', `several nodes are called ${wanted}: give the id`)
+    throw new RedriveError('INVALID_INPUT', `several nodes are named ${wanted}: give the id`)
   const near = nearest(
     wanted,
     nodes.flatMap(({ node, name }) => [node, name]),
   )
   const all = nodes.map(({ node, name }) => (node === name ? node : `${node} (${name})`))
-  const hint = near ? `did you mean ${near}?` : `there are ${all.join(', ')}`
-  throw new RedriveError('INVALID_INPUT', `there is no node ${JSON.stringify(wanted)}: ${hint}`)
+  const hint = near ? `did you mean ${near}?` : `known: ${all.join(', ')}`
+  throw new RedriveError('INVALID_INPUT', `unknown node ${JSON.stringify(wanted)}: ${hint}`)
 }

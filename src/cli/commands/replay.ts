@@ -7,7 +7,7 @@ import { takingConfig } from './config.ts'
 export function addReplay(program: Command): void {
   const command: Command = addAct(program, {
     name: 'replay',
-    description: 'publish letters to the mailbox that they came from again',
+    description: 'publish letters to their source mailbox again',
     done: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
     queueOptions,
     run: (dlq, id, by) => {
@@ -17,11 +17,11 @@ export function addReplay(program: Command): void {
   })
   takingConfig(command).option(
     '--to <mailbox>',
-    'another mailbox, by its name under mailboxes in the configuration',
+    'another mailbox, by its name in mailboxes of the configuration',
   )
 }
 
-/** Where mailboxes are, and how often a letter may be replayed, as the configuration says. */
+/** The mailboxes and the replay limit of the configuration. */
 async function queueOptions(options: ConfigOptions): Promise<QueueOptions> {
   const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
     import('../../config/load.ts'),

@@ -4,7 +4,7 @@ import { addAct } from '../act.ts'
 export function addRestore(program: Command): void {
   addAct(program, {
     name: 'restore',
-    description: 'bring archived letters back to where they were; those that waited are due again',
+    description: 'restore archived letters to their previous state; pending ones are due again',
     done: 'restored',
     run: (dlq, id, by) => dlq.restore(id, by),
   })

@@ -6,13 +6,13 @@ import { addAct } from '../act.ts'
 import { readAt } from '../filter.ts'
 import { unworked } from '../workers.ts'
 
-/** What a run did to a letter. */
+/** The outcome of a run. */
 const ended: Partial<Record<State, string>> = { pending: 'failed and waits for its next retry' }
 
 export function addRetry(program: Command): void {
   const command: Command = addAct(program, {
     name: 'retry',
-    description: 'make letters due now; those that had come to rest get a fresh budget of retries',
+    description: 'retry letters now; settled letters get their retry count reset',
     done: ({ state }) => {
       const { at, wait } = retryOptions()
       if (!wait) return at === undefined ? 'due now' : `due at ${String(at)}`
@@ -27,10 +27,10 @@ export function addRetry(program: Command): void {
     after: async (opened, queues) => (retryOptions().wait ? undefined : unworked(opened, queues)),
   })
   command
-    .option('--at <when>', 'make them due later: after 30s, 15m, 2h, 3d, or at an ISO timestamp')
+    .option('--at <when>', 'retry later: in 30s, 15m, 2h, 3d, or at an ISO timestamp')
     .option(
       '--wait',
-      'wait until each has run, and say what became of it; exits with 1 unless all are resolved',
+      'wait until each letter has run, and print the result; exits with 1 unless all are resolved',
     )
   const startedMs = systemClock.now()
   const retryOptions = (): RetryOptions => {

@@ -9,7 +9,7 @@ export function addReview(program: Command): void {
   const command: Command = addAct(program, {
     name: 'review',
     usage: 'review --decision requeue',
-    description: 'decide on letters that wait for a person; discarded ones are archived',
+    description: 'decide on letters that wait for a review; discarded ones are archived',
     done: 'reviewed',
     run: (dlq, id, by) => dlq.review(id, { ...decided(), by }),
     after: async (opened, queues) =>
@@ -21,9 +21,9 @@ export function addReview(program: Command): void {
   }
   command
     .addOption(
-      new Option('--decision <decision>', 'what becomes of them')
+      new Option('--decision <decision>', 'what happens to the letters')
         .choices(decisions)
         .makeOptionMandatory(),
     )
-    .option('--note <text>', 'why, for the history')
+    .option('--note <text>', 'the reason, for the history')
 }

@@ -28,9 +28,9 @@ With --json each line is one letter, the bytes of its payload in base64.`
 export function addShow(program: Command): void {
   program
     .command('show')
-    .description('show letters whole: failure, payload, timeline')
-    .argument('<ids...>', 'ids, beginnings of ids, or source ids')
-    .option('--max-payload <chars>', 'show so much of the payload', '4000')
+    .description('show letters in full: failure, payload, history')
+    .argument('<ids...>', 'ids, id prefixes or source ids')
+    .option('--max-payload <chars>', 'maximum number of characters of the payload', '4000')
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { maxPayload: string }>()
@@ -47,11 +47,12 @@ async function show(
   if (!Number.isInteger(maxChars) || maxChars < 0)
     throw new RedriveError(
       'INVALID_INPUT',
-      `--max-payload is a number of characters, got "${options.maxPayload}"`,
+      `--max-payload must be a number of characters, got "${options.maxPayload}"`,
     )
   for (const [index, given] of ids.entries()) {
     const [letter] = await opened.store.get([await resolveId(opened.store, given)])
-    if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${given}`)
+    if (!letter)
+      throw new RedriveError('LETTER_NOT_FOUND', `letter ${given} does not exist: it was removed`)
     const separator = index === 0 || options.json ? '' : '\n'
     const text = options.json
       ? json(forPrograms(letter))
@@ -89,9 +90,9 @@ function forPeople(letter: DeadLetter, nowMs: number, maxChars: number): string 
   ].join('\n')
 }
 
-/** The small facts, a line each; those that are not there are left out. */
+/** Facts about the letter, one per line; absent ones are left out. */
 function facts(letter: DeadLetter, nowMs: number): [name: string, value: string][] {
-  const moment = (at: string): string => `${at} (${fromNow(toMs(at), nowMs)})`
+  const formatTime = (at: string): string => `${at} (${fromNow(toMs(at), nowMs)})`
   const { retries, maxRetries, attempts, review, lease, dependsOn, metadata, tags } = letter
   const rows: [string, string | undefined][] = [
     ['corrupt', letter.corrupt],
@@ -106,15 +107,15 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
       `${retries} of ${maxRetries}, after ${counted(attempts, 'attempt')}, ${policyText(letter.policy)}`,
     ],
     ['seen', letter.occurrences > 1 ? `${letter.occurrences} times` : undefined],
-    ['captured', moment(letter.deadLetteredAt)],
+    ['captured', formatTime(letter.deadLetteredAt)],
     ['app', letter.app && appText(letter.app)],
-    ['due', letter.state === 'pending' && letter.retryAt ? moment(letter.retryAt) : undefined],
+    ['due', letter.state === 'pending' && letter.retryAt ? formatTime(letter.retryAt) : undefined],
     [
       'running',
       lease ? `by ${lease.worker} until ${lease.expiresAt}, ${whenOf(letter, nowMs)}` : undefined,
     ],
-    ['settled', letter.settledAt && moment(letter.settledAt)],
-    ['expires', letter.expiresAt && moment(letter.expiresAt)],
+    ['settled', letter.settledAt && formatTime(letter.settledAt)],
+    ['expires', letter.expiresAt && formatTime(letter.expiresAt)],
     ['review', review && reviewText(review)],
     [
       'task',
@@ -154,11 +155,11 @@ function policyText(policy: RetryPolicy): string {
     case 'fixed':
       return `every ${span(policy.delayMs)}`
     case 'linear':
-      return `waits grow by ${span(policy.stepMs)} up to ${span(policy.maxMs)}`
+      return `delays grow by ${span(policy.stepMs)} up to ${span(policy.maxMs)}`
     case 'exponential':
-      return `waits from ${span(policy.baseMs)} times ${policy.factor} up to ${span(policy.maxMs)}`
+      return `delays from ${span(policy.baseMs)} times ${policy.factor} up to ${span(policy.maxMs)}`
     case 'custom':
-      return `waits by ${policy.name}`
+      return `delays by ${policy.name}`
     default:
       return policy.kind
   }
@@ -187,7 +188,7 @@ function failureLines(failure: Failure, depth = 0): string[] {
   return [...lines, ...causes.flatMap((cause) => failureLines(cause, depth + 1))]
 }
 
-/** The last failure is often the first one again, at another time. */
+/** The first failure is printed only if it differs from the last one. */
 function sameFailure({ failure, firstFailure }: DeadLetter): boolean {
   return failure.name === firstFailure.name && failure.message === firstFailure.message
 }
@@ -197,9 +198,9 @@ function payloadFacts({ contentType, size, version, lossy, reference, keyId }: P
     contentType,
     counted(size, 'byte'),
     ...(version > 1 ? [`version ${version}`] : []),
-    ...(lossy ? ['not all of it could be kept'] : []),
-    ...(reference === undefined ? [] : [`kept at ${reference}`]),
-    ...(keyId === undefined ? [] : [`sealed with key ${keyId}`]),
+    ...(lossy ? ['not stored completely'] : []),
+    ...(reference === undefined ? [] : [`stored at ${reference}`]),
+    ...(keyId === undefined ? [] : [`encrypted with key ${keyId}`]),
   ].join(', ')
 }
 
@@ -211,12 +212,12 @@ function timeline({ history, historyOmitted }: DeadLetter): string[] {
 
 function entryLines({ at, action, from, to, actor, failure, note }: HistoryEntry): string[] {
   const move = from === to || from === null ? (to ?? '') : `${from} → ${to}`
-  const told = [note, failure && `${failure.name}: ${failure.message}`].filter(
+  const details = [note, failure && `${failure.name}: ${failure.message}`].filter(
     (part) => part !== undefined,
   )
   const time = at.slice(0, 19).replace('T', ' ')
   const entry = `  ${time}  ${action.padEnd(10)} ${move.padEnd(20)} ${line(actor)}`
-  return [entry, ...told.map((text) => `      ${line(text)}`)]
+  return [entry, ...details.map((text) => `      ${line(text)}`)]
 }
 
 function indented(text: string): string {

@@ -22,8 +22,8 @@ interface StatsOptions extends GlobalOptions {
 export function addStats(program: Command): void {
   program
     .command('stats')
-    .description('count letters by queue and state, and what happened in all')
-    .option('-w, --watch [seconds]', 'again and again, every 2 seconds unless said')
+    .description('count letters by queue and state, and all actions so far')
+    .option('-w, --watch [seconds]', 'repeat; default: every 2 seconds')
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<StatsOptions>()
@@ -38,7 +38,7 @@ async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> 
   if (!(seconds >= 0.2 && seconds <= 86_400))
     throw new RedriveError(
       'INVALID_INPUT',
-      `--watch is a number of seconds from 0.2 to 86400, got "${String(options.watch)}"`,
+      `--watch must be a number of seconds from 0.2 to 86400, got "${String(options.watch)}"`,
     )
   const screen = process.stdout.isTTY && !options.json ? openScreen(process.stdout) : undefined
   const ended = new AbortController()
@@ -48,12 +48,12 @@ async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> 
     while (!ended.signal.aborted) {
       const text = await report(opened, options)
       if (screen)
-        screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C ends.`)])
+        screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C stops.`)])
       else process.stdout.write(`${text}\n`)
       await sleep(opened.clock, seconds * 1000, ended.signal)
     }
   } finally {
-    // Before an error is told, which would vanish with the picture.
+    // Restored before an error is printed, which would vanish with the screen.
     screen?.close()
   }
 }
@@ -88,7 +88,7 @@ export async function queueCounts(store: Store): Promise<QueueCounts[]> {
   })
 }
 
-/** One row a queue, and the sum of them. */
+/** One row per queue, and the sum. */
 export function queueTable(queues: readonly QueueCounts[]): string[] {
   const sum = (counts: QueueCounts): number => states.reduce((all, state) => all + counts[state], 0)
   const total = Object.fromEntries(
@@ -121,7 +121,7 @@ function lifetimeLines(lifetime: Lifetime): string[] {
       .join(', ')
   const nonZero = Object.fromEntries(Object.entries(rest).filter(([, count]) => count > 0))
   return [
-    'Since the store was made:',
+    'Since the store was created:',
     `  ${told({ captured, ...(occurrences > 0 ? { 'captured again': occurrences } : {}), retried })}`,
     `  ${told({ resolved, rescheduled, exhausted, parked })}`,
     ...(Object.keys(nonZero).length > 0 ? [`  ${told(nonZero)}`] : []),

@@ -15,7 +15,7 @@ for them.`
 
 export function addWork(program: Command): void {
   takingConfig(program.command('work'))
-    .description('redeliver letters with the handlers that are configured')
+    .description('redeliver letters with the configured handlers')
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
       const { runWorker } = await import('../worker.ts')

@@ -8,7 +8,7 @@ import { logObserver, type LoggerLike } from '../../observers/log.ts'
 import { exponential } from '../../policy/backoff.ts'
 import { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
-import { fileOf, shown } from '../open.ts'
+import { fileOf, hideSecrets } from '../open.ts'
 import { counted, json, line } from '../print.ts'
 import { stoppedExit } from '../stop-on-signal.ts'
 import { traffic } from './traffic.ts'
@@ -82,7 +82,7 @@ async function mustBeOurs(store: Store, ours: readonly string[], url: string): P
   await store.close()
   throw new RedriveError(
     'INVALID_INPUT',
-    `${shown(url)} holds letters of ${line(foreign)}, which are not the demo's: give it a store of its own with --store`,
+    `${hideSecrets(url)} holds letters of ${line(foreign)}, which are not the demo's: give it a store of its own with --store`,
   )
 }
 
@@ -90,7 +90,7 @@ function viewFor(view: ViewOptions, options: DemoOptions): View {
   if (options.json) return jsonView(view)
   if (process.stdout.isTTY) return liveView(view)
   process.stdout.write(
-    `redrive demo on ${shown(options.url)}: letters move within seconds here, by default within minutes\n`,
+    `redrive demo on ${hideSecrets(options.url)}: letters move within seconds here, by default within minutes\n`,
   )
   return logView(view)
 }

@@ -1,4 +1,4 @@
-import { shown } from '../open.ts'
+import { hideSecrets } from '../open.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
@@ -17,7 +17,9 @@ export interface PictureOptions {
   rows: number
 }
 
-/** The lines of the live view: queues by state, what is next, what happened, and what the keys do. */
+/**
+ * The lines of the live view: queues by state, what is next, what happened, and what the keys do.
+ */
 export async function picture(options: PictureOptions): Promise<string[]> {
   const { url, store, clock, startedMs, paused, rows } = options
   const nowMs = clock.now()
@@ -32,7 +34,7 @@ export async function picture(options: PictureOptions): Promise<string[]> {
   const width = lineWidth()
   const above = [
     cut(
-      `redrive demo  ${line(shown(url))}  for ${span(nowMs - startedMs)}${paused ? '  PAUSED' : ''}`,
+      `redrive demo  ${line(hideSecrets(url))}  for ${span(nowMs - startedMs)}${paused ? '  PAUSED' : ''}`,
       width,
     ),
     '',

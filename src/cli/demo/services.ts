@@ -48,8 +48,9 @@ const callsPerWindow = 4
 export const refundLimit = 500
 
 /**
- * The six troubles of the demo: a connection that breaks and a service that is down now and then, a limit of calls,
- * a payload that always breaks its handler, a refusal for good, a dependency that is too slow, and a rule that wants a person.
+ * The six troubles of the demo: a connection that breaks and a service that is down now and then, a
+ * limit of calls, a payload that always breaks its handler, a refusal for good, a dependency that
+ * is too slow, and a rule that wants a person.
  */
 export function services(clock: Clock): Service[] {
   return [

@@ -26,7 +26,7 @@ const customers = [
   'barbara@example.com',
 ]
 
-interface Door {
+interface Capturer {
   service: Service
   call: (order: Order) => Promise<unknown>
 }
@@ -35,7 +35,7 @@ class ShopTraffic implements Traffic {
   paused = false
   readonly #dlq: DeadLetterQueue
   readonly #clock: Clock
-  readonly #doors: Door[]
+  readonly #doors: Capturer[]
   readonly #calls = new Set<Promise<unknown>>()
 
   constructor(dlq: DeadLetterQueue, clock: Clock) {
@@ -64,7 +64,7 @@ class ShopTraffic implements Traffic {
     await Promise.allSettled(this.#calls)
   }
 
-  async #next({ service, call }: Door, pauseMs: number, signal: AbortSignal): Promise<void> {
+  async #next({ service, call }: Capturer, pauseMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     for (let calls = this.paused ? 0 : (service.burst ?? 1); calls > 0; calls--) {
       const calling = call(this.#order(service.queue)).finally(() => this.#calls.delete(calling))
@@ -75,7 +75,7 @@ class ShopTraffic implements Traffic {
     await sleep(this.#clock, pauseMs, signal)
   }
 
-  #draw(): Door {
+  #draw(): Capturer {
     const all = this.#doors.reduce((sum, { service }) => sum + service.share, 0)
     let left = this.#clock.random() * all
     return this.#doors.find(({ service }) => (left -= service.share) < 0) ?? this.#doors[0]!

@@ -65,7 +65,9 @@ class LiveView implements View {
     this.#redraw()
   }
 
-  /** Draws, and again a while after that is done: never two at once, never more than four a second. */
+  /**
+   * Draws, and again a while after that is done: never two at once, never more than four a second.
+   */
   #redraw(): void {
     this.#cancel()
     this.#drawing = this.#drawing

@@ -3,7 +3,7 @@ import type { Store, Total } from '../../store.ts'
 
 /** Maintained counts of a store, as `tally` and `totals` give them. */
 export interface Counts {
-  /** Letters kept, archived ones aside. */
+  /** Number of stored letters, excluding archived ones. */
   size: number
   /** Infinity: no limit. */
   maxItems: number
@@ -15,8 +15,8 @@ export interface Counts {
 }
 
 /**
- * A run has failed when its letter was rescheduled, exhausted or put aside. Totals do not say who did it, so what
- * people and sweeps resolve and put aside counts as well.
+ * A run counts as failed if its letter was rescheduled, exhausted or parked. Totals do not record
+ * who did it, so letters that people and sweeps resolve or park count as well.
  */
 const fates: Partial<Record<Total['action'], 'resolved' | 'failed'>> = {
   resolve: 'resolved',
@@ -49,7 +49,7 @@ function fresh(): QueueMeasures {
   return { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0 }
 }
 
-/** Reads maintained counts only: what it costs does not grow with the number of letters. */
+/** Reads maintained counts only: the cost does not grow with the number of letters. */
 export async function readMeasures(store: Store, maxItems: number): Promise<Measures> {
   const [byState, exhausted, parked, pending, totals] = await Promise.all([
     store.tally('state'),

@@ -26,25 +26,33 @@ export interface AlertMonitorOptions {
 
 type News = EventOf<'alert'>
 
-/** An alert that nobody has vouched for during so many looks has nobody left who watches its rule. */
+/** An alert that no process has confirmed for this many evaluations is abandoned. */
 const patience = 3
 
 /**
- * Looks every `everyMs` whether a rule is crossed, and tells when that changes: a rule of the options, or the breaker of
- * a queue in this process. What stands is kept in the store, each rule in a record of its own that is written by
- * compare-and-set: of several processes the one whose write counts tells, and a restart tells nothing anew.
+ * Evaluates the alert rules every `everyMs` and emits an event when an alert is raised or cleared:
+ * by a rule of the options, or by a breaker in this process. The state of each rule is a record in
+ * the store, written by compare-and-set: of several processes, only the one whose write succeeds
+ * emits the event, and a restart emits nothing again.
  *
- * A look reads what stands first and measures after that, so a write that goes through was decided on measures that are
- * newer than what it replaces. Whoever watches a raised rule writes its record at every look, to vouch for it. An alert whose record no
- * longer changes belongs to a rule that was taken away, or to a breaker of a process that died: it is cleared.
+ * An evaluation reads the records first and measures afterwards, so a successful write is based on
+ * measures newer than the record that it replaces. Each process writes the record of a raised rule
+ * at every evaluation, to confirm it. An alert whose record no longer changes belongs to a removed
+ * rule, or to a breaker of a dead process: it is cleared.
  */
 export class AlertMonitor {
   readonly #options: AlertMonitorOptions
-  /** Breakers that opened here, by the name of their rule. Not open: it has closed since, and that is not written yet. */
+  /**
+   * Breakers of this process, by rule name. False: the breaker has closed, and that is not written
+   * yet.
+   */
   readonly #breakers = new Map<string, { rule: AlertRule; open: boolean }>()
-  /** News whose write failed in a way that does not tell whether it was carried out, by the name of the change. */
+  /** Events whose write had an unknown outcome, by change id. */
   readonly #unsure = new Map<string, News>()
-  /** Versions of raised records that nobody here vouches for, and for how many looks each has been the same. */
+  /**
+   * Versions of raised records that this process does not confirm, and the number of evaluations
+   * without a change.
+   */
   #strange = new Map<string, { version: number; looks: number }>()
   #raised: Alert[] = []
   readonly #repeater: Repeater
@@ -66,12 +74,16 @@ export class AlertMonitor {
     return this.#repeater.stop()
   }
 
-  /** The alerts that stand, whoever raised them, by name. Never rejects: while the store is away, what was known last. */
+  /**
+   * The raised alerts of all processes, by name. Never rejects: while the store is unreachable, the
+   * last known ones.
+   */
   async raised(): Promise<Alert[]> {
     try {
       this.#remember(await readKept(this.#options.store.records))
     } catch {
-      // The look at its time tells of the trouble; to say what was known is better than to say nothing.
+      // The next scheduled evaluation reports the error; the last known alerts are better than
+      // none.
     }
     return this.#raised
   }
@@ -114,7 +126,10 @@ export class AlertMonitor {
     this.#remember(kept)
   }
 
-  /** Writes what changed, and what is raised in any case. A conflict means that another process was first: the next look sees what it wrote. */
+  /**
+   * Writes changed records, and raised ones always. On a conflict another process was first; the
+   * next evaluation reads its record.
+   */
   async #write(
     name: string,
     kept: Map<string, Kept>,
@@ -134,12 +149,15 @@ export class AlertMonitor {
     if (news) hub.emit(news)
   }
 
-  /** A breaker that has closed, and is written as such, is no longer of interest. */
+  /** Forgets a breaker that has closed and whose record is written. */
   #settled(name: string): void {
     if (this.#breakers.get(name)?.open === false) this.#breakers.delete(name)
   }
 
-  /** What was written although the store could not say so is told now; what was not is evaluated again. */
+  /**
+   * Emits events whose write succeeded although the store reported an error; the others are
+   * evaluated again.
+   */
   #tellUnsure(kept: ReadonlyMap<string, Kept>): void {
     for (const { change } of kept.values()) {
       const news = this.#unsure.get(change)
@@ -148,7 +166,7 @@ export class AlertMonitor {
     this.#unsure.clear()
   }
 
-  /** Raised alerts of others that nobody has vouched for in a while, by the name of their rule. */
+  /** Raised alerts of other processes that were not confirmed recently, by rule name. */
   #unwatched(
     kept: ReadonlyMap<string, Kept>,
     names: ReadonlySet<string>,
@@ -179,7 +197,10 @@ export class AlertMonitor {
   }
 }
 
-/** A clock that was ahead, here or elsewhere, wrote a moment that is still to come. A condition that holds would wait for it. */
+/**
+ * Limits timestamps to now: a clock that was ahead may have written a future one, which would delay
+ * an alert.
+ */
 function asOf(nowMs: number, standing: Standing): Standing {
   const { sinceMs = nowMs } = standing
   return sinceMs > nowMs ? { ...standing, sinceMs: nowMs } : standing

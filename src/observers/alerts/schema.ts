@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { alertMetrics, breakerPrefix } from '../../policy/alerts.ts'
+import { alertMetrics, breakerPrefix, type AlertRule } from '../../policy/alerts.ts'
 import { longestMs } from '../../policy/backoff.ts'
 
 const durationMs = z.number().min(0).max(longestMs)
@@ -9,40 +9,47 @@ const rule = z
     name: z
       .string()
       .regex(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 characters without control characters')
-      .refine((name) => !name.startsWith(breakerPrefix), 'is a name that breakers use')
-      .describe('What the alert is called. Processes that share a store mean the same by it.'),
+      .refine(
+        (name) => !name.startsWith(breakerPrefix),
+        `must not begin with "${breakerPrefix}", which is reserved for breakers`,
+      )
+      .describe('Name of the alert. Processes that share a store share the alert.'),
     when: z
       .strictObject({
-        metric: z.enum(alertMetrics).describe('What is measured.'),
-        above: z.number().optional().describe('Raised when it is more than this.'),
-        below: z.number().optional().describe('Raised when it is less than this.'),
+        metric: z.enum(alertMetrics).describe('The metric.'),
+        above: z.number().optional().describe('Raised when the metric is above this.'),
+        below: z.number().optional().describe('Raised when the metric is below this.'),
       })
       .refine(
         ({ above, below }) => (above === undefined) !== (below === undefined),
         'must have either above or below',
       )
-      .describe('What is looked at, and when it is too much or too little.'),
+      .describe('The metric, and the threshold that it must cross.') as z.ZodType as z.ZodType<
+      AlertRule['when']
+    >,
     queue: z
       .string()
       .min(1)
       .max(200)
       .optional()
-      .describe('Only this queue. All together, unless said.'),
-    forMs: durationMs.optional().describe('It must hold for so long. Not at all, unless said.'),
+      .describe('Only this queue. Default: all queues together.'),
+    forMs: durationMs
+      .optional()
+      .describe('How long the threshold must be crossed before the alert is raised. Default: 0.'),
     minRuns: z
       .int()
       .min(1)
       .optional()
-      .describe('A rate over fewer runs is not judged. 20 unless said.'),
-    severity: z.enum(['warning', 'critical']).describe('How bad it is.'),
-    hint: z.string().max(1000).optional().describe('What to do about it.'),
+      .describe('Minimum number of runs before a rate is evaluated. Default: 20.'),
+    severity: z.enum(['warning', 'critical']).describe('Severity of the alert.'),
+    hint: z.string().max(1000).optional().describe('What a person can do about it.'),
   })
   .refine(({ when, queue }) => when.metric !== 'utilisation' || queue === undefined, {
     path: ['queue'],
-    message: 'utilisation is of all queues together',
+    message: 'must be absent: utilisation is measured over all queues',
   })
 
-/** Rules as options give them. Two of one name would overwrite what stands of each other. */
+/** Alert rules. Names are unique: two rules of one name would overwrite each other's state. */
 export const alertRulesSchema = z
   .array(rule)
   .max(1000)

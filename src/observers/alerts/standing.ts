@@ -3,14 +3,14 @@ import type { Json } from '../../letter/letter.ts'
 import { alertMetrics, type Standing } from '../../policy/alerts.ts'
 import type { Records } from '../../store.ts'
 
-/** What the store keeps of one rule. */
+/** The stored state of one rule. */
 export interface Kept {
-  /** Of the record; 0 when there is none. */
+  /** Version of the record; 0 if there is none. */
   version: number
   standing: Standing
-  /** How often those who watch this rule look. */
+  /** Evaluation interval of the process that wrote the record. */
   everyMs: number
-  /** Names the newest raising or clearing, so that whoever wrote it knows its own. */
+  /** Id of the last change, so that its writer can recognise it. */
   change: string
 }
 
@@ -40,7 +40,7 @@ const schema = z.object({
     .optional(),
 })
 
-/** What stands, by the name of the rule. A record that cannot be read counts as nothing standing. */
+/** The stored states by rule name. A record that cannot be read counts as empty. */
 export async function readKept(records: Records): Promise<Map<string, Kept>> {
   const kept = new Map<string, Kept>()
   let after: string | undefined
@@ -60,7 +60,7 @@ function parsed(value: Json): Omit<Kept, 'version'> {
   return { everyMs, change, standing: standing as Standing }
 }
 
-/** Writes if the record is as it was read. */
+/** Writes if the record is unchanged since it was read. */
 export function writeKept(
   records: Records,
   name: string,

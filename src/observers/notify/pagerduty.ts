@@ -5,15 +5,18 @@ import { line, notifier, type Compose, type Notifier, type NotifierOptions } fro
 export interface PagerDutyOptions extends Omit<NotifierOptions, 'url'> {
   /** The integration key of a service, for the Events API v2. */
   routingKey: string
-  /** Another region or a proxy. https://events.pagerduty.com/v2/enqueue unless said. */
+  /** URL of another region or a proxy. Default: https://events.pagerduty.com/v2/enqueue. */
   url?: string
-  /** What raised it, as PagerDuty shows it. Stores whose alerts go to one service need one each. `redrive` unless said. */
+  /**
+   * Source of the alert in PagerDuty. Use one per store if several stores share a service. Default:
+   * `redrive`.
+   */
   source?: string
 }
 
 const usualUrl = 'https://events.pagerduty.com/v2/enqueue'
 
-/** Opens an incident for each alert, and resolves it when the alert clears, whichever process tells of it. */
+/** Opens an incident for each alert, and resolves it when the alert clears, in any process. */
 export function pagerduty(options: PagerDutyOptions): Notifier {
   const { routingKey, url = usualUrl, source = 'redrive' } = options
   if (routingKey === '')

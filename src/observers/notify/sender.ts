@@ -3,12 +3,12 @@ import { Backoff } from '../../clock/retry.ts'
 
 export interface Message {
   body: string
-  /** Made anew for each try. */
+  /** Created for each attempt. */
   headers: () => Record<string, string>
 }
 
 export interface SenderOptions {
-  /** What it sends to, for people: "webhook". */
+  /** Kind of receiver: "webhook". */
   what: string
   url: URL
   timeoutMs: number
@@ -28,9 +28,9 @@ const maxTries = 4
 const retryDelay = { firstMs: 1000, maxMs: 60_000, factor: 4 }
 
 /**
- * Posts messages to one address, one at a time and in order, so that what clears an alert never comes before what raised
- * it. Whoever sends waits for nothing. Errors name the host and nothing else of the address, and hold nothing of an
- * answer: either may be a secret.
+ * Posts messages to one URL, one at a time and in order, so that an alert is never cleared before
+ * it is raised. Callers do not wait. Errors contain only the host of the URL and nothing of a
+ * response: either may be a secret.
  */
 export class Sender {
   readonly #options: SenderOptions
@@ -43,14 +43,14 @@ export class Sender {
     this.#options = options
   }
 
-  /** Messages that had to make room for newer ones. */
+  /** Messages that were dropped in favour of newer ones. */
   get dropped(): number {
     return this.#dropped
   }
 
   /**
-   * Resolves when the other side has taken it, and rejects when it is given up. Of the messages that are dropped while too
-   * many wait, the first rejects; the others are only counted.
+   * Resolves when the receiver has accepted the message, and rejects after the last attempt. If
+   * messages are dropped because too many wait, the first rejects; the others are only counted.
    */
   send(message: Message): Promise<void> {
     return new Promise((done, fail) => {
@@ -60,19 +60,21 @@ export class Sender {
     })
   }
 
-  /** Resolves when nothing waits and nothing is on its way. */
+  /** Resolves when no message waits or is in flight. */
   async idle(): Promise<void> {
     await this.#sending
   }
 
-  /** The oldest goes: the newest says how things stand now. */
+  /** Drops the oldest message: the newest has the current state. */
   #drop(): void {
     const oldest = this.#waiting.shift()
     this.#dropped += 1
     if (this.#overflowing) oldest?.done()
     else
       oldest?.fail(
-        this.#reportError(`more than ${maxWaiting} notifications wait, the oldest are dropped`),
+        this.#reportError(
+          `more than ${maxWaiting} notifications are waiting, the oldest are dropped`,
+        ),
       )
     this.#overflowing = true
   }
@@ -113,13 +115,13 @@ export class Sender {
         redirect: 'manual',
         signal: abort.signal,
       })
-      // What it says is of no use, and may have no end.
+      // The body is not needed, and may be endless.
       await answer.body?.cancel()
       return judged(answer)
     } catch (error) {
       const why = abort.signal.aborted
-        ? `no answer within ${timeoutMs} ms`
-        : `cannot be reached${codeOf(error)}`
+        ? `no response within ${timeoutMs} ms`
+        : `unreachable${codeOf(error)}`
       return { sent: false, why, again: true }
     } finally {
       cancel()
@@ -140,7 +142,7 @@ function judged({ ok, status, headers }: Response): Try {
   return { sent: false, why, again, ...(seconds > 0 ? { afterMs: seconds * 1000 } : {}) }
 }
 
-/** The system's name for it, as in ECONNREFUSED. */
+/** The code of a system error, such as ECONNREFUSED. */
 function codeOf(error: unknown): string {
   const { cause } = error as { cause?: { code?: unknown } }
   const code = cause?.code

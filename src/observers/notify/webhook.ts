@@ -4,15 +4,18 @@ import { sign } from '../../backends/http/signature.ts'
 import { notifier, type Compose, type Notifier, type NotifierOptions } from './notifier.ts'
 
 export interface WebhookOptions extends NotifierOptions {
-  /** Signs every request in the header `redrive-signature`, which `verifySignature` checks on the other side. */
+  /**
+   * Key that signs every request in the header `redrive-signature`; receivers check it with
+   * `verifySignature`.
+   */
   secret?: string
-  /** Sent along, for example an authorization. */
+  /** Further headers, such as authorization. */
   headers?: Record<string, string>
 }
 
 /**
- * Posts each alert as `{ type, state, alert, at, id }`. The id stands in `redrive-id` as well; a receiver that has seen it can
- * drop the request, which then is a second try.
+ * Posts each alert as `{ type, state, alert, at, id }`. The header `redrive-id` has the id as well;
+ * a receiver that has seen the id can ignore the request as a repeated attempt.
  */
 export function webhook(options: WebhookOptions): Notifier {
   const { secret } = options
@@ -27,7 +30,10 @@ export function webhook(options: WebhookOptions): Notifier {
   return notifier('webhook', options, compose, ['secret', 'headers'])
 }
 
-/** Names in small letters, so that none stands beside one of ours. The platform's own complaint would show the value. */
+/**
+ * Header names in lower case, so that none duplicates ours. The platform's own error would contain
+ * the value.
+ */
 function headersOf(given: Record<string, string>): Record<string, string> {
   const headers = new Headers()
   for (const [name, value] of Object.entries(given))

@@ -3,7 +3,7 @@ import type { Json, Payload, Reason, Source } from '../../letter/letter.ts'
 import type { Timestamp } from '../../letter/time.ts'
 import { never } from '../../policy/backoff.ts'
 import type { Store } from '../../store.ts'
-import type { Captured, Door } from '../../capture/capture.ts'
+import type { Captured, Capturer } from '../../capture/capture.ts'
 import { isQueueName } from '../../check/queue-name.ts'
 import { letterId, thrownOf } from '../../capture/mailbox.ts'
 
@@ -37,12 +37,12 @@ export interface PipelineKeeper {
 }
 
 export function pipelineKeeper(
-  door: Pick<Door, 'capture'>,
+  capturer: Pick<Capturer, 'capture'>,
   admin: { forget(id: string, by: string): Promise<unknown> },
   store: Store,
 ): PipelineKeeper {
   return {
-    keep: (captured) => door.capture(captured),
+    keep: (captured) => capturer.capture(captured),
     forget: (id) => admin.forget(id, 'erasure'),
     store,
   }

@@ -1,6 +1,6 @@
 import { durationMs } from '@bufbuild/protobuf/wkt'
-import { fitted } from '../../config/from-text.ts'
-import type { Node } from '../../config/json-schema.ts'
+import { convertUnits } from '../../config/parse-value.ts'
+import type { SchemaNode } from '../../check/schema-node.ts'
 import { isTree, type Layer, type Problem } from '../../config/layer.ts'
 import { invalidConfig, problemsOf } from '../../config/problems.ts'
 import { readYaml } from '../../config/yaml.ts'
@@ -59,7 +59,7 @@ function checked(
     throw invalidConfig(found.length > 0 ? found : [problem])
   }
   const layer = { value, origins }
-  const input = fitted(value, graphNode)
+  const input = convertUnits(value, graphNode)
   const { data, error } = graphSchema.safeParse(input)
   const parts = data ?? validParts(input)
   const placed = placedNodes(parts)
@@ -80,7 +80,7 @@ type Parsed<T> =
   | { success: true; data: T }
   | { success: false; error: { issues: Parameters<typeof problemsOf>[0] } }
 
-function parsed<T>(result: Parsed<T>, layer: Layer, schema: Node): T {
+function parsed<T>(result: Parsed<T>, layer: Layer, schema: SchemaNode): T {
   if (result.success) return result.data
   throw invalidConfig(problemsOf(result.error.issues, layer, schema))
 }

@@ -1,5 +1,5 @@
 import { dotted, problemAt, type Layer, type Path, type Problem } from '../../config/layer.ts'
-import { inUnits } from '../../config/text.ts'
+import { formatUnits } from '../../check/units.ts'
 import { parseConnection } from '../../backends/kafka/address.ts'
 import { nearest } from '../../check/nearest.ts'
 import type { ValidNode, ValidParts } from './schema.ts'
@@ -97,7 +97,7 @@ function timeProblems(placed: readonly PlacedNode[], layer: Layer): Problem[] {
   return placed.flatMap(({ path, data }) => {
     const { timeout = nodeDefaults.timeoutMs, deadline = nodeDefaults.deadlineMs } = data
     if (timeout <= deadline) return []
-    const [one, all] = [timeout, deadline].map((ms) => inUnits(ms, 'duration'))
+    const [one, all] = [timeout, deadline].map((ms) => formatUnits(ms, 'duration'))
     const text = `is ${one}, but all calls for a record together have ${all} (deadline)`
     return [problemAt([...path, 'timeout'], layer, text)]
   })

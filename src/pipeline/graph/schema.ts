@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Node } from '../../config/json-schema.ts'
-import { durationPattern, sizePattern } from '../../config/text.ts'
+import type { SchemaNode } from '../../check/schema-node.ts'
+import { durationPattern, sizePattern } from '../../check/units.ts'
 import { urlProblem } from '../../backends/http/post.ts'
 import { longestMs } from '../../policy/backoff.ts'
 import { isGrpcAddress } from '../modules/address.ts'
@@ -178,5 +178,5 @@ function listOf(input: unknown): readonly unknown[] {
 }
 
 /** For error messages, and to find out which strings are durations. */
-export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as Node
-export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as Node
+export const graphNode = z.toJSONSchema(graphSchema, { io: 'input' }) as SchemaNode
+export const dlqConfigNode = z.toJSONSchema(dlqConfigSchema, { io: 'input' }) as SchemaNode

@@ -48,6 +48,7 @@ import { checkLease } from '../lease.ts'
 import { grow, valuesOf } from '../rows/tally.ts'
 import { searchOf, type Place } from '../search.ts'
 import { ClaimIndex, isDone } from './claim-index.ts'
+import { Counts } from './counts.ts'
 import { compareIds, compareStrings, copyOf, storedOf, summaryOf, type Entry } from './entry.ts'
 import { MemoryRecords } from './records.ts'
 import { SortedList } from './sorted-list.ts'
@@ -63,8 +64,8 @@ const writesPerTurn = 50
 
 /**
  * A store in the memory of this process, for tests and small processes; also the reference for what
- * every other store does. Adding and claiming do not slow down as letters grow in number; `find`,
- * `tally` and `remove` scan all letters.
+ * every other store does. Adding, claiming and most counts do not slow down with more letters;
+ * `find` and `remove` scan all letters.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkKeys('options of memoryStore', options, knownOptions, { code: 'INVALID_CONFIG' })
@@ -87,6 +88,7 @@ class MemoryStore implements Store {
   readonly #clock: Clock
   readonly #entries = new Map<string, Entry>()
   readonly #claimable = new ClaimIndex()
+  readonly #counts = new Counts()
   /** Open letters by queue and dedupe key. A restored letter may share its key with a newer one. */
   readonly #keys = new Map<string, Entry[]>()
   /** Resolved letters, longest settled first: the order of eviction. */
@@ -152,6 +154,8 @@ class MemoryStore implements Store {
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
     this.#checkOpen()
     checkTally(by, filter)
+    const maintained = this.#counts.tally(by, filter)
+    if (maintained) return maintained
     const counts = new Map<string, number>()
     for (const { letter } of this.#select(filter))
       for (const value of valuesOf(letter, by)) grow(counts, value, 1)
@@ -227,24 +231,25 @@ class MemoryStore implements Store {
   }
 
   async health(): Promise<StoreHealth> {
-    return {
-      ok: !this.#closed,
-      checks: { durable: 'no: letters are lost when the process ends' },
-      problems: this.#closed ? ['the store is closed'] : [],
-    }
+    const checks = { durable: 'no: letters are lost when the process ends' }
+    return { ok: !this.#closed, checks, problems: this.#closed ? ['the store is closed'] : [] }
   }
 
   #lookUp(ids: readonly string[]): Entry[] {
     return ids.flatMap((id) => this.#entries.get(id) ?? [])
   }
 
+  /** Matching entries. Checks what few letters have before the rest of the filter. */
   #select(filter: LetterFilter): Entry[] {
-    const { ids, dependent } = filter
-    const candidates = ids ? this.#lookUp([...new Set(ids)]) : [...this.#entries.values()]
-    return candidates.filter(
-      ({ letter, waitsFor }) =>
-        matches(letter, filter) && (dependent === undefined || dependent === waitsFor.size > 0),
-    )
+    const { ids, dependent, expiresBefore } = filter
+    const found: Entry[] = []
+    for (const entry of ids ? this.#lookUp([...new Set(ids)]) : this.#entries.values()) {
+      const { letter, waitsFor } = entry
+      if (dependent !== undefined && dependent !== waitsFor.size > 0) continue
+      if (expiresBefore !== undefined && letter.expiresAt === undefined) continue
+      if (matches(letter, filter)) found.push(entry)
+    }
+    return found
   }
 
   #addOne(letter: DeadLetter, capacity: Capacity | undefined): AddResult {
@@ -322,6 +327,8 @@ class MemoryStore implements Store {
     entry.letter = after ?? entry.letter
     if (after?.state === 'resolved') this.#resolved.add(entry)
     this.#occupied += occupies(after) - occupies(before)
+    if (before) this.#counts.add(before, -1)
+    if (after) this.#counts.add(after, 1)
     if (holdsKey(before) !== holdsKey(after)) this.#moveKey(entry, holdsKey(after))
     for (const action of counts) this.#count(action, entry.letter)
     const dueMs = this.#claimable.update(entry, before, after)

@@ -40,7 +40,10 @@ export const corpus = errors as readonly CorpusCase[]
 /** When all cases fail: dates in their headers are meant against it. */
 const at = '2025-01-01T00:00:00.000Z'
 
-/** Judges each case, with these rules before the built-in ones, and lists what is not as expected: [] is good. */
+/**
+ * Judges each case, with these rules before the built-in ones, and lists what is not as expected:
+ * [] is good.
+ */
 export function checkCorpus(
   cases: readonly CorpusCase[],
   rules: readonly Rule[] = [],

@@ -4,12 +4,18 @@ import { runInNewContext } from 'node:vm'
 export type ErrorShape = Thrown | { value: unknown }
 
 interface Thrown {
-  /** Names of its class and of those that it extends, nearest first, without Error. None means a plain Error. */
+  /**
+   * Names of its class and of those that it extends, nearest first, without Error. None means a
+   * plain Error.
+   */
   class?: readonly string[]
   /** Where it differs from the name of its class. */
   name?: string
   message: string
-  /** Its own properties. In them, `{ "$headers": { … } }` becomes a `Headers`, and `{ "$error": … }` an error. */
+  /**
+   * Its own properties. In them, `{ "$headers": { … } }` becomes a `Headers`, and `{ "$error": … }`
+   * an error.
+   */
   props?: Readonly<Record<string, unknown>>
   cause?: ErrorShape
   /** Members, of an AggregateError and its like. */
@@ -26,7 +32,10 @@ const builtIn: ReadonlyMap<string, ErrorClass> = new Map(
   ),
 )
 
-/** A live thing, as it was thrown: an error with its classes, properties, causes and members, or a plain value. */
+/**
+ * A live thing, as it was thrown: an error with its classes, properties, causes and members, or a
+ * plain value.
+ */
 export function reviveError(shape: ErrorShape): unknown {
   if ('value' in shape) return live(shape.value)
   const { class: classes = [], message, props = {}, cause, errors } = shape

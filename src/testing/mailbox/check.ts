@@ -1,31 +1,36 @@
 import type { Mailbox, MailboxPowers } from '../../mailbox.ts'
 
 /**
- * What a check is given: a mailbox that is open and empty, and a hand on its time. Whoever makes the bench closes what was
- * opened and clears its data afterwards.
+ * The environment of a check: an open, empty mailbox and control over its time. The creator of the
+ * bench closes what was opened and clears its data afterwards.
  */
 export interface MailboxBench {
   readonly mailbox: Mailbox
   /** The mailbox's time in milliseconds. */
   now(): number
-  /** Lets time pass for the mailbox. Where time is the broker's, this waits; no check asks for more than 1.5 seconds or so in all. */
+  /**
+   * Lets time pass for the mailbox. Where time is the broker's, this waits; no check asks for more
+   * than 1.5 seconds or so in all.
+   */
   advance(ms: number): Promise<void>
   /** True where `advance` moves a fake clock: a check may then let days pass. */
   readonly hasFakeTime?: boolean
   /** One more handle on the same mailbox, opened with this retention. */
   withRetention(retentionSeconds: number): Promise<Mailbox>
-  /** One more handle on the same mailbox, as another process has one. Required when it is shared. */
+  /**
+   * One more handle on the same mailbox, as another process has one. Required when it is shared.
+   */
   another?(): Promise<Mailbox>
-  /** Closes the mailbox and opens its data anew. Required when it is durable. */
+  /** Closes the mailbox and reopens its data. Required when it is durable. */
   reopen?(): Promise<Mailbox>
   /**
-   * Another mailbox on the same broker, open and empty, which the resolver of this bench's mailbox knows from then on. The bench may put
-   * up to 50 characters before the name.
+   * Another mailbox on the same broker, open and empty, which the resolver of this bench's mailbox
+   * knows from then on. The bench may put up to 50 characters before the name.
    */
   elsewhere(name: string): Promise<Mailbox>
 }
 
-/** One promise of the mailbox contract and how to see that it is kept. It throws when it is not. */
+/** One guarantee of the mailbox contract, and a function that throws if the mailbox breaks it. */
 export interface MailboxCheck {
   topic: string
   title: string

@@ -9,8 +9,8 @@ import { settleChecks } from './settle.ts'
 import { nameChecks, togetherChecks } from './together.ts'
 
 /**
- * What every mailbox promises, as a list of checks that any test runner can walk: give each a fresh bench, skip it
- * where `needs` answers with a reason, and await `run`.
+ * The mailbox contract as a list of checks for any test runner: create a bench for each check, skip
+ * it if `needs` returns a reason, and await `run`.
  */
 export const mailboxContract: readonly MailboxCheck[] = [
   ...lifecycleChecks,

@@ -263,7 +263,10 @@ export const waitChecks = [
   }),
 ]
 
-/** The message is delivered to the one who gave up, or to the next one who asks; it does not stay hidden with nobody. */
+/**
+ * The message is delivered to the one who gave up, or to the next one who asks; it does not stay
+ * hidden with nobody.
+ */
 async function abortAsItComes(bench: MailboxBench, mailbox: Mailbox, round: number): Promise<void> {
   const stop = new AbortController()
   const asked = mailbox.receive({ waitSeconds: 60, visibilitySeconds: 600, signal: stop.signal })

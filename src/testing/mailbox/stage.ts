@@ -18,8 +18,8 @@ const stepMs = 50
 const patienceMs = 20
 
 /**
- * What the promise gives, which must be before so much of the bench's time has passed. Time is moved in small steps, and only after the
- * promise had a moment to be kept without.
+ * What the promise gives, which must be before so much of the bench's time has passed. Time is
+ * moved in small steps, and only after the promise had a moment to be kept without.
  */
 export async function within<T>(bench: MailboxBench, ms: number, promise: Promise<T>): Promise<T> {
   const kept = promise.then(

@@ -132,7 +132,10 @@ export const togetherChecks = [
   ),
 ]
 
-/** All receive at once, and do with each message what `settle` says, until it has answered so often that it is done with one. */
+/**
+ * All receive at once, and do with each message what `settle` says, until it has answered so often
+ * that it is done with one.
+ */
 async function work(
   bench: MailboxBench,
   receiving: Mailbox[],

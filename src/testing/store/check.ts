@@ -1,22 +1,28 @@
 import type { Powers, Store } from '../../store.ts'
 
 /**
- * What a check is given: a store that is open and empty, and a hand on its time. Whoever makes the bench closes the
- * store and clears its data afterwards.
+ * The environment of a check: an open, empty store and control over its time. The creator of the
+ * bench closes the store and clears its data afterwards.
  */
 export interface StoreBench {
   readonly store: Store
   /** The store's time in milliseconds. */
   now(): number
-  /** Lets time pass for the store. Where time is the server's, this waits; no check asks for more than 200 ms at once. */
+  /**
+   * Lets time pass for the store. Where time is the server's, this waits; no check asks for more
+   * than 200 ms at once.
+   */
   advance(ms: number): Promise<void>
-  /** One more handle on the same data, as another process has one. Required when the store is shared. */
+  /**
+   * One more handle on the same data, as another process has one. Required when the store is
+   * shared.
+   */
   another?(): Promise<Store>
-  /** Closes the store and opens its data anew. Required when the store is durable. */
+  /** Closes the store and reopens its data. Required when the store is durable. */
   reopen?(): Promise<Store>
 }
 
-/** One promise of the store contract and how to see that it is kept. It throws when it is not. */
+/** One guarantee of the store contract, and a function that throws if the store breaks it. */
 export interface StoreCheck {
   topic: string
   title: string

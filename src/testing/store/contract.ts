@@ -18,8 +18,8 @@ import { totalChecks } from './totals.ts'
 import { watchChecks } from './watch.ts'
 
 /**
- * What every store promises, as a list of checks that any test runner can walk: give each a fresh bench, skip it
- * where `needs` answers with a reason, and await `run`.
+ * The store contract as a list of checks for any test runner: create a bench for each check, skip
+ * it if `needs` returns a reason, and await `run`.
  */
 export const storeContract: readonly StoreCheck[] = [
   ...lifecycleChecks,

@@ -67,7 +67,7 @@ export const findChecks = [
     }),
   ),
 
-  check('lists the newest first unless told otherwise', async ({ store }) => {
+  check('lists the newest first by default', async ({ store }) => {
     const letters = times(5, () => aLetter())
     await store.add(letters)
     assert.deepEqual(ids((await store.find({})).items), ids(letters.toReversed()))
@@ -89,7 +89,7 @@ export const findChecks = [
     sameLetter(items[0]!, letter)
   }),
 
-  check('gives fifty unless told otherwise, and none for zero', async ({ store }) => {
+  check('gives fifty by default, and none for zero', async ({ store }) => {
     await store.add(times(60, () => aLetter()))
     const page = await store.find({})
     assert.equal(page.items.length, 50)

@@ -87,7 +87,10 @@ const metadatas: DeadLetter['metadata'][] = [
   { text: '"customer":"x"', 'a"b': 'c\\d', list: ['x'] },
 ]
 
-/** Letters that differ in every field a filter can name; many share a moment, so that only ids tell them apart. */
+/**
+ * Letters that differ in every field a filter can name; many share a moment, so that only ids tell
+ * them apart.
+ */
 export function mixedLetters(count = 72): DeadLetter[] {
   return Array.from({ length: count }, (_, n) => mixedLetter(n))
 }
@@ -130,8 +133,8 @@ function mixedLetter(n: number): DeadLetter {
 }
 
 /**
- * Filters over those letters: each field alone, lists, pairs, misses, and text that looks like a pattern. Text is
- * left out for stores that search in another way, or not at all.
+ * Filters over those letters: each field alone, lists, pairs, misses, and text that looks like a
+ * pattern. Text is left out for stores that search in another way, or not at all.
  */
 export function mixedFilters(letters: readonly DeadLetter[], powers: Powers): LetterFilter[] {
   const filters = allFilters(letters)

@@ -20,8 +20,9 @@ export function ahead(bench: StoreBench, ms: number): Timestamp {
 }
 
 /**
- * Claims what falls due at this moment, and holds that it is not to be had before. On a slow machine the moment may have
- * come by the time that the first claim is answered; then that one may have it.
+ * Claims what falls due at this moment, and holds that it is not to be had before. On a slow
+ * machine the moment may have come by the time that the first claim is answered; then that one may
+ * have it.
  */
 export async function claimWhenDue(bench: StoreBench, dueAt: Timestamp): Promise<DeadLetter[]> {
   const early = await claim(bench)

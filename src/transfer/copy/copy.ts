@@ -8,12 +8,14 @@ import { copyRecords, putAside } from './records.ts'
 import { compareStores, type Verdict } from './verify.ts'
 
 export interface CopyOptions {
-  /** What the source is called, such as its URL without a password: by this the target knows it again. */
+  /**
+   * Name of the source, such as its URL without a password. The target recognises the source by it.
+   */
   source: string
   clock?: Clock
-  /** Only compares, and writes nothing. */
+  /** True: only compares the stores. */
   verifyOnly?: boolean
-  /** Stops the copy where it is. The next one goes on from there. */
+  /** Stops the copy. The next copy continues from there. */
   signal?: AbortSignal
   onProgress?: (progress: CopyProgress) => void
 }
@@ -21,16 +23,16 @@ export interface CopyOptions {
 export interface CopyProgress {
   doing: 'copy' | 'verify'
   letters: number
-  /** Letters in the source when it began. */
+  /** Number of letters in the source at the start. */
   of: number
 }
 
 export interface CopyReport {
-  /** Everything is the same on both sides. */
+  /** True: source and target are the same. */
   ok: boolean
   /** Letters that this copy has written. */
   copied: number
-  /** What the comparison found. Absent: the copy was stopped before. */
+  /** Result of the comparison. Absent: the copy was stopped before. */
   verdict?: Verdict
 }
 
@@ -43,10 +45,10 @@ const copyKeys = keysOf<CopyOptions>({
 })
 
 /**
- * Copies a whole store into an empty one: letters of all states exactly as they are, with both versions of edited payloads,
- * records and lifetime totals. Then it compares everything. Both stores are open, and nobody else uses them meanwhile; what
- * changed in the source all the same is brought over by the comparison, or by the next copy. Nothing that the target has of its own
- * is written over.
+ * Copies a whole store into an empty one: letters of all states unchanged, with both versions of
+ * edited payloads, records and lifetime totals. Then it compares everything. Both stores must be
+ * open, and nothing else should use them; changes in the source during the copy are copied by the
+ * comparison or by the next copy. Data that only the target has is never overwritten.
  */
 export async function copyStore(from: Store, to: Store, options: CopyOptions): Promise<CopyReport> {
   checkKeys('copy options', options, copyKeys)
@@ -76,7 +78,7 @@ async function lettersIn(store: Store): Promise<number> {
   return [...counts.values()].reduce((sum, count) => sum + count, 0)
 }
 
-/** Letters from where the last copy came to, then records and totals. False when it was stopped. */
+/** Copies letters from the last position, then records and totals. False if it was stopped. */
 async function carry(run: Run, progress: Progress): Promise<boolean> {
   const { from, to } = run
   let { letters } = progress
@@ -103,7 +105,10 @@ async function bring(run: Run, stored: readonly StoredLetter[]): Promise<void> {
   run.copied += results.filter((result) => result === 'written').length
 }
 
-/** Compares, and unless nothing may be written, brings over what is missing or older in the target. */
+/**
+ * Compares the stores, and copies letters that are missing or older in the target, unless
+ * `verifyOnly` is set.
+ */
 function verify(run: Run): Promise<Verdict | undefined> {
   const { from, to, options } = run
   let letters = 0
@@ -115,7 +120,7 @@ function verify(run: Run): Promise<Verdict | undefined> {
   })
 }
 
-/** Tells how far it is. False: stop here. */
+/** Reports the progress. False: stop here. */
 function proceed({ options, of }: Run, doing: CopyProgress['doing'], letters: number): boolean {
   options.onProgress?.({ doing, letters, of: Math.max(of, letters) })
   return options.signal?.aborted !== true

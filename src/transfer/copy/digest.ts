@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import type { Payload } from '../../letter/letter.ts'
 import type { StoredLetter } from '../../store.ts'
 
-/** JSON in which keys stand in order, so that equal values are equal texts whatever store they come from. */
+/**
+ * JSON in which keys stand in order, so that equal values are equal texts whatever store they come
+ * from.
+ */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
@@ -11,8 +14,9 @@ export function canonical(value: unknown): string {
 }
 
 /**
- * The sha256 over all that a store knows of a letter, both versions of its payload included. Only when a lease ends is left out: it
- * is put off without a new version, and so without a way to tell which of two is the newer.
+ * The sha256 over all that a store knows of a letter, both versions of its payload included. Only
+ * when a lease ends is left out: it is put off without a new version, and so without a way to tell
+ * which of two is the newer.
  */
 export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): string {
   const { payload, lease, ...rest } = letter
@@ -28,7 +32,9 @@ export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): str
   return hash.digest('hex')
 }
 
-/** With the number of bytes, so that the bytes of two payloads in a row can be read in one way only. */
+/**
+ * With the number of bytes, so that the bytes of two payloads in a row can be read in one way only.
+ */
 function factsOf({ bytes, ...facts }: Payload): unknown {
   return { ...facts, bytes: bytes.byteLength }
 }

@@ -5,14 +5,19 @@ import { toTimestamp } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
 import { everything } from './batches.ts'
 
-/** How far a copy is, as it stands in a record of the target. It also says that the target is a copy, and of what. */
+/**
+ * The progress of a copy, stored as a record of the target. It also names the source of the copy.
+ */
 interface Standing {
   source: string
   startedAt: string
   /** Where the next letters are found in the source, and how many came before. */
   cursor?: string
   letters: number
-  /** How much had happened in the source when its totals were taken over. More than this in the target is its own doing. */
+  /**
+   * How much had happened in the source when its totals were taken over. More than this in the
+   * target is its own doing.
+   */
   counted: number
   /** When source and target were found to be the same. */
   verifiedAt?: string
@@ -27,24 +32,24 @@ export interface Progress {
 const [kind, id] = ['copy', 'source']
 
 /**
- * Takes hold of the target: one that is empty, or that holds a copy of this source and was not used since. Nothing
- * else is ever written to.
+ * Claims the target: it must be empty, or an unused copy of this source. No other store is written
+ * to.
  */
 export async function beginCopy(to: Store, source: string, clock: Clock): Promise<Progress> {
   const found = await to.records.get(kind, id)
   if (!found && !(await isEmpty(to)))
     throw refused(
-      'the target is not empty, and is no earlier copy of this source: give a store that is empty',
+      'the target is not empty and not an earlier copy of this source: use an empty store',
     )
   const first: Standing = { source, startedAt: toTimestamp(clock.now()), letters: 0, counted: 0 }
   let standing = found ? readStanding(found.value) : first
   if (standing.source !== source)
     throw refused(
-      `the target holds a copy of ${standing.source}, not of ${source}: give a store that is empty`,
+      `the target is a copy of ${standing.source}, not of ${source}: use an empty store`,
     )
   if ((await happenings(to)) > standing.counted)
     throw refused(
-      'the target was used since it was copied to, and its letters are not written over: give a store that is empty',
+      'the target was used after it was copied, and its letters are not overwritten: use an empty store',
     )
   let version = found?.version ?? 0
   const save = async (news: Partial<Standing>): Promise<void> => {
@@ -52,7 +57,7 @@ export async function beginCopy(to: Store, source: string, clock: Clock): Promis
     if ((await to.records.put(kind, id, standing as unknown as Json, version)) === 'conflict')
       throw new RedriveError(
         'VERSION_CONFLICT',
-        'another copy writes to this target: let one of them finish, then run it again',
+        'another copy is writing to this target: wait until it ends, then run this copy again',
       )
     version += 1
   }

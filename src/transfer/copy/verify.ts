@@ -36,14 +36,20 @@ export interface Verdict {
   /** Over the letters of each side, in the order of their ids. The same if all letters are. */
   hash: { from: string; to: string }
   differences: Some<Difference>
-  /** Letters that cannot be read in the source, and are not in the target as letters of the same version. */
+  /**
+   * Letters that cannot be read in the source, and are not in the target as letters of the same
+   * version.
+   */
   damaged: Some<{ id: string; why: string }>
 }
 
 interface Comparison {
   from: Store
   to: Store
-  /** Called with letters that the target lacks or has in an older version; after it, it has them, or what can be read of them. */
+  /**
+   * Called with letters that the target lacks or has in an older version; after it, it has them, or
+   * what can be read of them.
+   */
   bring?: ((letters: StoredLetter[]) => Promise<void>) | undefined
   /** Told the letters looked at; stops the comparison with false. */
   proceed: (letters: number) => boolean
@@ -67,7 +73,9 @@ export async function compareStores(comparison: Comparison): Promise<Verdict | u
 
 type Differs = (name: string, why: string) => void
 
-/** Letters that are damaged in the source and missing in the target, by what they are counted under. */
+/**
+ * Letters that are damaged in the source and missing in the target, by what they are counted under.
+ */
 type Missing = Pick<DeadLetter, 'state' | 'queue'>[]
 
 async function compareLetters(

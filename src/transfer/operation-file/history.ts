@@ -60,7 +60,10 @@ function foreign(metadata: Record<string, unknown> | undefined): string | undefi
   return Object.keys(metadata).length === 0 ? undefined : JSON.stringify(metadata).slice(0, 500)
 }
 
-/** One entry of a letter's history. Its metadata says only what would be read differently without it. */
+/**
+ * One entry of a letter's history. Its metadata says only what would be read differently without
+ * it.
+ */
 export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: Json): object {
   const hopeless = entry.action === 'park' && letter.reason === 'permanent'
   const to = entry.to ?? letter.state

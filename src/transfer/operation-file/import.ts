@@ -3,15 +3,15 @@ import { readOperationFile, type OperationFile } from './read.ts'
 
 export interface ImportReport {
   added: number
-  /** Letters that were there already. */
+  /** Number of letters that already existed. */
   duplicates: number
-  /** What could not be read or kept. */
+  /** Problems of items that could not be read or stored. */
   problems: string[]
 }
 
 const chunkSize = 500
 
-/** Reads an operation file into a store. Doing it twice adds nothing the second time. */
+/** Imports an operation file into a store. A second import of the same file adds nothing. */
 export async function importOperationFile(
   store: Store,
   text: string,
@@ -20,7 +20,7 @@ export async function importOperationFile(
   return importOperations(store, readOperationFile(text), capacity)
 }
 
-/** The same, for one that is read already. */
+/** Imports the letters of an operation file that is already read. */
 export async function importOperations(
   store: Store,
   { letters, problems }: OperationFile,

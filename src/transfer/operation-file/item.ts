@@ -11,9 +11,9 @@ import { latestMs } from '../../letter/time.ts'
 import { details, type Detail } from '../../policy/details.ts'
 
 /**
- * One item of the JSON file of an operation queue: an array of these, with moments in milliseconds. What a letter
- * has and the format has no place for goes along under `metadata.redrive`; what an item has and a letter has no
- * place for goes along in the letter's metadata.
+ * One item of an operation file, which is an array of items with timestamps in milliseconds. Fields
+ * of a letter that the format lacks are stored under `metadata.redrive`; fields of an item that a
+ * letter lacks are stored in its metadata.
  */
 const statuses = ['queued', 'retrying', 'success', 'failed', 'abandoned', 'manual_review'] as const
 export type Status = (typeof statuses)[number]
@@ -113,7 +113,10 @@ export type Item = z.infer<typeof itemSchema>
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** A UUID stays. Any other id becomes one of version 7: the moment of capture, then what its hash says. */
+/**
+ * A UUID stays. Any other id becomes a UUID of version 7 from the time of capture and the hash of
+ * the id.
+ */
 export function letterId({ id, enqueuedAt }: Pick<Item, 'id' | 'enqueuedAt'>): string {
   if (uuid.test(id)) return id
   const time = Math.trunc(enqueuedAt).toString(16).padStart(12, '0')
@@ -123,15 +126,18 @@ export function letterId({ id, enqueuedAt }: Pick<Item, 'id' | 'enqueuedAt'>): s
   return `${time.slice(0, 8)}-${time.slice(8)}-${random}`
 }
 
-/** What the format calls `llm_timeout` or `file_not_found` is a detail of ours. Undefined for any other name. */
+/**
+ * What the format calls `llm_timeout` or `file_not_found` is a detail of ours. Undefined for any
+ * other name.
+ */
 export function detailOf(category: string): Detail | undefined {
   const name = category.toLowerCase()
   return Object.hasOwn(details, name) ? (name as Detail) : undefined
 }
 
 /**
- * Our category for a category of the format. Names of ours may be spelled `rate_limit` or `RATE_LIMIT`. `system_error` is what the
- * format calls an error that nothing else matched.
+ * Our category for a category of the format. Names of ours may be spelled `rate_limit` or
+ * `RATE_LIMIT`. `system_error` is what the format calls an error that nothing else matched.
  */
 export function categoryOf(name = 'unknown'): ErrorCategory {
   const spelled = name.toLowerCase().replaceAll('_', '-')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { firstIssue } from '../../check/issues.ts'
 import { checkQueueName } from '../../check/queue-name.ts'
 import { RedriveError } from '../../errors.ts'
 import { toFailure } from '../../letter/failure.ts'
@@ -14,13 +15,14 @@ import { withoutUndefined } from '../../check/keys.ts'
 
 export interface OperationFile {
   letters: DeadLetter[]
-  /** What is wrong with the items that could not be read, each with its place in the file. */
+  /** Problems of items that could not be read, each with its index in the file. */
   problems: string[]
 }
 
 /**
- * Letters from the text of an operation file. One bad item is a problem and does not hold up the others; a text
- * that is no array of items at all is refused with `INVALID_INPUT`. The same item gives the same id each time.
+ * Reads the letters of an operation file. An invalid item is a problem and does not stop the
+ * others; a file that is not an array of items is rejected with `INVALID_INPUT`. The same item
+ * always gives the same id.
  */
 export function readOperationFile(text: string): OperationFile {
   const letters: DeadLetter[] = []
@@ -31,10 +33,10 @@ export function readOperationFile(text: string): OperationFile {
       const letter = toLetter(itemSchema.parse(raw), raw as Raw)
       const earlier = seen.get(letter.id)
       if (earlier === undefined) letters.push(letter)
-      else problems.push(`item ${index}: has the id of item ${earlier}, which counts`)
+      else problems.push(`item ${index}: has the same id as item ${earlier}, which is used`)
       seen.set(letter.id, earlier ?? index)
     } catch (error) {
-      problems.push(`item ${index}: ${wrongWith(error)}`)
+      problems.push(`item ${index}: ${describeError(error, raw)}`)
     }
   }
   return { letters, problems }
@@ -46,19 +48,18 @@ function parse(text: string): unknown[] {
     parsed = JSON.parse(text.replace(/^\ufeff/, ''))
   } catch (error) {
     const empty = text.trim() === ''
-    const why = empty ? 'it is empty' : 'it is not JSON, or its end is missing'
+    const why = empty ? 'it is empty' : 'it is not JSON, or it is truncated'
     throw new RedriveError('INVALID_INPUT', `not an operation file: ${why}`, { cause: error })
   }
   if (Array.isArray(parsed)) return parsed
   throw new RedriveError('INVALID_INPUT', 'not an operation file: it must be an array of items')
 }
 
-function wrongWith(error: unknown): string {
+function describeError(error: unknown, raw: unknown): string {
   if (error instanceof RedriveError) return error.message
   if (!(error instanceof z.ZodError)) return `cannot be read (${String(error).slice(0, 120)})`
-  const issue = error.issues[0]!
-  const where = issue.path.join('.')
-  return where === '' ? issue.message : `${where}: ${issue.message}`
+  const { path, text } = firstIssue(error, itemSchema, raw)
+  return `${path.join('.')} ${text}`.trim()
 }
 
 /** The item before it was checked. Open values are taken from here, with every key they have. */
@@ -111,7 +112,10 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
   }
 }
 
-/** The format has no name of the error, but a stack begins with it, and Node puts the code behind it in brackets. */
+/**
+ * The format has no name of the error, but a stack begins with it, and Node puts the code behind it
+ * in brackets.
+ */
 function nameIn(stack = ''): string {
   return /^([A-Za-z_$][\w$]{0,99})(?=:| \[\w+\]|\n|$)/.exec(stack)?.[1] ?? 'Error'
 }
@@ -140,7 +144,10 @@ function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial
   }
 }
 
-/** `reviewed` on an item that waits for its review tells when it began to wait, and was not decided on. */
+/**
+ * `reviewed` on an item that waits for its review tells when it began to wait, and was not decided
+ * on.
+ */
 function reviewOf(item: Item, updatedAt: string): Review | undefined {
   const { reviewed, reviewedAt, reviewedBy, notes } = item.metadata ?? {}
   const waits = waitsForReview(item.status)

@@ -7,7 +7,9 @@ import { importer, type Status } from './item.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 import { readOperationFile } from './read.ts'
 
-/** Letters as the text of an operation file. Reading it gives them back, as far as the format goes. */
+/**
+ * Letters as the text of an operation file. Reading it gives them back, as far as the format goes.
+ */
 export function writeOperationFile(letters: Iterable<DeadLetter>): string {
   return `${JSON.stringify(Array.from(letters, toOperationItem), null, 2)}\n`
 }
@@ -27,8 +29,9 @@ const itemKeys = [
 ]
 
 /**
- * One letter as an item of an operation file, ready for JSON.stringify. Metadata goes where an import takes it
- * from; when it would come back otherwise, since somebody uses the same names, it is kept apart and whole.
+ * One letter as an item of an operation file, ready for JSON.stringify. Metadata goes where an
+ * import takes it from; when it would come back otherwise, since somebody uses the same names, it
+ * is kept apart and whole.
  */
 export function toOperationItem(letter: DeadLetter): object {
   const item = itemOf(letter, false)

@@ -1,4 +1,4 @@
-import { Door } from '../../../src/capture/capture.ts'
+import { Capturer } from '../../../src/capture/capture.ts'
 import { ResilientExecutor } from '../../../src/capture/executor/executor.ts'
 import type { ExecutorOptions } from '../../../src/capture/executor/resilience.ts'
 import { systemClock, type Clock } from '../../../src/clock/clock.ts'
@@ -28,7 +28,7 @@ interface Settings {
   maxItems?: number
 }
 
-/** An executor on a door of its own, before a fresh memory store. */
+/** An executor with its own capturer and a new memory store. */
 export async function anExecutor(
   policies: ExecutorOptions['policies'] = {},
   settings: Settings = {},
@@ -39,7 +39,7 @@ export async function anExecutor(
   const hub = new ObserverHub()
   const events: RedriveEvent[] = []
   hub.on('*', (event) => events.push(event))
-  const door = new Door({
+  const capturer = new Capturer({
     store,
     clock,
     hub,
@@ -50,7 +50,7 @@ export async function anExecutor(
     maxPayloadBytes: 1000,
   })
   return {
-    executor: new ResilientExecutor({ policies }, { door, hub, clock, rules }),
+    executor: new ResilientExecutor({ policies }, { capturer, hub, clock, rules }),
     store,
     heard: <T extends EventType>(type: T) =>
       events.filter((event): event is EventOf<T> => event.type === type),

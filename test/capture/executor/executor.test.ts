@@ -456,7 +456,7 @@ describe('names and options', () => {
     [{ a: { breaker: true } }, 'executor option "policies.a.breaker"'],
     [{ a: { fallback: 'no' } }, 'must be a function'],
     [{ a: 7 }, 'executor option "policies.a"'],
-    [{ llm: { breaker: { successes: 9 } } }, '9 successes cannot come of 3 halfOpenCalls'],
+    [{ llm: { breaker: { successes: 9 } } }, '9) must not be above halfOpenCalls (3)'],
   ])('%j is refused', async (policies, message) => {
     const error = await errorOf(anExecutor(policies as never))
     expect(error).toMatchObject({ code: 'INVALID_CONFIG' })

@@ -42,10 +42,13 @@ describe('readWorkflowOptions', () => {
     [{ maxRetrys: 1 }, 'did you mean "maxRetries"?'],
     [{ maxRetries: -1 }, 'maxRetries'],
     [{ strategy: 'automatc' }, 'did you mean "automatic"?'],
-    [{ strategy: 'sometimes' }, 'known: automatic, selective, manual, disabled'],
+    [
+      { strategy: 'sometimes' },
+      'must be automatic, selective, manual or disabled, got "sometimes"',
+    ],
     [{ select: ['netwrok'] }, 'did you mean "network"?'],
-    [{ select: 'network' }, 'workflow option "select": must be a list'],
-    [{ handler: 'sweep' }, 'workflow option "handler": must be a function'],
+    [{ select: 'network' }, 'workflow option "select" must be an array, got "network"'],
+    [{ handler: 'sweep' }, 'workflow option "handler" must be a function, got "sweep"'],
   ])('refuses %o by name', (options, message) => {
     expect(() => readWorkflowOptions(options as WorkflowOptions)).toThrow(
       expect.objectContaining({

@@ -170,7 +170,7 @@ describe('a retry', () => {
       status: 'failed',
       enqueued: false,
       why: 'inside-a-retry',
-      detail: `it belongs to letter ${id}, which is being retried`,
+      detail: `the failure belongs to letter ${id}, which is being retried`,
     })
     const { items } = await dlq.find()
     expect(items).toMatchObject([{ id, state: 'exhausted', retries: 2, occurrences: 1 }])

@@ -250,7 +250,9 @@ describe('the strategy', () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy: 'selective' })
     expect(await guard.run(sweep(), failing(errorOf('validation')))).toMatchObject({
-      detail: expect.stringMatching(/^the failure is validation, and selective keeps .*network/),
+      detail: expect.stringMatching(
+        /^the category is validation, and the selective strategy stores .*network/,
+      ),
     })
   })
 

@@ -41,7 +41,7 @@ describe('config check', () => {
     expect(out).toMatch(/^leaseMs +default +30s$/m)
     expect(out).toMatch(/^store +redrive\.yaml:3 +postgres:\/\/db\.example\.com/m)
     expect(out).toMatch(/^handlers\.charge-card\.http\.secret +redrive\.yaml:8 +\*\*\*$/m)
-    expect(out).toContain('The configuration is sound: 1 handler.')
+    expect(out).toContain('The configuration is valid: 1 handler.')
     expect(out).not.toContain('hunter2')
     expectToFit(out)
   })
@@ -90,7 +90,7 @@ describe('config check', () => {
     const { out, err, exit } = await redrive(['config', 'check'], { cwd })
     expect({ out, exit }).toEqual({ out: '', exit: 2 })
     expect(err).toMatch(/^INVALID_CONFIG: 3 problems in the configuration$/m)
-    expect(err).toContain('maxRetires (redrive.yaml:1): is not known: did you mean "maxRetries"?')
+    expect(err).toContain('maxRetires (redrive.yaml:1): unknown key; did you mean "maxRetries"?')
     expect(err).toContain('leaseMs (redrive.yaml:2): must be a duration from 50ms to 1d')
     expectTame(err)
     const asJson = await redrive(['config', 'check', '--json'], { cwd })
@@ -106,7 +106,7 @@ describe('config check', () => {
     expect((await redrive(['config', 'check'], { cwd })).exit).toBe(0)
     const { err, exit } = await redrive(['config', 'check', 'none.yaml'], { cwd })
     expect({ err, exit }).toEqual({
-      err: 'INVALID_CONFIG: none.yaml: there is no such file\n',
+      err: 'INVALID_CONFIG: none.yaml: the file does not exist\n',
       exit: 2,
     })
   })

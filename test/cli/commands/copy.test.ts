@@ -33,7 +33,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     const to = newStore()
     const copied = await redrive(['copy', from, to])
     expect(copied).toMatchObject({ exit: 0, err: expect.stringContaining('72 of 72 letters') })
-    expect(copied.out).toContain('72 letters copied now.')
+    expect(copied.out).toContain('72 letters copied in this run.')
     expect(copied.out).toMatch(/^archived +12$/m)
     expect(copied.out).toContain('Verified: 72 letters, 0 records and the totals are the same.')
     expectTame(copied.out)

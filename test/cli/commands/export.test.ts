@@ -52,7 +52,7 @@ describe('export', () => {
     const file = join(folder, 'nowhere', 'out.json')
     const { err, exit } = await redrive(['export', file, '--store', url])
     expect(err).toBe(
-      `INVALID_INPUT: cannot write ${file}: its folder is not there: make it, or correct the path\n`,
+      `INVALID_INPUT: cannot write ${file}: its folder does not exist: create it, or correct the path\n`,
     )
     expect(exit).toBe(2)
   })
@@ -73,7 +73,7 @@ describe('export', () => {
     symlinkSync('not-yet.json', link)
     expect(await redrive(['export', link, '--store', url])).toEqual({
       out: '',
-      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that is not there: name that file\n`,
+      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that does not exist: name that file\n`,
       exit: 2,
     })
     expect(lstatSync(link).isSymbolicLink()).toBe(true)
@@ -86,7 +86,7 @@ describe('export', () => {
     mkdirSync(inner)
     expect(await redrive(['export', pipe, '--store', url])).toEqual({
       out: '',
-      err: `INVALID_INPUT: cannot write ${pipe}: it is no plain file: use standard output, as in redrive export > ${pipe}\n`,
+      err: `INVALID_INPUT: cannot write ${pipe}: it is not a regular file: use standard output, such as redrive export > ${pipe}\n`,
       exit: 2,
     })
     expect(statSync(pipe).isFIFO()).toBe(true)
@@ -135,7 +135,7 @@ describe('import', () => {
     const url = `sqlite:${join(folder, 'made.db')}`
     const first = await redrive(['import', file, '--store', url])
     expect(first).toMatchObject({ out: '1 letter added.\n', exit: 2 })
-    expect(first.err).toMatch(/^item 1: status: /)
+    expect(first.err).toMatch(/^item 1: status must be /)
     const again = await redrive(['import', '-', '--json', '--store', url], {
       input: JSON.stringify([item]),
     })
@@ -144,9 +144,9 @@ describe('import', () => {
   })
 
   it.each([
-    ['[{"id":"cut', 'INVALID_INPUT: not an operation file: it is not JSON, or its end is missing'],
+    ['[{"id":"cut', 'INVALID_INPUT: not an operation file: it is not JSON, or it is truncated'],
     ['', 'INVALID_INPUT: not an operation file: it is empty'],
-    ['[{"id":"dlq_1"}]', 'item 0: enqueuedAt: '],
+    ['[{"id":"dlq_1"}]', 'item 0: enqueuedAt is missing'],
   ])('makes no store for what is not whole: %s', async (input, message) => {
     const { err, exit } = await redrive(
       ['import', '-', '--store', `sqlite:${join(folder, 'unmade.db')}`],

@@ -111,7 +111,7 @@ describe('list', () => {
 
   it.each([
     [['--state', 'parkd'], 'unknown state "parkd": did you mean parked?'],
-    [['--order', 'size'], '--order is one of newest, oldest, due, settled, got "size"'],
+    [['--order', 'size'], '--order must be one of newest, oldest, due, settled, got "size"'],
     [['--cursor', 'junk'], 'cursor'],
   ])('refuses %j', async (args, message) => {
     const { out, err, exit } = await list(...args)

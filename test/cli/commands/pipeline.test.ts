@@ -50,10 +50,10 @@ graphs:
       { id: 'b', offset: 2, errorType: 'MODULE_UNAVAILABLE' },
     ])
     const dry = await run('replay', 'parser', '--dry-run')
-    expect(dry.out).toContain('2 records would be sent back.')
+    expect(dry.out).toContain('2 records would be returned.')
     expect(dry.err).toContain('2 dead records read, 2 would be sent')
     const some = await run('replay', 'parser', '--filter', 'error_type=TIMEOUT')
-    expect(some.out).toContain('1 record sent back.\n1 record passed')
+    expect(some.out).toContain('1 record returned.\n1 record skipped')
     expect(some.exit).toBe(0)
     const rest = await run('replay', 'node-1', '--json', '--rate', '1000', '--limit', '5')
     expect(JSON.parse(rest.out)).toMatchObject({ sent: 1, passed: 1, done: true })
@@ -71,9 +71,9 @@ graphs:
     await expect.poll(sent).toBeGreaterThan(0)
     child.kill('SIGINT')
     expect(await exited).toEqual([130, null])
-    expect(await out).toContain('Stopped. Run the same command again to go on where it was.')
+    expect(await out).toContain('Stopped. Run the same command again to continue.')
     expect(await sent()).toBeLessThan(200)
-    expect((await run('replay', 'parser')).out).toContain('200 records sent back.')
+    expect((await run('replay', 'parser')).out).toContain('200 records returned.')
     expect(await sent()).toBe(200)
   })
 
@@ -84,7 +84,7 @@ graphs:
     await bench.dies([{ id: 'b', offset: 2 }])
     const second = await run('replay', 'parser', '--id', 'nightly')
     expect(second.out).toContain(
-      '1 record sent back.\nDone before: nothing was sent now. Use another --id for a new replay.\n',
+      '1 record returned.\nCompleted before: nothing was sent. Use another --id for a new replay.\n',
     )
     expect(await bench.read(bench.settings.inputTopic)).toHaveLength(1)
   })
@@ -107,7 +107,7 @@ graphs:
       return err
     }
     expect(await wrong('replay', 'parsr')).toContain('did you mean parser?')
-    expect(await wrong('replay', 'something-else')).toContain(': there are node-1 (parser)')
+    expect(await wrong('replay', 'something-else')).toContain(': known: node-1 (parser)')
     expect(await wrong('replay', 'parser', '--filter', 'type=x')).toContain('unknown filter')
     expect(await wrong('replay', 'parser', '--limit', 'many')).toContain(
       'limit must be a whole number',
@@ -138,11 +138,11 @@ describe('what is printed', () => {
     const lines = summary({ name: 'parser', dlq: dlq as never }, report, 80)
     expect(lines.filter(({ length }) => length > 80)).toEqual([])
     expect(lines.slice(1)).toEqual([
-      '1,200 records sent back.',
+      '1,200 records returned.',
       '3 records quarantined: replayed 3 times already.',
-      '4 records passed: other ones, or replayed or erased before.',
-      '1 record left: they cannot be sent back as they are.',
-      'Stopped. Run the same command again to go on where it was.',
+      '4 records skipped: not matched, or replayed or erased before.',
+      '1 record left: they cannot be returned as they are.',
+      'Stopped. Run the same command again to continue.',
       'Replay abc',
     ])
   })

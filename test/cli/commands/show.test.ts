@@ -81,7 +81,7 @@ describe('show', () => {
   it('takes the beginning of an id, and says when it is that of several', async () => {
     const { err, exit } = await show(rich.id.slice(0, 13))
     expect(err).toMatch(
-      /^INVALID_INPUT: "[0-9a-f-]{13}" is the beginning of several ids, give more of it: /,
+      /^INVALID_INPUT: "[0-9a-f-]{13}" is a prefix of several ids, give more characters: /,
     )
     expect(err).toContain(other.id)
     expect(exit).toBe(2)

@@ -34,7 +34,7 @@ describe('stats', () => {
 
   it('refuses to watch without a pause', async () => {
     const { err, exit } = await redrive(['stats', '--watch', '0', '--store', url])
-    expect(err).toContain('--watch is a number of seconds from 0.2 to 86400')
+    expect(err).toContain('--watch must be a number of seconds from 0.2 to 86400')
     expect(exit).toBe(2)
   })
 })

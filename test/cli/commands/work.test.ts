@@ -142,7 +142,7 @@ describe('work', () => {
     await logged('worker started')
     const response = await arrived.promise
     child.kill('SIGINT')
-    await logged('worker stops: running handlers may finish')
+    await logged('worker is stopping: waiting for running handlers')
     response.writeHead(204).end()
     expect(await logged('letter resolved')).toMatchObject([{ letterId: id }])
     expect(await exited).toEqual([130, null])
@@ -164,7 +164,7 @@ describe('work', () => {
     const gone = once(response, 'close')
     onTestFinished(() => void response.destroy())
     child.kill('SIGINT')
-    await logged('worker stops: running handlers may finish')
+    await logged('worker is stopping: waiting for running handlers')
     child.kill('SIGINT')
     expect(await exited).toEqual([130, null])
     await gone

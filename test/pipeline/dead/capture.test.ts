@@ -7,7 +7,7 @@ import {
 } from '../../../src/pipeline/dead/capture.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
-import { aDoor } from '../../capture/a-door.ts'
+import { aCapturer } from '../../capture/a-capturer.ts'
 
 const dead = (more: Partial<DeadStream> = {}): DeadStream => ({
   deadKey: 'key-1',
@@ -36,8 +36,8 @@ describe('pipelineCapture', () => {
   it('becomes a letter that waits for a person, once', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
-    const door = aDoor(store, clock)
-    const letter = await door.capture(pipelineCapture(dead()))
+    const capturer = aCapturer(store, clock)
+    const letter = await capturer.capture(pipelineCapture(dead()))
     expect(letter).toMatchObject({
       id: pipelineLetterId('prod', 'key-1'),
       queue: 'parse',
@@ -50,15 +50,17 @@ describe('pipelineCapture', () => {
       headers: { trace: 'abc' },
       metadata: { deadKey: 'key-1', dlqOffset: 9 },
     })
-    await door.capture(pipelineCapture(dead()))
+    await capturer.capture(pipelineCapture(dead()))
     expect((await store.tally('state')).get('parked')).toBe(1)
   })
 
   it('describes an invalid record', async () => {
     const clock = fakeClock()
-    const door = aDoor(memoryStore({ clock }), clock)
+    const capturer = aCapturer(memoryStore({ clock }), clock)
     const reasonOf = async (more: Partial<DeadStream>): Promise<unknown> => {
-      const { reason } = await door.capture(pipelineCapture(dead({ deadKey: clock.id(), ...more })))
+      const { reason } = await capturer.capture(
+        pipelineCapture(dead({ deadKey: clock.id(), ...more })),
+      )
       return reason
     }
     expect(await reasonOf({ errorType: 'MAX_HOPS' })).toBe('max-hops')

@@ -144,7 +144,7 @@ describe('readGraphs', () => {
     expect(
       problemsOf(() => readGraphs(text.replace('max_retries', 'max_retrys'), 'g.yaml')),
     ).toEqual([
-      'graphs.0.nodes.0.dlq_config.max_retrys (g.yaml:14): is not known: did you mean "max_retries"?',
+      'graphs.0.nodes.0.dlq_config.max_retrys (g.yaml:14): unknown key; did you mean "max_retries"?',
     ])
     expect(problemsOf(() => readGraphs('cluster_id: [', 'g.yaml'))[0]).toContain('g.yaml:1')
     expect(problemsOf(() => readGraphs('just text', 'g.yaml'))).toEqual([
@@ -166,12 +166,12 @@ describe('graphsOf', () => {
       }),
     ).toEqual([
       expect.stringContaining('dlq_config.enabled: must be true or false, got "yes"'),
-      'graphs.0.nodes.0.dlq_config.max_retries: must be a whole number from 0 to 1000, got -1',
+      'graphs.0.nodes.0.dlq_config.max_retries: must be an integer from 0 to 1000, got -1',
       expect.stringMatching(/retry_backoff: must be a duration from 0 .*as in 30s.*got -5$/),
-      'graphs.0.nodes.0.max_hops: must be a whole number from 0 to 2147483647, got -1',
-      'graphs.0.nodes.0.concurrency: must be a whole number from 1 to 10000, got 0',
+      'graphs.0.nodes.0.max_hops: must be an integer from 0 to 2147483647, got -1',
+      'graphs.0.nodes.0.concurrency: must be an integer from 1 to 10000, got 0',
       expect.stringMatching(/timeout: must be a duration from 1ms .*got "10 s"$/),
-      'graphs.0.nodes.0.dlq_confg: is not known: did you mean "dlq_config"?',
+      'graphs.0.nodes.0.dlq_confg: unknown key; did you mean "dlq_config"?',
     ])
   })
 
@@ -186,7 +186,7 @@ describe('graphsOf', () => {
     [
       'no module',
       { module: undefined },
-      'module: is missing: it must be a map of http, grpc, function',
+      'module: is missing: it must be an object with http, grpc, function',
     ],
     ['an empty module', { module: {} }, 'module: must have one of http, grpc and function'],
     ['two modules', { module: { grpc: 'h:1', function: 'f' } }, 'must have one of http, grpc'],
@@ -205,13 +205,9 @@ describe('graphsOf', () => {
     [
       'a fraction of a count',
       { max_deliveries: 1.5 },
-      'must be a whole number from 1 to 1000, got 1.5',
+      'must be an integer from 1 to 1000, got 1.5',
     ],
-    [
-      'no copies',
-      { kafka_replicas: 0 },
-      'kafka_replicas: must be -1, or a whole number from 1 to 100',
-    ],
+    ['no copies', { kafka_replicas: 0 }, 'kafka_replicas: must be -1, or an integer from 1 to 100'],
     [
       'a timeout over the deadline',
       { timeout: '5m' },
@@ -487,7 +483,7 @@ describe('dlqSettingsOf', () => {
     })
     expect(problemsOf(() => dlqSettingsOf(wrong, place))).toEqual([
       expect.stringContaining('topic: "a b" is not a valid topic name'),
-      'max_retries: must be a whole number from 0 to 1000, got -1',
+      'max_retries: must be an integer from 0 to 1000, got -1',
       expect.stringContaining('retry_backoff: must be a duration from 0'),
     ])
   })

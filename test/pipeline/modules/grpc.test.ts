@@ -276,7 +276,7 @@ describe('grpcModule', () => {
       program,
     ])
     expect(stdout.trim()).toBe(
-      'INVALID_CONFIG this module needs a package: npm install @grpc/grpc-js',
+      'INVALID_CONFIG this module needs the package @grpc/grpc-js: run npm install @grpc/grpc-js',
     )
   })
 

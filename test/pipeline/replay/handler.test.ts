@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Captured, Door } from '../../../src/capture/capture.ts'
+import type { Captured, Capturer } from '../../../src/capture/capture.ts'
 import { pipelineCapture } from '../../../src/pipeline/dead/capture.ts'
 import { systemClock, type Clock } from '../../../src/clock/clock.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
@@ -14,7 +14,7 @@ import { replaysTopicOf } from '../../../src/pipeline/graph/topics.ts'
 import { readStream } from '../../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
-import { aDoor } from '../../capture/a-door.ts'
+import { aCapturer } from '../../capture/a-capturer.ts'
 import { apiKeys, lossyProxy } from '../../backends/kafka/lossy-proxy.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, putOf, type Dead, type DeadBench } from '../dead-records.ts'
@@ -25,14 +25,14 @@ const { url, missing } = backend('kafka')
 describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
   let bench: DeadBench
   let dlq: DeadLetterQueue
-  let door: Door
+  let capturer: Capturer
   let handler: ReplayHandler
 
   beforeEach(async () => {
     bench = await deadBench(url)
     const store = memoryStore({ clock: systemClock })
     dlq = await DeadLetterQueue.open(store, { clock: systemClock })
-    door = aDoor(store, systemClock)
+    capturer = aCapturer(store, systemClock)
     handler = replayHandler({ cluster: bench.cluster, settings: bench.settings })
     dlq.handle('node-1', handler)
     dlq.start()
@@ -48,7 +48,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
   const letterOf = async (dead: Dead): Promise<DeadLetter> => {
     await bench.dies([dead])
     const record = (await bench.read(bench.settings.dlq.topic)).at(-1)!
-    return door.capture(captureOf(record))
+    return capturer.capture(captureOf(record))
   }
 
   const captureOf = (record: StoredRecord): Captured =>
@@ -113,7 +113,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
       { id: 'twice', offset: 1 },
     ])
     const [, copy] = await bench.read(bench.settings.dlq.topic)
-    return door.capture(captureOf({ ...copy!, offset: 0 }))
+    return capturer.capture(captureOf({ ...copy!, offset: 0 }))
   }
 
   it('sends nothing if a replay has sent the last copy and compaction has removed that of the letter', async () => {
@@ -265,7 +265,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     const [record] = await bench.read(bench.settings.dlq.topic)
     const put = putOf({ id: 'mine', offset: 1 }, bench.settings, 0)
     const before = { ...record!, key: Buffer.from(put.key!), value: put.value }
-    const { id } = await door.capture(captureOf(before))
+    const { id } = await capturer.capture(captureOf(before))
     expect(await run(id)).toMatchObject({ state: 'resolved' })
     expect((await inputs()).map(({ value }) => value)).toEqual([streamOf('mine')])
     const { cluster, settings } = bench
@@ -310,7 +310,7 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
     const { settings } = bench
     await bench.put(settings.dlq.topic, [{ value: Buffer.from('no envelope'), partition: 0 }])
     const [record] = await bench.read(settings.dlq.topic)
-    const { id } = await door.capture(captureOf(record!))
+    const { id } = await capturer.capture(captureOf(record!))
     expect((await run(id)).failure.message).toContain('no payload')
     expect(await bench.read(settings.dlq.topic)).toHaveLength(1)
     await dlq.edit(id, { payload: streamOf('a'), by: 'ann', reason: 'mended' })

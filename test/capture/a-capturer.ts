@@ -1,11 +1,11 @@
-import { Door } from '../../src/capture/capture.ts'
+import { Capturer } from '../../src/capture/capture.ts'
 import type { Clock } from '../../src/clock/clock.ts'
 import { ObserverHub } from '../../src/observer.ts'
 import type { Store } from '../../src/store.ts'
 
-/** A door before a store, with nothing said. */
-export function aDoor(store: Store, clock: Clock, maxPayloadBytes = 1024 ** 2): Door {
-  return new Door({
+/** A capturer for a store, with default options. */
+export function aCapturer(store: Store, clock: Clock, maxPayloadBytes = 1024 ** 2): Capturer {
+  return new Capturer({
     store,
     clock,
     hub: new ObserverHub(),

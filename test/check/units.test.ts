@@ -1,8 +1,8 @@
 import { assert, integer, property } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { inUnits, readDuration, readSize } from '../../src/config/text.ts'
+import { formatUnits, parseDuration, parseSize } from '../../src/check/units.ts'
 
-describe('readDuration', () => {
+describe('parseDuration', () => {
   it.each<[string, number | undefined]>([
     ['250ms', 250],
     ['30s', 30_000],
@@ -17,11 +17,11 @@ describe('readDuration', () => {
     ['1.s', undefined],
     ['', undefined],
   ])('reads %j as %j', (text, ms) => {
-    expect(readDuration(text)).toBe(ms)
+    expect(parseDuration(text)).toBe(ms)
   })
 })
 
-describe('readSize', () => {
+describe('parseSize', () => {
   it.each<[string, number | undefined]>([
     ['512B', 512],
     ['64KiB', 65_536],
@@ -31,16 +31,16 @@ describe('readSize', () => {
     ['16M', undefined],
     ['16mib', undefined],
   ])('reads %j as %j', (text, bytes) => {
-    expect(readSize(text)).toBe(bytes)
+    expect(parseSize(text)).toBe(bytes)
   })
 })
 
-describe('inUnits', () => {
+describe('formatUnits', () => {
   it('writes what reads back as the same', () => {
     assert(
       property(integer({ min: 1, max: 10 ** 12 }), (value) => {
-        expect(readDuration(inUnits(value, 'duration'))).toBe(value)
-        expect(readSize(inUnits(value, 'size'))).toBe(value)
+        expect(parseDuration(formatUnits(value, 'duration'))).toBe(value)
+        expect(parseSize(formatUnits(value, 'size'))).toBe(value)
       }),
     )
   })

@@ -3,8 +3,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
 /** More than any configuration or secret needs. */
 const maxBytes = 1024 ** 2
 
-/** The text of a small file. Throws when it is not there, may not be read, is no UTF-8 or is larger than 1 MiB. */
-export function readText(path: string): string {
+/**
+ * Reads a small UTF-8 file. Throws if it is missing, unreadable, not UTF-8 or larger than 1 MiB.
+ */
+export function readTextFile(path: string): string {
   const file = openSync(path, 'r')
   try {
     const bytes = Buffer.alloc(maxBytes + 1)
