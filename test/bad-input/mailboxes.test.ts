@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { RedriveError, type ErrorCode } from '../../src/errors.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
-import { mailboxKinds, type MailboxGround } from '../faults/mailbox-grounds.ts'
+import { mailboxKinds, type MailboxEnvironment } from '../faults/mailbox-kinds.ts'
 
 const run = promisify(execFile)
 
@@ -24,7 +24,7 @@ async function refused(act: Promise<unknown>, code: ErrorCode | RegExp): Promise
 
 describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missing, begin }) => {
   describe.skipIf(missing)('that is asked for what cannot be', { timeout: 60_000 }, () => {
-    let ground: MailboxGround
+    let ground: MailboxEnvironment
     let mailbox: Mailbox
     beforeAll(async () => {
       ground = await begin()

@@ -15,7 +15,7 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { sendBack } from '../../src/taps/send-back.ts'
 import type { SentBack } from '../../src/taps/tap.ts'
 import { refused } from '../a-queue.ts'
-import { mailboxKinds } from '../faults/mailbox-grounds.ts'
+import { mailboxKinds } from '../faults/mailbox-kinds.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
 
 const cleanups: (() => Promise<unknown>)[] = []

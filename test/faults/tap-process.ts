@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { kafkaTap } from '../../src/taps/kafka.ts'
 
 /*
- * A tap in a process of its own: `tapping.ts URL TOPIC GROUP`. Each letter goes to stdout as it is being kept, and is kept once
- * stdin says so; the tap is stopped when that ends.
+ * A tap in a process of its own. Usage: `tap-process.ts URL TOPIC GROUP`. Prints each letter before
+ * storing it, stores once stdin has a line, and stops when stdin ends.
  */
 const [url, topic, groupId] = process.argv.slice(2) as [string, string, string]
-const told = once(process.stdin, 'data')
+const released = once(process.stdin, 'data')
 const tap = kafkaTap({
   url,
   topics: [topic],
@@ -14,7 +14,7 @@ const tap = kafkaTap({
   sessionMs: 1000,
   keep: async ({ messageId }) => {
     console.log(`keeping ${messageId}`)
-    await told
+    await released
     console.log(`kept ${messageId}`)
   },
 })

@@ -1,4 +1,4 @@
-// Servers whose processes are traced while a store writes to them.
+// Private servers whose processes are traced while a store writes to them.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -7,24 +7,24 @@ import { childrenOf } from '../../scripts/servers/machine.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privatePostgres, privateRedis } from '../servers/private.ts'
 
-/** Says something to the server on a connection of its own. */
-export interface Teller {
-  readonly tell: (text: string) => Promise<unknown>
+/** Sends strings to the server on a connection of its own. */
+export interface Sender {
+  readonly send: (text: string) => Promise<unknown>
   readonly end: () => Promise<unknown>
 }
 
-export interface Served {
+export interface TracedServer {
   readonly name: string
   readonly lacks: string | undefined
   readonly begin: () => Promise<PrivateServer>
-  /** The same server, told to acknowledge before it has synced. */
-  readonly beginCareless: () => Promise<PrivateServer>
+  /** The same server, configured to acknowledge before it has synced. */
+  readonly beginUnsynced: () => Promise<PrivateServer>
   /** The file that makes a write durable. */
   readonly log: RegExp
-  readonly teller: (server: PrivateServer) => Promise<Teller>
+  readonly openSender: (server: PrivateServer) => Promise<Sender>
   readonly pids: (server: PrivateServer) => Promise<number[]>
-  /** Writes a text without the store, as it would be written without care. */
-  readonly write: (server: PrivateServer) => Promise<Teller>
+  /** Writes strings without the store. */
+  readonly openWriter: (server: PrivateServer) => Promise<Sender>
 }
 
 async function postgresClient({ url }: PrivateServer): Promise<Client> {
@@ -41,15 +41,15 @@ async function redisClient({ url }: PrivateServer) {
   return client
 }
 
-const postgres: Served = {
+const postgres: TracedServer = {
   name: 'postgres',
   lacks: lacksPrivate.postgres(),
   begin: () => privatePostgres(),
-  beginCareless: () => privatePostgres({ synchronous_commit: 'off' }),
+  beginUnsynced: () => privatePostgres({ synchronous_commit: 'off' }),
   log: /\/pg_wal\/[0-9A-F]{24}$/,
-  teller: async (server) => {
+  openSender: async (server) => {
     const client = await postgresClient(server)
-    return { tell: (text) => client.query(`select '${text}'`), end: () => client.end() }
+    return { send: (text) => client.query(`select '${text}'`), end: () => client.end() }
   },
   pids: async (server) => {
     const client = await postgresClient(server)
@@ -59,25 +59,25 @@ const postgres: Served = {
     const pid = Number(file.split('\n')[0])
     return [pid, ...childrenOf(pid)]
   },
-  write: async (server) => {
+  openWriter: async (server) => {
     const client = await postgresClient(server)
     await client.query('create table if not exists plain (text text)')
     return {
-      tell: (text) => client.query('insert into plain values ($1)', [text]),
+      send: (text) => client.query('insert into plain values ($1)', [text]),
       end: () => client.end(),
     }
   },
 }
 
-const redis: Served = {
+const redis: TracedServer = {
   name: 'redis',
   lacks: lacksPrivate.redis(),
   begin: () => privateRedis(),
-  beginCareless: () => privateRedis({ appendfsync: 'everysec' }),
+  beginUnsynced: () => privateRedis({ appendfsync: 'everysec' }),
   log: /\/appendonly\.aof\.\d+\.incr\.aof$/,
-  teller: async (server) => {
+  openSender: async (server) => {
     const client = await redisClient(server)
-    return { tell: (text) => client.echo(text), end: async () => client.destroy() }
+    return { send: (text) => client.echo(text), end: async () => client.destroy() }
   },
   pids: async (server) => {
     const client = await redisClient(server)
@@ -85,10 +85,10 @@ const redis: Served = {
     client.destroy()
     return [Number(/process_id:(\d+)/.exec(info)![1])]
   },
-  write: async (server) => {
+  openWriter: async (server) => {
     const client = await redisClient(server)
-    return { tell: (text) => client.rPush('plain', text), end: async () => client.destroy() }
+    return { send: (text) => client.rPush('plain', text), end: async () => client.destroy() }
   },
 }
 
-export const served: readonly Served[] = [postgres, redis]
+export const tracedServers: readonly TracedServer[] = [postgres, redis]

@@ -1,6 +1,7 @@
 /*
- * A process that does a few things to a mailbox in a SQLite file, each of them twice if it fails, and says of each whether it was acknowledged:
- * `acting-mail.ts FILE`. Somebody else has the file open, so that nothing moves out of its log when it is closed.
+ * A process that runs a few actions on a mailbox in a SQLite file, retries each failed action once,
+ * and prints whether each was acknowledged. Usage: `disk-fault-mailbox.ts FILE`. A second
+ * connection keeps the file open, so that closing the mailbox does not run a checkpoint of the log.
  */
 import { writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -12,7 +13,7 @@ const path = process.argv[2]!
 const mailbox = sqliteMailbox({ path, name: 'work' })
 let message: Message | undefined
 
-const acts: [name: string, act: () => Promise<unknown>][] = [
+const actions: [name: string, run: () => Promise<unknown>][] = [
   ['first', () => mailbox.send('first', { id: 'first' })],
   ['receive', async () => ([message] = await mailbox.receive({ waitSeconds: 5 }))],
   ['acknowledge', async () => message!.acknowledge()],
@@ -22,7 +23,7 @@ const acts: [name: string, act: () => Promise<unknown>][] = [
 if (await attempt('open', () => mailbox.open())) {
   const other = new DatabaseSync(path)
   other.prepare('SELECT count(*) FROM messages').get()
-  for (const [name, act] of acts) await attempt(name, act)
+  for (const [name, run] of actions) await attempt(name, run)
   other.close()
 }
 const { checks } = await mailbox.health()

@@ -1,4 +1,4 @@
-// The eight kinds of mailboxes, each with a place of its own, by URL as users open them.
+// The eight kinds of mailboxes, opened by URL as users do, each in an environment of its own.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { kafkaPlace, natsPlace } from '../servers/broker-places.ts'
 import { postgresPlace, redisPlace, type Place } from '../servers/places.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
-export interface MailboxGround {
+export interface MailboxEnvironment {
   /** The URL of a mailbox. */
   readonly url: (name: string) => string
   readonly clear: () => Promise<unknown>
@@ -17,34 +17,34 @@ export interface MailboxGround {
 
 export interface MailboxKind {
   readonly kind: string
-  /** Why it cannot be tested here, or nothing. */
+  /** Why this kind cannot be tested here; undefined if it can. */
   readonly missing: string | undefined
-  readonly begin: () => Promise<MailboxGround>
+  readonly begin: () => Promise<MailboxEnvironment>
 }
 
-// The emulator lets anybody in, but the SDK says nothing without them.
+// The emulator accepts any credentials, but the SDK requires some.
 process.env['AWS_ACCESS_KEY_ID'] ??= 'test'
 process.env['AWS_SECRET_ACCESS_KEY'] ??= 'test'
 
-/** A kind on a server whose place stands in the query of the URL. */
-function placed(
+/** A kind on a shared server, isolated by a schema or prefix in the query of the URL. */
+function isolate(
   kind: 'postgres' | 'redis' | 'nats' | 'kafka',
   place: (url: string) => Place,
   query: (name: string) => string,
 ): MailboxKind {
   const { url, missing } = backend(kind)
   const server = url.includes('://') ? url : `${kind}://${url}`
-  const begin = async (): Promise<MailboxGround> => {
+  const begin = async (): Promise<MailboxEnvironment> => {
     const { name: own, clear } = place(url)
     return { url: (name) => `${server}?${query(own)}#${encodeURIComponent(name)}`, clear }
   }
   return { kind, missing, begin }
 }
 
-/** Groups in which a killed process still counts as a member cannot be removed. */
-function buryingKafkaPlace(url: string): Place {
+/** Removes the members of killed processes first: a group with members cannot be deleted. */
+function kafkaPlaceWithoutMembers(url: string): Place {
   const { name, clear } = kafkaPlace(url)
-  const bury = async (): Promise<void> => {
+  const removeMembers = async (): Promise<void> => {
     const admin = new Admin({ clientId: name, bootstrapBrokers: [url] })
     try {
       const all = [...(await admin.listGroups()).keys()].filter((id) => id.startsWith(name))
@@ -58,7 +58,7 @@ function buryingKafkaPlace(url: string): Place {
       await admin.close()
     }
   }
-  return { name, clear: () => bury().then(clear) }
+  return { name, clear: () => removeMembers().then(clear) }
 }
 
 export const mailboxKinds = {
@@ -71,15 +71,15 @@ export const mailboxKinds = {
     kind: 'sqlite',
     missing: undefined,
     begin: async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'redrive-ground-'))
+      const folder = mkdtempSync(join(tmpdir(), 'redrive-mailbox-'))
       return {
         url: (name) => `sqlite:${join(folder, 'mail.db')}#${name}`,
         clear: async () => rmSync(folder, { recursive: true }),
       }
     },
   },
-  postgres: placed('postgres', postgresPlace, (name) => `schema=${name}`),
-  redis: placed('redis', redisPlace, (name) => `prefix=${name}`),
+  postgres: isolate('postgres', postgresPlace, (name) => `schema=${name}`),
+  redis: isolate('redis', redisPlace, (name) => `prefix=${name}`),
   rabbitmq: {
     kind: 'rabbitmq',
     missing: backend('rabbitmq').missing,
@@ -94,7 +94,7 @@ export const mailboxKinds = {
       return { url: named, clear: () => removeMailboxes(url, [...names]) }
     },
   },
-  nats: placed('nats', natsPlace, (name) => `prefix=${name}`),
+  nats: isolate('nats', natsPlace, (name) => `prefix=${name}`),
   sqs: {
     kind: 'sqs',
     missing: undefined,
@@ -106,5 +106,5 @@ export const mailboxKinds = {
       }
     },
   },
-  kafka: placed('kafka', buryingKafkaPlace, (name) => `prefix=${name}.`),
+  kafka: isolate('kafka', kafkaPlaceWithoutMembers, (name) => `prefix=${name}.`),
 } satisfies Record<string, MailboxKind>

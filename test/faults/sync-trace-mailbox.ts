@@ -1,17 +1,18 @@
 /*
- * A process that sends, receives and acknowledges, and tells on stdout of each message as soon as it is sent: `telling-mail.ts FILE COUNT`.
+ * A process that sends, receives and acknowledges messages, and prints a marker as soon as each
+ * send resolves. Usage: `sync-trace-mailbox.ts FILE COUNT`.
  */
 import { writeSync } from 'node:fs'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
-import { markOf, toldOf } from './marks.ts'
+import { captureMarker, acknowledgedMarker } from './trace-markers.ts'
 
 const [path, count] = process.argv.slice(2) as [string, string]
 
 const mailbox = sqliteMailbox({ path, name: 'work' })
 await mailbox.open()
 for (let n = 0; n < Number(count); n++) {
-  await mailbox.send(markOf(n))
-  writeSync(1, toldOf(markOf(n)))
+  await mailbox.send(captureMarker(n))
+  writeSync(1, acknowledgedMarker(captureMarker(n)))
   const [message] = await mailbox.receive({ waitSeconds: 20 })
   await message!.acknowledge()
 }
