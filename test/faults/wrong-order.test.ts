@@ -8,8 +8,8 @@ import { until } from '../../scripts/servers/machine.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import type { BugName } from '../crash/mailbox/bugs.ts'
 import { names } from '../crash/mailbox/child.ts'
-import { keptLetters } from '../crash/mailbox/dump.ts'
-import { judge, type Judgement } from '../crash/mailbox/judge.ts'
+import { readDeadLetters } from '../crash/mailbox/dump.ts'
+import { verify, type Findings } from '../crash/mailbox/verify.ts'
 import { openLedger, readLedgers } from '../crash/mailbox/ledger.ts'
 import { bytesOf, planHeader, type Plan } from '../crash/mailbox/plan.ts'
 import { shaOf } from '../crash/plan.ts'
@@ -64,7 +64,7 @@ const plan: Plan = {
 
 interface Controls {
   start: (name: string, bug?: BugName) => ChildProcess
-  verify: () => Promise<Judgement>
+  verify: () => Promise<Findings>
 }
 
 const consumer = join(import.meta.dirname, '../crash/mailbox/consumer.ts')
@@ -97,9 +97,9 @@ async function withMessage(
         return child
       },
       verify: async () =>
-        judge({
+        verify({
           lines: readLedgers(ledgers),
-          dead: await keptLetters(letters),
+          dead: await readDeadLetters(letters),
           replies: [],
           left: await mailbox.approximateCount(),
           exact: true,

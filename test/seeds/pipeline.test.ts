@@ -30,7 +30,7 @@ import {
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { redrive } from '../cli/run-cli.ts'
-import { found, soak } from '../crash/pipeline/soak.ts'
+import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
@@ -599,7 +599,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           restarts: 0,
           limitSeconds: 100,
         })
-        expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+        expect(listViolations(verdict), verdict.examples.join('\n')).toEqual([])
         expect(verdict.routed + verdict.dead).toBe(3000)
         expect(verdict.kills).toBeGreaterThan(0)
       },

@@ -7,7 +7,7 @@ import type { ChildSettings } from './child.ts'
 import { tailLedger, type Ledger, type Line, type Tail } from './ledger.ts'
 import type { PauserRequest } from './producer.ts'
 
-/** A feeder is a producer that captures what it is asked for, and is left alone. */
+/** A feeder is a producer that captures on request and gets no faults. */
 export type Role = 'worker' | 'producer' | 'feeder'
 
 const programs: Record<Role, URL> = {
@@ -16,75 +16,84 @@ const programs: Record<Role, URL> = {
   feeder: new URL('./producer.ts', import.meta.url),
 }
 
-/** One process of the run. Its slot is filled again when it dies. */
+/** One process of the run. A replacement fills its slot when it dies. */
 export interface Member {
   readonly name: string
   readonly role: Role
   readonly slot: number
   ready: boolean
-  /** Stands still: by the killer, or by itself. */
+  /** Whether the process is stopped: `paused` by the killer, or `held` by itself. */
   still: 'no' | 'paused' | 'held'
-  /** Has been told to end. */
+  /** The process was asked to exit. */
   asked: boolean
 }
 
 interface Entry extends Member {
   process: ChildProcess
   tail: Tail
-  /** The letter for which it stopped itself. */
+  /** The letter for which the process stopped itself. */
   stoppedFor?: string
   cancelPause: () => void
 }
 
-export type CrewSettings = Omit<ChildSettings, 'name' | 'previous' | 'onDemand' | 'store'> & {
+export type ProcessGroupSettings = Omit<
+  ChildSettings,
+  'name' | 'previous' | 'onDemand' | 'store'
+> & {
   workers: number
   producers: number
-  /** The way of a process to the store, by its number; whoever takes its place goes the same way. */
+  /** The URL of the store for a process, by its number. Its replacement uses the same URL. */
   urlFor: (process: number) => string
 }
 
-/** How many processes there are at once. */
-export function crewSize({ workers, producers }: { workers: number; producers: number }): number {
+/** Number of concurrent processes. */
+export function countProcesses({
+  workers,
+  producers,
+}: {
+  workers: number
+  producers: number
+}): number {
   return workers + producers + 1
 }
 
-/** Sees lines of one letter as they are written, from when it was made. */
+/** Observes the ledger lines of one letter, from the creation of the watch. */
 export interface Watch {
   first(matches: (line: Line) => boolean, withinMs: number): Promise<Line | undefined>
   end(): void
 }
 
-/** What all members write to their standard error, beside the ledgers. */
+/** The standard error of all members, in the folder of the ledgers. */
 export const stderrFile = 'stderr.log'
 
 const readEveryMs = 10
 const maxIncarnations = 100_000
 
 /**
- * The processes of a run, and the only ones that it ever signals. Whoever dies is replaced as long as its role is
- * kept up, under a new name: names, and so worker ids, never come back.
+ * The processes of a run, and the only ones that it ever signals. A process that dies is replaced
+ * as long as its role is active, under a new name: names, and so worker ids, are never reused.
  */
-export class Crew {
-  readonly #settings: CrewSettings
+export class ProcessGroup {
+  readonly #settings: ProcessGroupSettings
   readonly #ledger: Ledger
   readonly #entries = new Map<string, Entry>()
-  /** By letter. */
+  /** By letter id. */
   readonly #watches = new Map<string, (line: Line) => void>()
-  readonly #kept = new Set<Role>(['worker', 'producer', 'feeder'])
-  readonly #reading: NodeJS.Timeout
+  readonly #activeRoles = new Set<Role>(['worker', 'producer', 'feeder'])
+  readonly #readTimer: NodeJS.Timeout
   #incarnation = 0
   #exits: (() => void)[] = []
 
-  constructor(settings: CrewSettings, ledger: Ledger) {
+  constructor(settings: ProcessGroupSettings, ledger: Ledger) {
     this.#settings = settings
     this.#ledger = ledger
-    this.#reading = setInterval(() => this.#read(), readEveryMs)
+    this.#readTimer = setInterval(() => this.#read(), readEveryMs)
     this.#spawn('feeder', 0)
     for (let slot = 0; slot < settings.producers; slot++) this.#spawn('producer', slot)
     for (let slot = 0; slot < settings.workers; slot++) this.#spawn('worker', slot)
   }
 
-  /** Who lives now. Reads the ledgers first, so that a member that stopped itself is known to be still. */
+  /** The live members. Reads the ledgers first, so that self-stopped members are known. */
   members(): readonly Member[] {
     this.#read()
     return [...this.#entries.values()]
@@ -94,7 +103,7 @@ export class Crew {
     this.#signal(member, 'SIGKILL', 'kill')
   }
 
-  /** Lets it go on by itself after a while, unless it has died. */
+  /** Pauses a member and resumes it after `ms`, unless it has died. */
   pause(member: Member, ms: number): void {
     const entry = this.#signal(member, 'SIGSTOP', 'pause')
     if (!entry) return
@@ -108,12 +117,12 @@ export class Crew {
     if (entry) entry.still = 'no'
   }
 
-  /** Asks it to finish and end. */
+  /** Asks a member to finish and exit. */
   restart(member: Member): void {
     this.#signal(member, 'SIGTERM', 'restart')
   }
 
-  /** Lets a member go on that stopped itself, after another one has settled the letter. False if it is dead. */
+  /** Resumes a self-stopped member after another one settled the letter. False if it is dead. */
   resumeLate(name: string, id: string, epoch: number): boolean {
     const entry = this.#entries.get(name)
     if (!entry) return false
@@ -122,7 +131,7 @@ export class Crew {
     return true
   }
 
-  /** Has the feeder capture a letter that makes its first worker stop itself. */
+  /** Makes the feeder capture a letter that makes its first worker stop itself. */
   ask(request: PauserRequest): void {
     const feeder = [...this.#entries.values()].find(({ role }) => role === 'feeder')
     feeder?.process.send(request, () => {})
@@ -145,8 +154,8 @@ export class Crew {
           }
           const timer = setTimeout(() => done(undefined), withinMs)
           check = () => {
-            const found = seen.find(matches)
-            if (found) done(found)
+            const match = seen.find(matches)
+            if (match) done(match)
           }
           check()
         }),
@@ -154,7 +163,7 @@ export class Crew {
     }
   }
 
-  /** Wakes everybody who stands still. */
+  /** Resumes all stopped members. */
   wakeAll(): void {
     for (const member of this.#entries.values()) {
       member.cancelPause()
@@ -162,24 +171,27 @@ export class Crew {
     }
   }
 
-  /** Ends the members of a role, politely first, and fills their slots no more. Who does not end in time hangs. */
+  /**
+   * Stops the members of a role without replacement. Those that do not exit in time are killed as
+   * hung.
+   */
   async dismiss(role: Role, withinMs: number): Promise<void> {
-    this.#kept.delete(role)
-    const those = (): Entry[] =>
+    this.#activeRoles.delete(role)
+    const remaining = (): Entry[] =>
       [...this.#entries.values()].filter((member) => member.role === role)
-    for (const member of those()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
-    const rude = setTimeout(
-      () => those().forEach((member) => this.#signal(member, 'SIGKILL', 'hung')),
+    for (const member of remaining()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
+    const killTimer = setTimeout(
+      () => remaining().forEach((member) => this.#signal(member, 'SIGKILL', 'hung')),
       withinMs,
     )
-    while (those().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
-    clearTimeout(rude)
+    while (remaining().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
+    clearTimeout(killTimer)
   }
 
-  /** Ends everybody at once. For when the run itself has to end. */
+  /** Kills all members. For when the run itself has to end. */
   abandon(): void {
-    this.#kept.clear()
-    clearInterval(this.#reading)
+    this.#activeRoles.clear()
+    clearInterval(this.#readTimer)
     for (const { process: child } of this.#entries.values()) child.kill('SIGKILL')
   }
 
@@ -242,25 +254,26 @@ export class Crew {
     this.#entries.set(name, entry)
     this.#ledger.write({ e: 'spawn', of: name })
     child.on('error', () => {})
-    child.once('exit', (code, signal) => this.#exited(entry, code, signal))
+    child.once('exit', (code, signal) => this.#handleExit(entry, code, signal))
   }
 
-  #exited(entry: Entry, code: number | null, signal: string | null): void {
+  #handleExit(entry: Entry, code: number | null, signal: string | null): void {
     entry.cancelPause()
     this.#readOne(entry)
     entry.tail.close()
     this.#entries.delete(entry.name)
     this.#ledger.write({ e: 'exit', of: entry.name, code, signal, asked: entry.asked })
-    if (this.#kept.has(entry.role)) this.#spawn(entry.role, entry.slot, entry.name)
-    for (const tell of this.#exits.splice(0)) tell()
+    if (this.#activeRoles.has(entry.role)) this.#spawn(entry.role, entry.slot, entry.name)
+    for (const notify of this.#exits.splice(0)) notify()
   }
 
   #read(): void {
     for (const entry of this.#entries.values()) {
       this.#readOne(entry)
-      // It stopped for a letter that nobody waits for any more. Said again until it moves: the first may come too soon.
-      const forgotten = entry.stoppedFor !== undefined && !this.#watches.has(entry.stoppedFor)
-      if (entry.still === 'held' && forgotten) entry.process.kill('SIGCONT')
+      // The process stopped for a letter that is no longer watched. The signal is repeated until
+      // the process continues, since the first one may arrive before it has stopped.
+      const isUnwatched = entry.stoppedFor !== undefined && !this.#watches.has(entry.stoppedFor)
+      if (entry.still === 'held' && isUnwatched) entry.process.kill('SIGCONT')
     }
   }
 

@@ -1,31 +1,33 @@
 import type { Fact, Line } from './ledger.ts'
 import { maxDeliveries, type Plan } from './plan.ts'
 
-/** What must not be found. */
+/** Violations that must not occur. */
 export const violationKinds = [
   /** Sent, and at the end neither processed nor a dead letter. */
   'lost',
   /** Processed or dead, and never sent. */
   'ghost',
-  /** Processed or kept with other bytes than were sent. */
+  /** Processed or stored with other bytes than were sent. */
   'damaged',
   /** Two dead letters of one message, where repeats can be recognised. */
   'twice_dead',
-  /** Dead for an error that it did not have, or had too seldom. */
+  /** Dead-lettered with an error that it did not have, or did not have often enough. */
   'early_dead',
   /** Run more often than the policy allows. */
   'over_limit',
-  /** Dead-lettered from a delivery after which somebody else had received the message already. */
+  /** Dead-lettered from a delivery that another process had taken over before. */
   'unfenced',
-  /** Delivered again after its acknowledgement, or two deliveries with one number, of which none was given back untried. */
+  /**
+   * Delivered again after its acknowledgement, or twice with one number and no release in between.
+   */
   'revived',
-  /** A reply that says done or dead before it was. */
+  /** A reply of done or dead for a message that is neither. */
   'early_reply',
-  /** Done and gone, without the reply that was asked for. */
+  /** Done and removed without the requested reply. */
   'unreplied',
-  /** In the mailbox after everything was healed and had its time. */
+  /** In the mailbox after everything was healed. */
   'stuck',
-  /** A process that broke down or did not end when asked to. */
+  /** A process that crashed by itself or did not exit on request. */
   'broken',
 ] as const
 export type ViolationKind = (typeof violationKinds)[number]
@@ -36,7 +38,9 @@ export interface Evidence {
   replies: readonly ReplyFact[]
   /** Messages in the mailbox at the end. */
   left: number
-  /** The broker knows repeats, counts deliveries and fences by itself, so that these rules hold without exception. */
+  /**
+   * The broker deduplicates, counts deliveries and fences, so that these rules have no exceptions.
+   */
   exact: boolean
 }
 
@@ -49,18 +53,18 @@ export interface DeadFact {
 }
 
 export interface ReplyFact {
-  /** What it is the reply to. */
+  /** Id of the message that it replies to. */
   id: string
   ok: boolean
 }
 
-export interface Judgement extends Record<ViolationKind, number> {
+export interface Findings extends Record<ViolationKind, number> {
   sent: number
-  /** Nobody knows whether they were sent. */
+  /** Sends with an unknown outcome. */
   unknown: number
   processed: number
   dead: number
-  /** Good ones among the dead: the processes that had them died too often. */
+  /** Good messages among the dead: their processes died too often. */
   dead_by_kills: number
   /** Processed more than once, which is allowed. */
   duplicates: number
@@ -75,54 +79,54 @@ export interface Judgement extends Record<ViolationKind, number> {
   examples: string[]
 }
 
-/** A delivery, and the failures that it came with. */
-interface Seen {
+/** A delivery and the failure count of its message. */
+interface Delivery {
   deliveries: number
   failures: number
   t: number
 }
 
-/** All that the ledgers say of one message. */
-interface Life {
+/** All ledger facts about one message. */
+interface Timeline {
   id: string
   plan?: Plan
   sha?: string
   sent: boolean
-  received: Seen[]
-  started: Seen[]
+  received: Delivery[]
+  started: Delivery[]
   processed: string[]
   failed: number
   keeps: { deliveries: number; since: number }[]
   acked: number[]
-  /** Perhaps given back untried. */
+  /** Possibly released without a run. */
   released: number[]
   dead: DeadFact[]
   replies: ReplyFact[]
 }
 
-export function judge(evidence: Evidence): Judgement {
+export function verify(evidence: Evidence): Findings {
   const { lines, left, exact } = evidence
-  const lives = [...livesOf(evidence).values()]
-  const found: Record<ViolationKind, string[]> = Object.fromEntries(
+  const timelines = [...buildTimelines(evidence).values()]
+  const violations: Record<ViolationKind, string[]> = Object.fromEntries(
     violationKinds.map((kind) => [kind, []]),
   ) as unknown as Record<ViolationKind, string[]>
-  for (const life of lives)
+  for (const timeline of timelines)
     for (const [kind, rule] of Object.entries(rules) as [ViolationKind, Rule][])
-      if (rule(life, exact)) found[kind].push(`${kind}: ${told(life)}`)
+      if (rule(timeline, exact)) violations[kind].push(`${kind}: ${describeTimeline(timeline)}`)
   for (const line of lines)
     if (line.e === 'hung' || (line.e === 'exit' && line.code !== null && line.code !== 0))
-      found.broken.push(`broken: ${JSON.stringify(line)}`)
-  const counts = Object.fromEntries(violationKinds.map((kind) => [kind, found[kind].length]))
+      violations.broken.push(`broken: ${JSON.stringify(line)}`)
+  const counts = Object.fromEntries(violationKinds.map((kind) => [kind, violations[kind].length]))
   return {
     ...(counts as Record<ViolationKind, number>),
     stuck: left,
-    ...ended(lives),
-    ...done(lines),
-    examples: violationKinds.flatMap((kind) => found[kind].slice(0, 3)),
+    ...countOutcomes(timelines),
+    ...countFaults(lines),
+    examples: violationKinds.flatMap((kind) => violations[kind].slice(0, 3)),
   }
 }
 
-type Rule = (life: Life, exact: boolean) => boolean
+type Rule = (timeline: Timeline, exact: boolean) => boolean
 
 const rules: Partial<Record<ViolationKind, Rule>> = {
   lost: ({ sent, processed, dead }) => sent && processed.length === 0 && dead.length === 0,
@@ -132,9 +136,9 @@ const rules: Partial<Record<ViolationKind, Rule>> = {
     [...processed, ...dead.map((one) => one.sha)].some((other) => other !== sha),
   twice_dead: ({ dead }, exact) =>
     dead.filter(({ place }) => exact || place === 'letters').length > 1,
-  early_dead: (life) => life.dead.some((dead) => !isDue(life, dead)),
+  early_dead: (timeline) => timeline.dead.some((dead) => !isDue(timeline, dead)),
   over_limit: ({ started, released }, exact) =>
-    started.some(isTooMuch) ||
+    started.some(exceedsLimit) ||
     (exact &&
       started.length - released.length - Math.max(0, ...started.map(({ failures }) => failures)) >
         maxDeliveries),
@@ -157,33 +161,38 @@ const rules: Partial<Record<ViolationKind, Rule>> = {
     sent && plan?.replies === true && processed.length > 0 && dead.length + replies.length === 0,
 }
 
-/** Whether a dead letter says something that can be: enough deliveries, enough failures, or bytes that are no JSON. */
-function isDue({ plan, failed, received }: Life, { errorType, deliveries }: DeadFact): boolean {
+/** Whether a dead letter has a valid cause: enough deliveries, enough failures, or invalid JSON. */
+function isDue({ plan, failed, received }: Timeline, { errorType, deliveries }: DeadFact): boolean {
   if (errorType === 'MaxDeliveriesExceeded')
-    return received.some((one) => one.deliveries === deliveries && isTooMuch(one))
+    return received.some((one) => one.deliveries === deliveries && exceedsLimit(one))
   if (errorType === 'UNDECODABLE') return plan?.kind === 'garbled'
   return failed >= maxDeliveries
 }
 
-/** More deliveries than allowed have ended without a failure that was told, so each may have ended its process. */
-function isTooMuch({ deliveries, failures }: Pick<Seen, 'deliveries' | 'failures'>): boolean {
+/**
+ * More deliveries than allowed ended without a reported failure: each may have killed its process.
+ */
+function exceedsLimit({
+  deliveries,
+  failures,
+}: Pick<Delivery, 'deliveries' | 'failures'>): boolean {
   return deliveries - failures > maxDeliveries
 }
 
-function livesOf({ lines, dead, replies }: Evidence): Map<string, Life> {
-  const lives = new Map<string, Life>()
-  const of = (id: string): Life => {
-    const life = lives.get(id) ?? emptyLife(id)
-    lives.set(id, life)
-    return life
+function buildTimelines({ lines, dead, replies }: Evidence): Map<string, Timeline> {
+  const timelines = new Map<string, Timeline>()
+  const of = (id: string): Timeline => {
+    const timeline = timelines.get(id) ?? emptyTimeline(id)
+    timelines.set(id, timeline)
+    return timeline
   }
-  for (const line of lines) tell(line, of)
+  for (const line of lines) applyLine(line, of)
   for (const one of dead) of(one.id).dead.push(one)
   for (const one of replies) of(one.id).replies.push(one)
-  return lives
+  return timelines
 }
 
-function emptyLife(id: string): Life {
+function emptyTimeline(id: string): Timeline {
   return {
     id,
     sent: false,
@@ -199,7 +208,7 @@ function emptyLife(id: string): Life {
   }
 }
 
-function tell(line: Line, of: (id: string) => Life): void {
+function applyLine(line: Line, of: (id: string) => Timeline): void {
   switch (line.e) {
     case 'send.try':
       Object.assign(of(line.id), { plan: line.plan, sha: line.sha })
@@ -232,10 +241,11 @@ function tell(line: Line, of: (id: string) => Life): void {
   }
 }
 
-type Ended = 'sent' | 'unknown' | 'processed' | 'dead' | 'dead_by_kills' | 'duplicates'
+type OutcomeKey = 'sent' | 'unknown' | 'processed' | 'dead' | 'dead_by_kills' | 'duplicates'
 
-function ended(lives: readonly Life[]): Pick<Judgement, Ended> {
-  const count = (matches: (life: Life) => boolean): number => lives.filter(matches).length
+function countOutcomes(timelines: readonly Timeline[]): Pick<Findings, OutcomeKey> {
+  const count = (matches: (timeline: Timeline) => boolean): number =>
+    timelines.filter(matches).length
   return {
     sent: count(({ sent }) => sent),
     unknown: count(({ sent, plan }) => plan !== undefined && !sent),
@@ -246,9 +256,9 @@ function ended(lives: readonly Life[]): Pick<Judgement, Ended> {
   }
 }
 
-type Done = Exclude<keyof Judgement, ViolationKind | Ended | 'examples'>
+type FaultKey = Exclude<keyof Findings, ViolationKind | OutcomeKey | 'examples'>
 
-function done(lines: readonly Line[]): Pick<Judgement, Done> {
+function countFaults(lines: readonly Line[]): Pick<Findings, FaultKey> {
   const all = <E extends Fact['e']>(e: E): Extract<Line, { e: E }>[] =>
     lines.filter((line): line is Extract<Line, { e: E }> => line.e === e)
   const failpoints: Record<string, number> = {}
@@ -256,7 +266,7 @@ function done(lines: readonly Line[]): Pick<Judgement, Done> {
     failpoints[`${act} ${point}`] = (failpoints[`${act} ${point}`] ?? 0) + 1
   const kills = all('kill').length
   const faults = (wanted: string): number => all('fault').filter(({ act }) => act === wanted).length
-  const blows = all('server.down')
+  const serverFaults = all('server.down')
   return {
     kills,
     self_kills: Math.max(
@@ -265,16 +275,16 @@ function done(lines: readonly Line[]): Pick<Judgement, Done> {
     ),
     pauses: all('pause').length + faults('stop'),
     restarts: all('restart').length + faults('term'),
-    server_restarts: blows.filter(({ kind }) => kind !== 'freeze').length,
-    server_freezes: blows.filter(({ kind }) => kind === 'freeze').length,
+    server_restarts: serverFaults.filter(({ kind }) => kind !== 'freeze').length,
+    server_freezes: serverFaults.filter(({ kind }) => kind === 'freeze').length,
     cuts: all('cut').length,
     failpoints,
   }
 }
 
-function told(life: Life): string {
-  const { id, plan, received, started, failed, acked, released, dead, replies } = life
-  const short = (all: readonly Seen[]): string[] =>
+function describeTimeline(timeline: Timeline): string {
+  const { id, plan, received, started, failed, acked, released, dead, replies } = timeline
+  const short = (all: readonly Delivery[]): string[] =>
     all.map(({ deliveries, failures }) => `${deliveries}/${failures}`)
   const facts = {
     received: short(received),

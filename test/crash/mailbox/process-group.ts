@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { seedFor } from '../chance.ts'
-import { stderrFile } from '../crew.ts'
+import { stderrFile } from '../process-group.ts'
 import { visibilitySeconds, type ChildSettings } from './child.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -14,45 +14,48 @@ const programs: Record<Role, URL> = {
   producer: new URL('./producer.ts', import.meta.url),
 }
 
-export type CrewSettings = Omit<ChildSettings, 'name' | 'url'> & {
+export type ProcessGroupSettings = Omit<ChildSettings, 'name' | 'url'> & {
   consumers: number
-  /** The way of a process to the broker, by its number; whoever takes its place goes the same way. */
+  /** The URL of the broker for a process, by its number. Its replacement uses the same URL. */
   urlFor: (process: number) => string
 }
 
-/** One process of the run. Its slot is filled again when it dies. */
+/** One process of the run. A replacement fills its slot when it dies. */
 export interface Member {
   readonly name: string
   readonly role: Role
   readonly slot: number
   readonly child: ChildProcess
-  /** Stands still, and how that ends early. */
+  /** Set while the process is stopped: the timer that resumes it. */
   still?: NodeJS.Timeout
-  /** Has been told to end. */
+  /** The process was asked to exit. */
   asked: boolean
 }
 
 const maxIncarnations = 10_000
 
-/** Longer than receipts last, and shorter than what is known to be ours stays ours. */
+/** Longer than the visibility timeout, and shorter than an extended receipt. */
 export const pauseMs = 2 * visibilitySeconds * 1000
 
-/** The processes of a run, and the only ones that it ever signals. Whoever dies is replaced, under a new name. */
-export class Crew {
-  readonly #settings: CrewSettings
+/**
+ * The processes of a run, and the only ones that it ever signals. A dead one is replaced, under a
+ * new name.
+ */
+export class ProcessGroup {
+  readonly #settings: ProcessGroupSettings
   readonly #ledger: Ledger
   readonly #members = new Map<string, Member>()
-  readonly #kept = new Set<Role>(['consumer', 'producer'])
+  readonly #activeRoles = new Set<Role>(['consumer', 'producer'])
   #incarnation = 0
   #exits: (() => void)[] = []
 
-  constructor(settings: CrewSettings, ledger: Ledger) {
+  constructor(settings: ProcessGroupSettings, ledger: Ledger) {
     this.#settings = settings
     this.#ledger = ledger
     for (let slot = 0; slot < settings.consumers; slot++) this.#spawn('consumer', slot)
   }
 
-  /** Messages end consumers, so it begins when all of these are there. */
+  /** Starts the producer. Messages kill consumers, so all of these must be ready before. */
   produce(): void {
     this.#spawn('producer', 0)
   }
@@ -61,7 +64,7 @@ export class Crew {
     return [...this.#members.values()]
   }
 
-  /** Whether it has opened everything and begun. */
+  /** Whether the process has opened everything and started. */
   isReady({ name }: Member): boolean {
     try {
       const file = join(this.#settings.dir, `${name}.jsonl`)
@@ -75,7 +78,7 @@ export class Crew {
     this.#signal(member, 'SIGKILL', 'kill')
   }
 
-  /** Asks it to finish and end. */
+  /** Asks a member to finish and exit. */
   restart(member: Member): void {
     this.#signal(member, 'SIGTERM', 'restart')
   }
@@ -89,22 +92,25 @@ export class Crew {
     for (const member of this.#members.values()) if (member.still) this.#wake(member)
   }
 
-  /** Ends the members of a role, politely first, and fills their slots no more. Who does not end in time hangs. */
+  /**
+   * Stops the members of a role without replacement. Those that do not exit in time are killed as
+   * hung.
+   */
   async dismiss(role: Role, withinMs: number): Promise<void> {
-    this.#kept.delete(role)
-    const those = (): Member[] => this.members().filter((member) => member.role === role)
-    for (const member of those()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
-    const rude = setTimeout(
-      () => those().forEach((member) => this.#signal(member, 'SIGKILL', 'hung')),
+    this.#activeRoles.delete(role)
+    const remaining = (): Member[] => this.members().filter((member) => member.role === role)
+    for (const member of remaining()) if (!member.asked) this.#signal(member, 'SIGTERM', 'dismiss')
+    const killTimer = setTimeout(
+      () => remaining().forEach((member) => this.#signal(member, 'SIGKILL', 'hung')),
       withinMs,
     )
-    while (those().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
-    clearTimeout(rude)
+    while (remaining().length > 0) await new Promise<void>((resolve) => this.#exits.push(resolve))
+    clearTimeout(killTimer)
   }
 
-  /** Ends everybody at once. For when the run itself has to end. */
+  /** Kills all members. For when the run itself has to end. */
   abandon(): void {
-    this.#kept.clear()
+    this.#activeRoles.clear()
     for (const { child, still } of this.#members.values()) {
       clearTimeout(still)
       child.kill('SIGKILL')
@@ -156,15 +162,15 @@ export class Crew {
     this.#ledger.write({ e: 'spawn', of: name })
     child.on('error', () => {})
     child.on('message', () => this.#wakeLater(member, pauseMs))
-    child.once('exit', (code, signal) => this.#exited(member, code, signal))
+    child.once('exit', (code, signal) => this.#handleExit(member, code, signal))
   }
 
-  #exited(member: Member, code: number | null, signal: string | null): void {
+  #handleExit(member: Member, code: number | null, signal: string | null): void {
     const { name, role, slot } = member
     clearTimeout(member.still)
     this.#members.delete(name)
     this.#ledger.write({ e: 'exit', of: name, code, signal })
-    if (this.#kept.has(role)) this.#spawn(role, slot)
-    for (const tell of this.#exits.splice(0)) tell()
+    if (this.#activeRoles.has(role)) this.#spawn(role, slot)
+    for (const notify of this.#exits.splice(0)) notify()
   }
 }

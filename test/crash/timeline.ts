@@ -1,44 +1,44 @@
 import type { Action } from '../../src/letter/letter.ts'
 import type { ApplyResult } from '../../src/store.ts'
-import type { ChangeFact, ClaimFact, Line, LineOf, Moment } from './ledger.ts'
+import type { ChangeFact, ClaimFact, Line, LineOf, ClockReading } from './ledger.ts'
 import type { Plan } from './plan.ts'
 
-/** All that the ledgers say of one letter. */
-export interface Life {
+/** All ledger facts about one letter. */
+export interface Timeline {
   id: string
   plan: Plan | undefined
   sha: string | undefined
   /** Acknowledged to the producer. */
   captured: boolean
   claims: Claimed[]
-  renewals: { epoch: number; kept: boolean; since: Moment; t: number }[]
+  renewals: { epoch: number; kept: boolean; since: ClockReading; t: number }[]
   settles: Settle[]
   starts: { epoch: number; t: number; p: string }[]
   ends: { epoch: number; ok: boolean; aborted: boolean; t: number }[]
   lost: { epoch: number; t: number; p: string }[]
-  /** Results that a queue told its observers of. */
-  told: { epoch: number; action: Action }[]
+  /** Results that a queue reported to its observers. */
+  reported: { epoch: number; action: Action }[]
 }
 
 export interface Claimed extends ClaimFact {
   p: string
-  /** Just before the claim was asked for, and just after its answer came. */
-  since: Moment
+  /** Clocks just before the request; `t` is just after the answer. */
+  since: ClockReading
   t: number
 }
 
-/** An attempt to write a result. Unknown: nothing in the ledger says what became of it. */
+/** An attempt to write a result. Unknown: the ledger has no outcome. */
 export interface Settle extends ChangeFact {
   p: string
   result: ApplyResult | 'unknown'
-  tried: Moment
-  /** When the answer came; Infinity if none did. */
+  tried: ClockReading
+  /** Time of the answer; Infinity if there was none. */
   t: number
 }
 
 export const terminalActions = ['resolve', 'exhaust', 'park']
 
-/** What was done when an event of this name is told. */
+/** The action that an event reports. */
 const actionOf = {
   resolved: 'resolve',
   rescheduled: 'reschedule',
@@ -47,21 +47,21 @@ const actionOf = {
   released: 'release',
 } as const satisfies Record<string, Action>
 
-export type Told = keyof typeof actionOf
+export type ReportedEvent = keyof typeof actionOf
 
-export function livesOf(lines: readonly Line[]): Map<string, Life> {
-  const lives = new Map<string, Life>()
-  const of = (id: string): Life => {
-    let life = lives.get(id)
-    if (!life) lives.set(id, (life = emptyLife(id)))
-    return life
+export function buildTimelines(lines: readonly Line[]): Map<string, Timeline> {
+  const timelines = new Map<string, Timeline>()
+  const of = (id: string): Timeline => {
+    let timeline = timelines.get(id)
+    if (!timeline) timelines.set(id, (timeline = emptyTimeline(id)))
+    return timeline
   }
   const answers = answersOf(lines)
-  for (const line of lines) tell(line, of, answers)
-  return lives
+  for (const line of lines) applyLine(line, of, answers)
+  return timelines
 }
 
-function emptyLife(id: string): Life {
+function emptyTimeline(id: string): Timeline {
   return {
     id,
     plan: undefined,
@@ -73,7 +73,7 @@ function emptyLife(id: string): Life {
     starts: [],
     ends: [],
     lost: [],
-    told: [],
+    reported: [],
   }
 }
 
@@ -85,7 +85,7 @@ function answersOf(lines: readonly Line[]): Answers {
   return answers
 }
 
-function tell(line: Line, of: (id: string) => Life, answers: Answers): void {
+function applyLine(line: Line, of: (id: string) => Timeline, answers: Answers): void {
   const { t, w, p } = line
   switch (line.e) {
     case 'capture.try':
@@ -123,7 +123,7 @@ function tell(line: Line, of: (id: string) => Life, answers: Answers): void {
       of(line.id).ends.push({ epoch: line.epoch, ok: line.ok, aborted: line.aborted, t })
       return
     case 'settled':
-      of(line.id).told.push({ epoch: line.epoch, action: actionOf[line.as] })
+      of(line.id).reported.push({ epoch: line.epoch, action: actionOf[line.as] })
       return
     case 'lease.lost':
       of(line.id).lost.push({ epoch: line.epoch, t, p })

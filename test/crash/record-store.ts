@@ -2,28 +2,28 @@ import { RedriveError } from '../../src/errors.ts'
 import { toMs } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
 import { pause } from './child.ts'
-import { moment, type ChangeFact, type Ledger } from './ledger.ts'
+import { readClocks, type ChangeFact, type Ledger } from './ledger.ts'
 
-export interface Witness {
+export interface RecordingStore {
   store: Store
-  /** Acts at a moment at which the store does nothing for this process. */
+  /** Runs `act` while no store call of this process is in flight. */
   whenQuiet: (act: () => void) => Promise<void>
 }
 
 /**
- * The store as it is, with every claim, renewal and settle written to the ledger as the queue sees it. It sits
- * right below the queue, above a planted bug if there is one, and changes nothing.
+ * Wraps the store and writes every claim, renewal and settle to the ledger as the queue sees it. It
+ * is directly below the queue, above a planted bug if there is one, and changes nothing.
  */
-export function witness(
+export function recordStore(
   store: Store,
   ledger: Ledger,
   beforeApply: (changes: readonly ChangeFact[]) => Promise<void>,
-): Witness {
-  const { inner, whenQuiet } = counted(store)
+): RecordingStore {
+  const { inner, whenQuiet } = countCalls(store)
   let applies = 0
-  const watched: Partial<Store> = {
+  const recording: Partial<Store> = {
     async claim(request) {
-      const since = moment()
+      const since = readClocks()
       const claim = await inner.claim(request)
       const claims = claim.letters.map(({ id, epoch, retries, lease }) => ({
         id,
@@ -36,7 +36,7 @@ export function witness(
     },
     async renew(leases, leaseMs) {
       const refs = leases.map(({ id, epoch }) => ({ id, epoch }))
-      const since = moment()
+      const since = readClocks()
       const kept = await inner.renew(leases, leaseMs)
       const renewals = refs.map((ref, index) => ({ ...ref, kept: kept[index]! }))
       ledger.write({ e: 'renew.ok', since, renewals })
@@ -61,43 +61,43 @@ export function witness(
       }
     },
   }
-  return { store: overlaid(inner, watched), whenQuiet }
+  return { store: overlaid(inner, recording), whenQuiet }
 }
 
-/** The store, its records too, with the calls counted that are under way. New ones wait while quiet is wanted. */
-function counted(store: Store): { inner: Store; whenQuiet: Witness['whenQuiet'] } {
-  const underway = new Set<Promise<unknown>>()
-  /** Resolves once nobody wants quiet. */
+/** Counts the calls in flight, also those of `records`. New calls wait while quiet is requested. */
+function countCalls(store: Store): { inner: Store; whenQuiet: RecordingStore['whenQuiet'] } {
+  const inFlight = new Set<Promise<unknown>>()
+  /** Resolves once quiet is no longer requested. */
   let quiet = Promise.resolve()
-  const called = (call: () => Promise<unknown>): Promise<unknown> => {
-    const ended = call().finally(() => underway.delete(ended))
-    underway.add(ended)
+  const track = (call: () => Promise<unknown>): Promise<unknown> => {
+    const ended = call().finally(() => inFlight.delete(ended))
+    inFlight.add(ended)
     return ended
   }
-  const counting = <T extends object>(verbs: T): T =>
+  const wrapVerbs = <T extends object>(verbs: T): T =>
     new Proxy(verbs, {
       get(target, key) {
         const value: unknown = Reflect.get(target, key, target)
-        if (key === 'records') return counting(value as Store['records'])
+        if (key === 'records') return wrapVerbs(value as Store['records'])
         if (typeof value !== 'function') return value
         const call = (...args: unknown[]): unknown => Reflect.apply(value, target, args)
         if (key === 'watch') return call
         return async (...args: unknown[]): Promise<unknown> => {
           await quiet
-          return called(() => call(...args) as Promise<unknown>)
+          return track(() => call(...args) as Promise<unknown>)
         }
       },
     })
-  const inTurn = async (before: Promise<void>, act: () => void): Promise<void> => {
+  const runWhenQuiet = async (before: Promise<void>, act: () => void): Promise<void> => {
     await before
-    while (underway.size > 0) await pause(1)
+    while (inFlight.size > 0) await pause(1)
     act()
   }
-  const whenQuiet = (act: () => void): Promise<void> => (quiet = inTurn(quiet, act))
-  return { inner: counting(store), whenQuiet }
+  const whenQuiet = (act: () => void): Promise<void> => (quiet = runWhenQuiet(quiet, act))
+  return { inner: wrapVerbs(store), whenQuiet }
 }
 
-/** A store with some of its verbs replaced. */
+/** A store with some of its methods replaced. */
 export function overlaid(store: Store, verbs: Partial<Store>): Store {
   return new Proxy(store, {
     get(target, key) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { judge, violationKinds, type DeadFact, type Evidence } from './judge.ts'
+import { verify, violationKinds, type DeadFact, type Evidence } from './verify.ts'
 import type { Fact, Line } from './ledger.ts'
 import { maxDeliveries, type MessageKind, type Plan } from './plan.ts'
 
@@ -32,21 +32,21 @@ function dead(errorType: string, more: Partial<DeadFact> = {}): DeadFact {
   return { id, place: 'mailbox', sha, errorType, deliveries: maxDeliveries, ...more }
 }
 
-/** What is found in facts that happened one after the other. */
-function found(facts: Fact[], more: Partial<Evidence> = {}): string[] {
+/** The violations in facts that happened one after the other. */
+function listViolations(facts: Fact[], more: Partial<Evidence> = {}): string[] {
   const lines = facts.map((fact, t): Line => ({ t, w: t, p: 'p', ...fact }))
-  const judgement = judge({ lines, dead: [], replies: [], left: 0, exact: true, ...more })
-  return violationKinds.filter((kind) => judgement[kind] > 0)
+  const findings = verify({ lines, dead: [], replies: [], left: 0, exact: true, ...more })
+  return violationKinds.filter((kind) => findings[kind] > 0)
 }
 
 const enough = times(maxDeliveries, failed)
 
-describe('judge', () => {
+describe('verify', () => {
   it.each<[string, Fact[], Partial<Evidence>]>([
     ['processed', [...sent(), received(1), started(1), processed, acked], {}],
     ['processed twice', [...sent(), received(1), processed, received(2), processed], {}],
     [
-      'given back untried again and again',
+      'released without a run many times',
       [
         ...sent(),
         ...times(maxDeliveries + 1, () => [received(1), started(1), released(1)]).flat(),
@@ -56,22 +56,22 @@ describe('judge', () => {
       ],
       {},
     ],
-    ['dead of its failures', [...sent('doomed'), ...enough], { dead: [dead('Error')] }],
-    ['dead of its bytes', sent('garbled'), { dead: [dead('UNDECODABLE')] }],
+    ['dead after its failures', [...sent('doomed'), ...enough], { dead: [dead('Error')] }],
+    ['dead because it cannot be decoded', sent('garbled'), { dead: [dead('UNDECODABLE')] }],
     [
       'dead after too many deliveries',
       [...sent('killer'), received(maxDeliveries + 1)],
       { dead: [dead('MaxDeliveriesExceeded', { deliveries: maxDeliveries + 1 })] },
     ],
-    ['perhaps never sent', sent().slice(0, 1), {}],
+    ['possibly never sent', sent().slice(0, 1), {}],
     [
-      'dead twice where nobody can know repeats',
+      'dead twice where repeats cannot be recognised',
       [...sent('doomed'), ...enough],
       { dead: [dead('Error'), dead('Error')], exact: false },
     ],
     ['replied to when done', [...sent('good', true), processed], { replies: [{ id, ok: true }] }],
-  ])('has nothing against a message that is %s', (_, facts, more) => {
-    expect(found(facts, more)).toEqual([])
+  ])('accepts a message that is %s', (_, facts, more) => {
+    expect(listViolations(facts, more)).toEqual([])
   })
 
   it.each<[string, Fact[], Partial<Evidence>]>([
@@ -109,13 +109,13 @@ describe('judge', () => {
     ['stuck', [...sent(), processed], { left: 1 }],
     ['broken', [{ e: 'exit', of: 'p', code: 1, signal: null }], {}],
     ['broken', [{ e: 'hung', of: 'p' }], {}],
-  ])('finds what is %s', (kind, facts, more) => {
-    expect(found(facts, more)).toEqual([kind])
+  ])('finds a violation: %s', (kind, facts, more) => {
+    expect(listViolations(facts, more)).toEqual([kind])
   })
 
-  it('lets a dead letter be written while its delivery was still ours', () => {
+  it('accepts a dead letter that was written while its delivery was valid', () => {
     const keep: Fact = { e: 'keep.try', id, deliveries: 4, since: 2 }
     const facts = [...sent('doomed'), keep, received(5), ...enough]
-    expect(found(facts, { dead: [dead('Error')] })).toEqual([])
+    expect(listViolations(facts, { dead: [dead('Error')] })).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { judge, violationKinds, type Dump, type Evidence, type Judgement } from './judge.ts'
+import { verify, violationKinds, type Dump, type Evidence, type Findings } from './verify.ts'
 import type { Fact, Line } from './ledger.ts'
 import { bytesOf, shaOf, type Plan } from './plan.ts'
 import type { Stored } from './rules.ts'
@@ -10,42 +10,45 @@ const plan: Plan = { n: 1, kind: 'fine', maxRetries: 3, workMs: 1, pad: '' }
 const poison: Plan = { ...plan, kind: 'poison', how: 'exit' }
 const sha = shaOf(bytesOf(plan))
 
-/** A line of process `p` at a moment that serves as monotonic and wall time. */
+/** A line of process `p` at time `t`, both monotonic and wall time. */
 const at = (t: number, p: string, fact: Fact): Line => ({ t, w: t, p, ...fact })
 
-const tried = (t: number, of: Plan = plan): Line =>
+const triedLine = (t: number, of: Plan = plan): Line =>
   at(t, 'producer', { e: 'capture.try', id, sha: shaOf(bytesOf(of)), plan: of })
-const captured = (t: number, of: Plan = plan): Line[] => [
-  tried(t, of),
+const capturedLines = (t: number, of: Plan = plan): Line[] => [
+  triedLine(t, of),
   at(t + 1, 'producer', { e: 'capture.ok', id }),
 ]
 
 /** A claim that the store made at `t` and answered 1 ms later. */
-const claimed = (t: number, p: string, epoch: number, retries = epoch): Line =>
+const claimLine = (t: number, p: string, epoch: number, retries = epoch): Line =>
   at(t + 1, p, {
     e: 'claim.ok',
     since: { t, w: t },
     claims: [{ id, epoch, retries, expiresMs: t + leaseMs }],
   })
 
-const started = (t: number, p: string, epoch: number): Line =>
+const startLine = (t: number, p: string, epoch: number): Line =>
   at(t, p, { e: 'run.start', id, epoch, attempt: epoch })
 
-type Settling = 'resolve' | 'reschedule' | 'exhaust' | 'park' | 'release'
-const asked = (t: number, p: string, epoch: number, action: Settling): Line =>
+type SettleAction = 'resolve' | 'reschedule' | 'exhaust' | 'park' | 'release'
+const applyTryLine = (t: number, p: string, epoch: number, action: SettleAction): Line =>
   at(t, p, { e: 'apply.try', n: t, changes: [{ id, epoch, action }] })
-const settled = (
+const settleLines = (
   t: number,
   p: string,
   epoch: number,
-  action: Settling = 'resolve',
+  action: SettleAction = 'resolve',
   result: 'written' | 'conflict' = 'written',
-): Line[] => [asked(t, p, epoch, action), at(t + 1, p, { e: 'apply.ok', n: t, results: [result] })]
+): Line[] => [
+  applyTryLine(t, p, epoch, action),
+  at(t + 1, p, { e: 'apply.ok', n: t, results: [result] }),
+]
 
-const run = (t: number, p: string, epoch: number, action: Settling = 'resolve'): Line[] => [
-  claimed(t, p, epoch),
-  started(t + 2, p, epoch),
-  ...settled(t + 10, p, epoch, action),
+const run = (t: number, p: string, epoch: number, action: SettleAction = 'resolve'): Line[] => [
+  claimLine(t, p, epoch),
+  startLine(t + 2, p, epoch),
+  ...settleLines(t + 10, p, epoch, action),
 ]
 
 const resolved: Stored = {
@@ -78,32 +81,32 @@ function dumpOf(letters: Stored[]): Dump {
   }
 }
 
-function judged(lines: Line[], letters: Stored[], other: Partial<Evidence> = {}): Judgement {
+function verifyLines(lines: Line[], letters: Stored[], other: Partial<Evidence> = {}): Findings {
   const order = [...lines].sort((a, b) => a.t - b.t)
-  return judge({ lines: order, raw: dumpOf(letters), api: dumpOf(letters), leaseMs, ...other })
+  return verify({ lines: order, raw: dumpOf(letters), api: dumpOf(letters), leaseMs, ...other })
 }
 
-function violations(judgement: Judgement): string[] {
-  return violationKinds.filter((kind) => judgement[kind] > 0)
+function violations(findings: Findings): string[] {
+  return violationKinds.filter((kind) => findings[kind] > 0)
 }
 
 /** The four claims of a letter that killed three workers, and the park by the fourth. */
 const crashLoop = [
-  ...captured(0, poison),
+  ...capturedLines(0, poison),
   ...[1, 2, 3].flatMap((epoch) => [
-    claimed(epoch * 200, `w${epoch}`, epoch),
-    started(epoch * 200 + 2, `w${epoch}`, epoch),
+    claimLine(epoch * 200, `w${epoch}`, epoch),
+    startLine(epoch * 200 + 2, `w${epoch}`, epoch),
     at(epoch * 200 + 3, `w${epoch}`, { e: 'self.kill', id, epoch, how: 'exit' }),
   ]),
-  claimed(800, 'w4', 4),
-  ...settled(805, 'w4', 4, 'park'),
+  claimLine(800, 'w4', 4),
+  ...settleLines(805, 'w4', 4, 'park'),
 ]
 
-describe('judge', () => {
-  it('finds nothing in a life without faults', () => {
-    const judgement = judged([...captured(0), ...run(10, 'a', 1)], [resolved])
-    expect(violations(judgement)).toEqual([])
-    expect(judgement).toMatchObject({
+describe('verify', () => {
+  it('finds no violation in a run without faults', () => {
+    const findings = verifyLines([...capturedLines(0), ...run(10, 'a', 1)], [resolved])
+    expect(violations(findings)).toEqual([])
+    expect(findings).toMatchObject({
       captured: 1,
       resolved: 1,
       claims: 1,
@@ -112,18 +115,18 @@ describe('judge', () => {
     })
   })
 
-  it('takes a claim after a lapsed lease for a recovery, not for an overlap', () => {
+  it('counts a claim after an expired lease as a recovery, not as an overlap', () => {
     const lines = [
-      ...captured(0),
-      claimed(10, 'a', 1),
-      started(12, 'a', 1),
+      ...capturedLines(0),
+      claimLine(10, 'a', 1),
+      startLine(12, 'a', 1),
       at(20, 'parent', { e: 'kill', of: 'a' }),
       ...run(110, 'b', 2),
     ]
     const stored: Stored = { ...resolved, epoch: 2, retries: 2 }
-    const judgement = judged(lines, [stored])
-    expect(violations(judgement)).toEqual([])
-    expect(judgement).toMatchObject({
+    const findings = verifyLines(lines, [stored])
+    expect(violations(findings)).toEqual([])
+    expect(findings).toMatchObject({
       recovered: 1,
       duplicate_runs: 1,
       max_recovery_ms: 91,
@@ -131,85 +134,91 @@ describe('judge', () => {
     })
   })
 
-  it('takes a refused late result for what it is', () => {
+  it('accepts a late result that was refused', () => {
     const late = [
       at(150, 'a', { e: 'late.resume', of: 'a', id, epoch: 1 }),
-      ...settled(160, 'a', 1, 'resolve', 'conflict'),
+      ...settleLines(160, 'a', 1, 'resolve', 'conflict'),
       at(162, 'a', { e: 'lease.lost', id, epoch: 1 }),
     ]
     const stop = at(13, 'a', { e: 'self.stop', id, epoch: 1, point: 'start' })
     const lines = [
-      ...captured(0),
-      claimed(10, 'a', 1),
-      started(12, 'a', 1),
+      ...capturedLines(0),
+      claimLine(10, 'a', 1),
+      startLine(12, 'a', 1),
       stop,
       ...run(110, 'b', 2),
       ...late,
     ]
-    const judgement = judged(lines, [{ ...resolved, epoch: 2, retries: 2 }])
-    expect(violations(judgement)).toEqual([])
-    expect(judgement).toMatchObject({
+    const findings = verifyLines(lines, [{ ...resolved, epoch: 2, retries: 2 }])
+    expect(violations(findings)).toEqual([])
+    expect(findings).toMatchObject({
       stale_rejected: 1,
       a6: { pauses: 1, rejected: 1, waited: 0, unanswered: 0 },
     })
   })
 
-  it('takes an outcome that nobody knows for neither', () => {
-    const unknown = asked(20, 'a', 1, 'resolve')
-    const lines = [tried(0), claimed(10, 'a', 1), started(12, 'a', 1), unknown]
-    expect(violations(judged(lines, [resolved]))).toEqual([])
-    expect(violations(judged([tried(0)], []))).toEqual([])
+  it('treats an unknown outcome as neither written nor refused', () => {
+    const unknown = applyTryLine(20, 'a', 1, 'resolve')
+    const lines = [triedLine(0), claimLine(10, 'a', 1), startLine(12, 'a', 1), unknown]
+    expect(violations(verifyLines(lines, [resolved]))).toEqual([])
+    expect(violations(verifyLines([triedLine(0)], []))).toEqual([])
   })
 
-  it('tells what was never answered, and how much of it was done', () => {
+  it('counts calls without an answer, and how many of them took effect', () => {
     const away: Line[] = [1, 2].map((n) =>
       at(n, 'producer', { e: 'capture.fail', id, code: 'STORE_UNAVAILABLE' }),
     )
     const unsure = at(21, 'a', { e: 'apply.fail', n: 20, code: 'STORE_UNAVAILABLE' })
-    const lines = [tried(0), ...away, claimed(10, 'a', 1), asked(20, 'a', 1, 'resolve'), unsure]
-    const kept = judged(lines, [resolved])
+    const lines = [
+      triedLine(0),
+      ...away,
+      claimLine(10, 'a', 1),
+      applyTryLine(20, 'a', 1, 'resolve'),
+      unsure,
+    ]
+    const kept = verifyLines(lines, [resolved])
     expect(violations(kept)).toEqual([])
     expect(kept.unknown).toEqual({ captures: 1, captures_kept: 1, settles: 1 })
-    const gone = judged([tried(0), ...away], [])
+    const gone = verifyLines([triedLine(0), ...away], [])
     expect(violations(gone)).toEqual([])
     expect(gone.unknown).toEqual({ captures: 1, captures_kept: 0, settles: 0 })
   })
 
-  it('takes one result that was asked for twice for one', () => {
+  it('counts a result that was requested twice as one', () => {
     const lines = [
-      ...captured(0),
-      claimed(10, 'a', 1),
-      asked(20, 'a', 1, 'resolve'),
-      ...settled(30, 'a', 1, 'resolve', 'conflict'),
+      ...capturedLines(0),
+      claimLine(10, 'a', 1),
+      applyTryLine(20, 'a', 1, 'resolve'),
+      ...settleLines(30, 'a', 1, 'resolve', 'conflict'),
       at(32, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
     ]
-    expect(violations(judged(lines, [resolved]))).toEqual([])
+    expect(violations(verifyLines(lines, [resolved]))).toEqual([])
   })
 
-  it('takes a late result whose answer was lost for neither refused nor accepted', () => {
+  it('counts a late result whose answer was lost as neither refused nor accepted', () => {
     const lines = [
-      ...captured(0),
-      claimed(10, 'a', 1),
+      ...capturedLines(0),
+      claimLine(10, 'a', 1),
       at(13, 'a', { e: 'self.stop', id, epoch: 1, point: 'settle' }),
       ...run(120, 'b', 2),
       at(150, 'parent', { e: 'late.resume', of: 'a', id, epoch: 1 }),
-      asked(160, 'a', 1, 'resolve'),
+      applyTryLine(160, 'a', 1, 'resolve'),
     ]
-    const judgement = judged(lines, [{ ...resolved, epoch: 2, retries: 2 }])
-    expect(violations(judgement)).toEqual([])
-    expect(judgement.a6).toMatchObject({ pauses: 0, unanswered: 1 })
+    const findings = verifyLines(lines, [{ ...resolved, epoch: 2, retries: 2 }])
+    expect(violations(findings)).toEqual([])
+    expect(findings.a6).toMatchObject({ pauses: 0, unanswered: 1 })
   })
 
-  it('counts what was done to the server and to the links', () => {
+  it('counts the faults of the server and of the connections', () => {
     const lines = [
-      at(1, 'parent', { e: 'cut', kind: 'half_open', links: [0, 3] }),
-      at(2, 'parent', { e: 'cut', kind: 'reset', links: [1] }),
+      at(1, 'parent', { e: 'cut', kind: 'half_open', proxies: [0, 3] }),
+      at(2, 'parent', { e: 'cut', kind: 'reset', proxies: [1] }),
       at(3, 'parent', { e: 'server.down', kind: 'kill9' }),
       at(4, 'parent', { e: 'server.up' }),
       at(5, 'parent', { e: 'server.down', kind: 'freeze' }),
       at(6, 'worker', { e: 'open.fail', code: 'STORE_UNAVAILABLE' }),
     ]
-    expect(judged(lines, [])).toMatchObject({
+    expect(verifyLines(lines, [])).toMatchObject({
       cuts: { half_open: 2, replies_lost: 0, reset: 1 },
       server_restarts: 1,
       server_freezes: 1,
@@ -217,18 +226,18 @@ describe('judge', () => {
     })
   })
 
-  it('accepts poison that was parked after exactly its limit', () => {
-    const judgement = judged(crashLoop, [parked])
-    expect(violations(judgement)).toEqual([])
-    expect(judgement).toMatchObject({ self_kills: 3, parked: 1 })
+  it('accepts a poison letter that was parked after exactly its limit', () => {
+    const findings = verifyLines(crashLoop, [parked])
+    expect(violations(findings)).toEqual([])
+    expect(findings).toMatchObject({ self_kills: 3, parked: 1 })
   })
 
-  it('accepts a run that was given back and not counted', () => {
+  it('accepts a run that was released and not counted', () => {
     const lines = [
-      ...captured(0),
+      ...capturedLines(0),
       ...run(10, 'a', 1, 'release'),
-      claimed(30, 'b', 2, 1),
-      started(32, 'b', 2),
+      claimLine(30, 'b', 2, 1),
+      startLine(32, 'b', 2),
     ]
     const stored: Stored = {
       ...resolved,
@@ -236,33 +245,28 @@ describe('judge', () => {
       retries: 1,
       actions: ['capture', 'release', 'resolve'],
     }
-    expect(violations(judged([...lines, ...settled(40, 'b', 2)], [stored]))).toEqual([])
+    expect(violations(verifyLines([...lines, ...settleLines(40, 'b', 2)], [stored]))).toEqual([])
   })
 })
 
 describe('violations', () => {
-  const base = [...captured(0), ...run(10, 'a', 1)]
+  const base = [...capturedLines(0), ...run(10, 'a', 1)]
 
   const cases: [string, Line[], Stored[], string[]][] = [
-    ['lost: acknowledged and gone', captured(0), [], ['lost']],
+    ['lost: acknowledged and missing', capturedLines(0), [], ['lost']],
     ['lost: other bytes', base, [{ ...resolved, sha: 'other' }], ['lost']],
+    ['ghost: never captured', [], [{ ...resolved, epoch: 0, retries: 0, actions: [] }], ['ghost']],
     [
-      'ghost: nobody captured it',
-      [],
-      [{ ...resolved, epoch: 0, retries: 0, actions: [] }],
-      ['ghost'],
-    ],
-    [
-      'overlap: claimed while a lease held',
-      [...captured(0), claimed(10, 'a', 1), started(12, 'a', 1), ...run(60, 'b', 2)],
+      'overlap: claimed during a lease',
+      [...capturedLines(0), claimLine(10, 'a', 1), startLine(12, 'a', 1), ...run(60, 'b', 2)],
       [{ ...resolved, epoch: 2, retries: 2 }],
       ['overlap'],
     ],
     [
-      'overlap: claimed while a renewed lease held',
+      'overlap: claimed during a renewed lease',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
         at(92, 'a', {
           e: 'renew.ok',
           since: { t: 90, w: 90 },
@@ -274,33 +278,33 @@ describe('violations', () => {
       ['overlap'],
     ],
     [
-      'overlap: claimed while a lease held, by a store that thinks it is later',
+      'overlap: claimed during a lease, by a store with a clock ahead',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
         at(61, 'b', {
           e: 'claim.ok',
           since: { t: 60, w: 60 },
           claims: [{ id, epoch: 2, retries: 2, expiresMs: 5000 }],
         }),
-        ...settled(70, 'b', 2),
+        ...settleLines(70, 'b', 2),
       ],
       [{ ...resolved, epoch: 2, retries: 2 }],
       ['overlap'],
     ],
     [
       'overlap: one epoch for two workers',
-      [...captured(0), claimed(10, 'a', 1), started(12, 'a', 1), ...run(10, 'b', 1)],
+      [...capturedLines(0), claimLine(10, 'a', 1), startLine(12, 'a', 1), ...run(10, 'b', 1)],
       [resolved],
       ['overlap'],
     ],
     [
       'stale_accepted: a result after a takeover',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
         ...run(120, 'b', 2, 'reschedule'),
-        ...settled(150, 'a', 1),
+        ...settleLines(150, 'a', 1),
       ],
       [{ ...resolved, epoch: 2, retries: 2, actions: ['capture', 'reschedule', 'resolve'] }],
       ['stale_accepted'],
@@ -308,8 +312,8 @@ describe('violations', () => {
     [
       'stale_accepted: a renewal after a takeover',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
         ...run(120, 'b', 2),
         at(152, 'a', {
           e: 'renew.ok',
@@ -322,38 +326,38 @@ describe('violations', () => {
     ],
     [
       'dup_settle: two results of one epoch',
-      [...base, ...settled(30, 'a', 1)],
+      [...base, ...settleLines(30, 'a', 1)],
       [{ ...resolved, actions: ['capture', 'resolve', 'resolve'] }],
       ['dup_settle'],
     ],
     [
-      'dup_settle: a history with two ends',
-      [...base, asked(30, 'a', 1, 'resolve')],
+      'dup_settle: a history with two final results',
+      [...base, applyTryLine(30, 'a', 1, 'resolve')],
       [{ ...resolved, actions: ['capture', 'resolve', 'resolve'] }],
       ['dup_settle'],
     ],
     [
-      'reopened: claimed after its end',
-      [...base, claimed(200, 'b', 2)],
+      'reopened: claimed after its final result',
+      [...base, claimLine(200, 'b', 2)],
       [{ ...resolved, epoch: 2, retries: 2 }],
       ['reopened'],
     ],
     [
-      'stuck: its end was accepted and is gone',
+      'stuck: its final result was accepted and is missing',
       base,
       [{ ...resolved, state: 'pending' }],
       ['stuck', 'reopened'],
     ],
     [
-      'stuck: never ended',
-      captured(0),
+      'stuck: never settled',
+      capturedLines(0),
       [{ ...resolved, state: 'pending', epoch: 0, retries: 0, actions: [] }],
       ['stuck'],
     ],
     [
-      'over_attempts: ran too often',
+      'over_attempts: more runs than allowed',
       [
-        ...captured(0),
+        ...capturedLines(0),
         ...[1, 2, 3, 4].flatMap((epoch) =>
           run(epoch * 20, 'a', epoch, epoch < 4 ? 'reschedule' : 'resolve'),
         ),
@@ -377,26 +381,26 @@ describe('violations', () => {
     [
       'count_drift: a claim that was not counted',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
-        started(12, 'a', 1),
-        claimed(200, 'b', 2, 1),
-        ...settled(210, 'b', 2),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
+        startLine(12, 'a', 1),
+        claimLine(200, 'b', 2, 1),
+        ...settleLines(210, 'b', 2),
       ],
       [{ ...resolved, epoch: 2, retries: 2 }],
       ['count_drift'],
     ],
     [
-      'count_drift: poison that was parked too early',
+      'count_drift: a poison letter that was parked too early',
       crashLoop
         .filter(({ t }) => t < 600 || t >= 800)
-        .map((line) => (line.e === 'claim.ok' && line.t === 801 ? claimed(800, 'w4', 3) : line)),
+        .map((line) => (line.e === 'claim.ok' && line.t === 801 ? claimLine(800, 'w4', 3) : line)),
       [{ ...parked, epoch: 3 }],
       ['count_drift'],
     ],
     [
-      'wrong_end: poison that was resolved',
-      [...captured(0, poison), ...run(10, 'a', 1)],
+      'wrong_end: a poison letter that was resolved',
+      [...capturedLines(0, poison), ...run(10, 'a', 1)],
       [{ ...resolved, sha: parked.sha }],
       ['wrong_end'],
     ],
@@ -407,28 +411,28 @@ describe('violations', () => {
       ['count_drift', 'wrong_end'],
     ],
     [
-      'history_drift: an accepted result that left no trace',
+      'history_drift: an accepted result that is not in the history',
       base,
       [{ ...resolved, actions: ['capture'] }],
       ['history_drift'],
     ],
     [
-      'history_drift: a result that was told and left no trace',
+      'history_drift: a reported result that is not in the history',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
-        asked(20, 'a', 1, 'resolve'),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
+        applyTryLine(20, 'a', 1, 'resolve'),
         at(30, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
       ],
       [{ ...resolved, actions: ['capture'] }],
       ['history_drift'],
     ],
     [
-      'dup_settle: a result that was told, and another that was written',
+      'dup_settle: one result reported, and another written',
       [
-        ...captured(0),
-        claimed(10, 'a', 1),
-        asked(20, 'a', 1, 'resolve'),
+        ...capturedLines(0),
+        claimLine(10, 'a', 1),
+        applyTryLine(20, 'a', 1, 'resolve'),
         at(30, 'a', { e: 'settled', id, epoch: 1, as: 'resolved' }),
         ...run(120, 'b', 2),
       ],
@@ -436,19 +440,19 @@ describe('violations', () => {
       ['dup_settle', 'history_drift'],
     ],
     [
-      'odd_errors: a call that failed for another reason than an absent store',
+      'odd_errors: a call that failed with an unexpected code',
       [...base, at(50, 'a', { e: 'apply.fail', n: 9, code: 'TypeError: no such thing' })],
       [resolved],
       ['odd_errors'],
     ],
     [
-      'unexpected_exits: a process that died by itself',
+      'unexpected_exits: a process that exited by itself',
       [...base, at(50, 'parent', { e: 'exit', of: 'a', code: 1, signal: null, asked: false })],
       [resolved],
       ['unexpected_exits'],
     ],
     [
-      'hung_exits: a process that did not end when it was asked to',
+      'hung_exits: a process that did not exit on request',
       [...base, at(50, 'parent', { e: 'hung', of: 'a' })],
       [resolved],
       ['hung_exits'],
@@ -456,7 +460,7 @@ describe('violations', () => {
   ]
 
   it.each(cases)('finds %s', (_name, lines, letters, kinds) => {
-    expect(violations(judged(lines, letters))).toEqual(kinds)
+    expect(violations(verifyLines(lines, letters))).toEqual(kinds)
   })
 
   it('finds index_drift: counts, listing or bytes that differ from the rows', () => {
@@ -469,17 +473,17 @@ describe('violations', () => {
       { ...raw, problems: ['integrity check: row missing from index'] },
     ]
     for (const api of views)
-      expect(violations(judged(base, [resolved], { api }))).toEqual(['index_drift'])
+      expect(violations(verifyLines(base, [resolved], { api }))).toEqual(['index_drift'])
   })
 
   it('counts a late result that was accepted as not refused', () => {
     const lines = [
-      ...captured(0),
-      claimed(10, 'a', 1),
+      ...capturedLines(0),
+      claimLine(10, 'a', 1),
       at(13, 'a', { e: 'self.stop', id, epoch: 1, point: 'settle' }),
       ...run(120, 'b', 2),
       at(150, 'parent', { e: 'late.resume', of: 'a', id, epoch: 1 }),
-      ...settled(160, 'a', 1),
+      ...settleLines(160, 'a', 1),
     ]
     const stored: Stored = {
       ...resolved,
@@ -487,8 +491,8 @@ describe('violations', () => {
       retries: 2,
       actions: ['capture', 'resolve', 'resolve'],
     }
-    const judgement = judged(lines, [stored])
-    expect(violations(judgement)).toEqual(['stale_accepted', 'dup_settle'])
-    expect(judgement.a6).toMatchObject({ pauses: 1, rejected: 0 })
+    const findings = verifyLines(lines, [stored])
+    expect(violations(findings)).toEqual(['stale_accepted', 'dup_settle'])
+    expect(findings.a6).toMatchObject({ pauses: 1, rejected: 0 })
   })
 })

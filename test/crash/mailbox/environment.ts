@@ -8,58 +8,58 @@ import { backoffMs, names } from './child.ts'
 export const brokers = ['sqlite', 'postgres', 'redis', 'rabbitmq'] as const
 export type Broker = (typeof brokers)[number]
 
-/** Where the messages of a run are, and the ways of its processes to them. */
-export interface Scene {
+/** The broker of a run, and the connections of its processes to it. */
+export interface Environment {
   broker: Broker
-  /** Straight to the broker, for those who judge. */
+  /** The URL of the broker without a proxy, for the verifier. */
   url: string
-  /** The ways of the processes, one for each; none where the broker is a file. */
-  links: Proxy[]
+  /** One proxy per process; none where the broker is a file. */
+  proxies: Proxy[]
   urlFor: (process: number) => string
-  /** It may be stopped, being ours. */
+  /** The private server, which the run may stop. */
   server?: PrivateServer
   end: () => Promise<void>
 }
 
-const own = { postgres: privatePostgres, redis: privateRedis, rabbitmq: privateRabbitmq }
+const privateServers = { postgres: privatePostgres, redis: privateRedis, rabbitmq: privateRabbitmq }
 
-/** `sqlite:FILE`, or the name of a server, of which the run has its own. */
-export async function setScene(
+/** `mailbox` is `sqlite:FILE`, or the kind of a private server. */
+export async function createEnvironment(
   mailbox: string | undefined,
   folder: string,
   processes: number,
-): Promise<Scene> {
+): Promise<Environment> {
   if (mailbox === 'postgres' || mailbox === 'redis' || mailbox === 'rabbitmq')
-    return onServer(mailbox, await own[mailbox](), processes)
+    return connectToServer(mailbox, await privateServers[mailbox](), processes)
   const url = mailbox ?? `sqlite:${join(folder, 'mail.db')}`
-  await makeMailboxes(url)
-  return { broker: 'sqlite', url, links: [], urlFor: () => url, end: () => Promise.resolve() }
+  await createMailboxes(url)
+  return { broker: 'sqlite', url, proxies: [], urlFor: () => url, end: () => Promise.resolve() }
 }
 
-async function onServer(
+async function connectToServer(
   broker: Exclude<Broker, 'sqlite'>,
   server: PrivateServer,
   processes: number,
-): Promise<Scene> {
+): Promise<Environment> {
   const { url } = server
   try {
-    await makeMailboxes(url)
-    // RabbitMQ writes the names of new queues late, and would lose them in a crash that comes too soon.
+    await createMailboxes(url)
+    // RabbitMQ persists new queues late, and would lose them in an early crash.
     if (broker === 'rabbitmq') {
       await server.stop()
       await server.start()
     }
-    const links = await Promise.all(
+    const proxies = await Promise.all(
       Array.from({ length: processes }, (_, process) => createProxy(url, process)),
     )
     return {
       broker,
       url,
-      links,
+      proxies,
       server,
-      urlFor: (process) => links[process]!.through(url),
+      urlFor: (process) => proxies[process]!.through(url),
       end: async () => {
-        for (const link of links) link.close()
+        for (const proxy of proxies) proxy.close()
         await server.remove()
       },
     }
@@ -69,8 +69,8 @@ async function onServer(
   }
 }
 
-/** One message has gone through the delay that all failures have, so that a broker that needs a queue for it has one. */
-async function makeMailboxes(url: string): Promise<void> {
+/** Sends one delayed message each, so that brokers create their delay queue. */
+async function createMailboxes(url: string): Promise<void> {
   for (const name of Object.values(names)) {
     const mailbox = await openMailbox(url, { name })
     await mailbox.send('first', { delaySeconds: backoffMs / 1000 })

@@ -1,21 +1,21 @@
 import type { Message } from '../../../src/mailbox.ts'
-import { moment } from '../ledger.ts'
-import { codeOf } from '../witness.ts'
+import { readClocks } from '../ledger.ts'
+import { codeOf } from '../record-store.ts'
 import type { Ledger } from './ledger.ts'
 import { overlaid } from './overlaid.ts'
-import { overWorld, type World } from './world.ts'
+import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
 /**
- * A loop makes a receipt last for half a minute before it keeps a dead letter. Nobody here needs more than this, and what a
- * killed process held comes again sooner. No pause lasts as long.
+ * A loop extends a receipt by half a minute before it stores a dead letter. This limit suffices
+ * here, and messages of a killed process return sooner. It is longer than any pause.
  */
 const longestExtensionSeconds = 5
 
-/** A world that writes down what its loop sees and does. */
-export function witnessed(world: World, ledger: Ledger): World {
-  /** Since when deliveries are known to be ours. */
-  const oursSince = new Map<string, number>()
-  const watched = (message: Message): Message => {
+/** Wraps the loop parts and writes to the ledger what the loop receives and does. */
+export function recordLoopParts(parts: LoopParts, ledger: Ledger): LoopParts {
+  /** Time of the last successful ownership check, by delivery. */
+  const ownedSince = new Map<string, number>()
+  const record = (message: Message): Message => {
     const { id, deliveries, failures } = message
     ledger.write({ e: 'received', id, deliveries, failures })
     return overlaid(message, {
@@ -28,9 +28,9 @@ export function witnessed(world: World, ledger: Ledger): World {
         await message.nack(options)
       },
       async extend(seconds) {
-        const since = moment().t
+        const since = readClocks().t
         await message.extend(Math.min(seconds, longestExtensionSeconds))
-        oursSince.set(`${id} ${deliveries}`, since)
+        ownedSince.set(`${id} ${deliveries}`, since)
       },
       async reply(body) {
         try {
@@ -42,11 +42,11 @@ export function witnessed(world: World, ledger: Ledger): World {
       },
     })
   }
-  return overWorld(world, {
-    message: watched,
+  return wrapLoopParts(parts, {
+    message: record,
     keep: (inner) => async (dead, thrown) => {
       const { messageId: id, deliveryCount: deliveries } = dead
-      const since = oursSince.get(`${id} ${deliveries}`)
+      const since = ownedSince.get(`${id} ${deliveries}`)
       ledger.write({ e: 'keep.try', id, deliveries, ...(since === undefined ? {} : { since }) })
       try {
         await inner(dead, thrown)
