@@ -1,38 +1,38 @@
 import type { Dice } from './dice.ts'
 import type { Trace } from './trace.ts'
 
-/** Something that can die or stand still, and with it what it waits for. */
+/** An owner of events that can die or pause, together with its events. */
 export interface Owner {
   alive: boolean
-  /** Its events wait until then. */
+  /** Its events are delayed until then. */
   pausedUntilMs: number
 }
 
 interface Event {
   atMs: number
-  /** Decides between events of one moment. */
+  /** Orders events at the same time. */
   tie: number
   run: (() => void | Promise<void>) | undefined
   owner: Owner | undefined
 }
 
-/** A promise of the house that did not hold. */
+/** A violated guarantee of the system. */
 export interface Violation {
   invariant: string
   what: string
 }
 
-/** A run that does more than this has lost its way: nothing that is drawn here needs as much. */
+/** Upper bound of events per run; no drawn run needs as many. */
 const maxEvents = 150_000
 
-/** 1 January 2026: where wall clocks begin. */
+/** 1 January 2026: the start of wall clocks. */
 const startOfWall = Date.UTC(2026, 0, 1)
 
 /**
- * Virtual time: one list of events by moment, and chance decides between those of one moment. Between two events every
- * promise that can settle does, so a run depends on its seed alone.
+ * Virtual time: a queue of events ordered by time, with a random order of simultaneous events.
+ * Between two events every promise that can settle does, so a run depends on its seed alone.
  */
-export class World {
+export class Scheduler {
   readonly trace: Trace
   readonly #dice: Dice
   readonly #heap: Event[] = []
@@ -51,7 +51,7 @@ export class World {
     return this.#nowMs
   }
 
-  /** The right time of day, from which the clocks of processes may differ. */
+  /** The correct wall time. The clocks of processes may differ from it. */
   get wallMs(): number {
     return startOfWall + this.#nowMs + this.#wallShiftMs
   }
@@ -64,7 +64,7 @@ export class World {
     return this.#violation
   }
 
-  /** Makes all wall clocks jump forwards at once: a cheap way to wait for what is due in an hour. */
+  /** Moves all wall clocks forwards: a cheap way to wait for distant due times. */
   skipWall(ms: number): void {
     this.#wallShiftMs += ms
   }
@@ -80,7 +80,7 @@ export class World {
     this.log(`VIOLATION ${invariant}: ${what}`)
   }
 
-  /** Runs this later. Returns a function that calls it off. */
+  /** Schedules a function. Returns a function that cancels it. */
   after(ms: number, run: () => void | Promise<void>, owner?: Owner): () => void {
     if (!(ms >= 0)) this.violate('UP', `a wait of ${ms} ms`)
     const event: Event = { atMs: this.#nowMs + ms, tie: this.#dice.next(), run, owner }
@@ -90,23 +90,23 @@ export class World {
     }
   }
 
-  /** Lets this much time pass. False when a violation ended the run. */
-  async pass(ms: number): Promise<boolean> {
+  /** Advances the time. False when a violation ended the run. */
+  async advance(ms: number): Promise<boolean> {
     const endMs = this.#nowMs + ms
-    await turn()
+    await settlePromises()
     for (
       let next = this.#heap[0];
       next && next.atMs <= endMs && !this.#violation;
       next = this.#heap[0]
     ) {
       this.#pop()
-      await this.#play(next)
+      await this.#runEvent(next)
     }
     this.#nowMs = Math.max(this.#nowMs, endMs)
     return !this.#violation
   }
 
-  async #play(event: Event): Promise<void> {
+  async #runEvent(event: Event): Promise<void> {
     const { run, owner } = event
     if (!run || owner?.alive === false) return
     this.#nowMs = Math.max(this.#nowMs, event.atMs)
@@ -117,7 +117,7 @@ export class World {
     }
     if (++this.#events > maxEvents) this.violate('SPIN', `more than ${maxEvents} events`)
     await run()
-    await turn()
+    await settlePromises()
   }
 
   #push(event: Event): void {
@@ -153,7 +153,9 @@ function isBefore(a: Event, b: Event): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.tie < b.tie)
 }
 
-/** One turn of the event loop runs every promise callback that is ready, and those that these make ready. */
-function turn(): Promise<void> {
+/**
+ * One turn of the event loop runs every ready promise callback, and those that become ready by it.
+ */
+function settlePromises(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
 }

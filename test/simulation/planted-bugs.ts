@@ -2,10 +2,10 @@ import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
-import type { Plant } from './house.ts'
+import type { PlantedBug } from './system.ts'
 
-/** Replaces some verbs of a store. */
-function altered(store: Store, verbs: Partial<Store>): Store {
+/** Replaces some methods of a store. */
+function overrideVerbs(store: Store, verbs: Partial<Store>): Store {
   return new Proxy(store, {
     get(target, key) {
       const found: unknown = key in verbs ? verbs[key as keyof Store] : target[key as keyof Store]
@@ -29,7 +29,7 @@ async function force(store: Store, letter: DeadLetter, set: Change['set']): Prom
   ])
 }
 
-async function leased(store: Store): Promise<DeadLetter[]> {
+async function findLeased(store: Store): Promise<DeadLetter[]> {
   return (await store.find({ state: 'retrying', limit: 1000, payload: true })).items
 }
 
@@ -41,13 +41,13 @@ function without(key: keyof DeadLetter, letters: readonly DeadLetter[]): DeadLet
 
 const back = { lease: null, state: 'pending' } as const
 
-/** Bugs that the simulation must find, each in the store that all processes share, or on the way to it. */
-const shared = (plant: NonNullable<Plant['shared']>): Plant => ({ shared: plant })
-const own = (plant: NonNullable<Plant['own']>): Plant => ({ own: plant })
+/** Bugs that the simulation must find: in the shared store, or between it and one process. */
+const shared = (plant: NonNullable<PlantedBug['shared']>): PlantedBug => ({ shared: plant })
+const own = (plant: NonNullable<PlantedBug['own']>): PlantedBug => ({ own: plant })
 
-export const planted: Record<string, Plant> = {
+export const plantedBugs: Record<string, PlantedBug> = {
   'a result is accepted under an old epoch': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async apply(changes) {
         const letters = await store.get(changes.map(({ id }) => id))
         const versions = new Map(letters.map(({ id, version }) => [id, version]))
@@ -64,7 +64,7 @@ export const planted: Record<string, Plant> = {
   ),
 
   'a lease is renewed under an old epoch': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async renew(leases, leaseMs) {
         const letters = await store.get(leases.map(({ id }) => id))
         const epochs = new Map(letters.map(({ id, epoch }) => [id, epoch]))
@@ -77,7 +77,7 @@ export const planted: Record<string, Plant> = {
   ),
 
   'a claim does not count the retry': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async claim(request) {
         const claim = await store.claim(request)
         for (const letter of claim.letters) {
@@ -90,24 +90,24 @@ export const planted: Record<string, Plant> = {
     }),
   ),
 
-  'a claim takes letters that somebody holds': shared((store) =>
-    altered(store, {
+  'a claim takes letters that are leased': shared((store) =>
+    overrideVerbs(store, {
       async claim(request) {
-        for (const letter of await leased(store))
+        for (const letter of await findLeased(store))
           await force(store, letter, { ...back, retryAt: letter.updatedAt })
         return store.claim(request)
       },
     }),
   ),
 
-  'a rescuer puts letters back by their id alone': shared((store, clock) => {
-    let lapsed: string[] = []
-    return altered(store, {
+  'expired letters are released by their id alone': shared((store, clock) => {
+    let expired: string[] = []
+    return overrideVerbs(store, {
       async claim(request) {
         const now = toTimestamp(clock.now())
-        for (const letter of await store.get(lapsed))
+        for (const letter of await store.get(expired))
           await force(store, letter, { ...back, retryAt: now })
-        lapsed = (await leased(store))
+        expired = (await findLeased(store))
           .filter(({ lease }) => lease!.expiresAt <= now)
           .map(({ id }) => id)
         return store.claim(request)
@@ -115,17 +115,17 @@ export const planted: Record<string, Plant> = {
     })
   }),
 
-  'lapsed leases are never taken over': shared((store) =>
-    altered(store, {
+  'expired leases are never taken over': shared((store) =>
+    overrideVerbs(store, {
       async claim(request) {
-        await store.renew(await leased(store), request.leaseMs)
+        await store.renew(await findLeased(store), request.leaseMs)
         return store.claim(request)
       },
     }),
   ),
 
-  'a letter is acknowledged before it is kept': own((store) =>
-    altered(store, {
+  'a letter is acknowledged before it is stored': own((store) =>
+    overrideVerbs(store, {
       async add(letters, capacity) {
         void store.add(letters, capacity).catch(() => {})
         return letters.map(() => ({ kind: 'added' as const }))
@@ -133,8 +133,8 @@ export const planted: Record<string, Plant> = {
     }),
   ),
 
-  'a letter is acknowledged though the store did not answer': own((store) =>
-    altered(store, {
+  'a letter is acknowledged although the store did not answer': own((store) =>
+    overrideVerbs(store, {
       async add(letters, capacity) {
         const added = letters.map(() => ({ kind: 'added' as const }))
         return store.add(letters, capacity).catch(() => added)
@@ -142,8 +142,8 @@ export const planted: Record<string, Plant> = {
     }),
   ),
 
-  'an unknown outcome is taken for success': own((store) =>
-    altered(store, {
+  'an unknown outcome is treated as success': own((store) =>
+    overrideVerbs(store, {
       async apply(changes) {
         return store.apply(changes).catch(() => changes.map(() => 'written' as const))
       },
@@ -151,7 +151,7 @@ export const planted: Record<string, Plant> = {
   ),
 
   'leases are not renewed': own((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async renew(leases) {
         return leases.map(() => true)
       },
@@ -159,7 +159,7 @@ export const planted: Record<string, Plant> = {
   ),
 
   'a claimed letter is forgotten': own((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async claim(request) {
         const claim = await store.claim(request)
         return { ...claim, letters: claim.letters.slice(0, 3) }
@@ -168,15 +168,15 @@ export const planted: Record<string, Plant> = {
   ),
 
   'a conflict is answered as written': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async apply(changes) {
         return (await store.apply(changes)).map(() => 'written' as const)
       },
     }),
   ),
 
-  'the same key is kept twice': shared((store) =>
-    altered(store, {
+  'the same dedupe key is stored twice': shared((store) =>
+    overrideVerbs(store, {
       async add(letters, capacity) {
         return store.add(without('dedupeKey', letters), capacity)
       },
@@ -184,7 +184,7 @@ export const planted: Record<string, Plant> = {
   ),
 
   'lanes are ignored': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async add(letters, capacity) {
         return store.add(without('lane', letters), capacity)
       },
@@ -192,45 +192,45 @@ export const planted: Record<string, Plant> = {
   ),
 
   'dependencies are ignored': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async add(letters, capacity) {
         return store.add(without('dependsOn', letters), capacity)
       },
     }),
   ),
 
-  'a removal takes leased letters too': shared((store) =>
-    altered(store, {
+  'a removal deletes leased letters too': shared((store) =>
+    overrideVerbs(store, {
       async remove(which) {
-        for (const letter of await leased(store)) await force(store, letter, back)
+        for (const letter of await findLeased(store)) await force(store, letter, back)
         return store.remove(which)
       },
     }),
   ),
 
   'capacity is ignored': shared((store) =>
-    altered(store, {
+    overrideVerbs(store, {
       async add(letters) {
         return store.add(letters)
       },
     }),
   ),
 
-  'bytes pass through text': shared((store) =>
-    altered(store, {
+  'bytes are converted to a string': shared((store) =>
+    overrideVerbs(store, {
       async add(letters, capacity) {
-        const texted = letters.map((letter) => {
+        const converted = letters.map((letter) => {
           const bytes = Buffer.from(`${Buffer.from(letter.payload.bytes).toString().trimEnd()} `)
           return { ...letter, payload: { ...letter.payload, bytes } }
         })
-        return store.add(texted, capacity)
+        return store.add(converted, capacity)
       },
     }),
   ),
 
-  'a tally forgets removals': shared((store) => {
+  'a tally ignores removals': shared((store) => {
     let removed = 0
-    return altered(store, {
+    return overrideVerbs(store, {
       async remove(which) {
         const count = await store.remove(which)
         removed += count
@@ -244,9 +244,9 @@ export const planted: Record<string, Plant> = {
     })
   }),
 
-  'totals count results twice that came twice': shared((store) => {
+  'totals count repeated results twice': shared((store) => {
     let repeated = 0
-    return altered(store, {
+    return overrideVerbs(store, {
       async apply(changes) {
         const results = await store.apply(changes)
         repeated += results.filter((result) => result === 'conflict').length

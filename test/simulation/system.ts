@@ -10,52 +10,52 @@ import type { Dice } from './dice.ts'
 import { Oracle } from './oracle.ts'
 import { perform, type Plan } from './plan.ts'
 import type { Setup } from './settings.ts'
-import { Sightings } from './sightings.ts'
+import { Coverage } from './coverage.ts'
 import { SimProcess } from './sim-process.ts'
 import { SimStore } from './sim-store.ts'
-import { Witness } from './witness.ts'
-import type { World } from './world.ts'
+import { RunObserver } from './run-observer.ts'
+import type { Scheduler } from './scheduler.ts'
 
-/** A bug to be found: in the store that all share, or in what each process makes of it. */
-export interface Plant {
+/** A planted bug: in the shared store, or in the store of each process. */
+export interface PlantedBug {
   shared?: (store: Store, clock: Pick<Clock, 'now'>) => Store
   own?: (store: Store) => Store
 }
 
-interface HouseOptions {
-  world: World
+interface SystemOptions {
+  scheduler: Scheduler
   dice: Dice
   setup: Setup
-  plant: Plant | undefined
+  plant: PlantedBug | undefined
 }
 
-/** Everything that runs: the processes, the store that they share, and those who watch. */
-export class House {
-  readonly world: World
+/** The simulated system: the processes, their shared store, and the checkers. */
+export class System {
+  readonly scheduler: Scheduler
   readonly dice: Dice
   readonly setup: Setup
-  readonly sightings = new Sightings()
+  readonly coverage = new Coverage()
   readonly oracle: Oracle
-  readonly witness: Witness
+  readonly runObserver: RunObserver
   readonly plans = new Map<number, Plan>()
   readonly shared: Store
   readonly processes: SimProcess[] = []
   healed = false
-  /** How far the store's own clock is off. */
+  /** Clock skew of the store. */
   storeOffsetMs = 0
-  readonly #plant: Plant | undefined
+  readonly #plant: PlantedBug | undefined
   readonly #runs = new Map<number, number>()
   #caller: SimProcess | undefined
   #spawned = 0
 
-  constructor({ world, dice, setup, plant }: HouseOptions) {
-    this.world = world
+  constructor({ scheduler, dice, setup, plant }: SystemOptions) {
+    this.scheduler = scheduler
     this.dice = dice
     this.setup = setup
     const now = (): number => this.storeNowMs()
     const clock = {
       now,
-      mono: () => world.nowMs,
+      mono: () => scheduler.nowMs,
       random: () => 0.5,
       id: () => '',
       timer: () => () => {},
@@ -65,57 +65,57 @@ export class House {
     this.#plant = plant
     const storeNowMs = now
     this.oracle = new Oracle({
-      world,
+      scheduler,
       setup,
       shared: this.shared,
-      sightings: this.sightings,
+      coverage: this.coverage,
       storeNowMs,
     })
-    this.witness = new Witness(this.oracle.ledger)
+    this.runObserver = new RunObserver(this.oracle.ledger)
   }
 
   storeNowMs(): number {
     const offsetMs =
       this.setup.leaseClock === 'caller' ? this.#caller?.offsetMs : this.storeOffsetMs
-    return this.world.wallMs + (offsetMs ?? 0)
+    return this.scheduler.wallMs + (offsetMs ?? 0)
   }
 
-  /** How often letters of this plan were run. */
-  runsOf(n: number): number {
+  /** Number of runs of letters with this plan. */
+  countRuns(n: number): number {
     return this.#runs.get(n) ?? 0
   }
 
-  /** Processes that live and are not on their way out. */
-  living(): SimProcess[] {
+  /** Processes that are alive and not being replaced. */
+  liveProcesses(): SimProcess[] {
     return this.processes.filter(({ alive, leaving, dlq }) => alive && !leaving && dlq)
   }
 
   async spawn(queues: readonly string[] = this.setup.queues): Promise<SimProcess> {
-    const { world, setup, dice } = this
+    const { scheduler, setup, dice } = this
     const process: SimProcess = new SimProcess({
       name: `p${++this.#spawned}`,
       handles: queues,
-      world,
+      scheduler,
       dice: dice.fork(),
       offsetMs: this.healed ? 0 : Math.round(dice.between(-1, 1) * setup.skewMs),
       onCrash: () =>
-        void world.after(
+        void scheduler.after(
           setup.leaseMs * dice.between(0.1, 1),
           async () => void (await this.spawn()),
         ),
     })
     this.processes.push(process)
-    world.log(
-      `${process.name} begins with ${queues.join(', ')}, clock off by ${process.offsetMs} ms`,
+    scheduler.log(
+      `${process.name} starts with ${queues.join(', ')}, clock skew ${process.offsetMs} ms`,
     )
     const store = new SimStore({
-      world,
+      scheduler,
       setup,
       dice: dice.fork(),
       caller: process,
       shared: this.shared,
       oracle: this.oracle,
-      witness: this.witness,
+      runObserver: this.runObserver,
       faulty: () => !this.healed,
       reach: () => {
         this.#caller = process
@@ -126,7 +126,7 @@ export class House {
       worker: process.name,
       clock: process.clock,
     })
-    dlq.on('*', (event) => this.witness.heard(process.name, event))
+    dlq.on('*', (event) => this.runObserver.handleEvent(process.name, event))
     for (const queue of queues) this.#handle(dlq, process, queue)
     process.dlq = dlq
     dlq.start()
@@ -139,35 +139,35 @@ export class House {
     if (queue !== this.setup.queues[0]) return dlq.handle(queue, (run) => this.#run(process, run))
     const fn = async (_input: unknown, run: GuardedRun): Promise<unknown> => {
       if (run.letter) return this.#run(process, { ...run, letter: run.letter })
-      throw process.doorError
+      throw process.firstCallError
     }
     process.guarded = dlq.guard(queue, fn, { rethrow: false })
   }
 
   async #run(process: SimProcess, run: Run): Promise<unknown> {
-    this.witness.started(process.name, run)
+    this.runObserver.runStarted(process.name, run)
     const n = numberOf(run.input)
     const known = this.oracle.ledger.letters.get(run.letter.id)
     if (known?.letter.epoch === run.epoch && numberOf(decodePayload(known.letter.payload)) !== n)
-      this.world.violate('LOSS', `${known.name} was run with another payload`)
-    this.#runs.set(n, this.runsOf(n) + 1)
+      this.scheduler.violate('LOSS', `${known.name} was run with another payload`)
+    this.#runs.set(n, this.countRuns(n) + 1)
     const plan = this.plans.get(n)
-    if (!plan) return this.world.violate('LOSS', `a run with a payload that was never captured`)
-    const startedMs = this.world.nowMs
-    const tell = (how: 'done' | 'failed'): void =>
-      this.witness.ended(run, how, this.world.nowMs - startedMs)
+    if (!plan) return this.scheduler.violate('LOSS', 'a run with a payload that was never captured')
+    const startedMs = this.scheduler.nowMs
+    const report = (how: 'done' | 'failed'): void =>
+      this.runObserver.runEnded(run, how, this.scheduler.nowMs - startedMs)
     try {
       const result = await perform(plan, run, process, this)
-      tell(isFailedResult(result) ? 'failed' : 'done')
+      report(isFailedResult(result) ? 'failed' : 'done')
       return result
     } catch (error) {
-      tell('failed')
+      report('failed')
       throw error
     }
   }
 }
 
-/** The number in a payload, whatever it is written as. */
+/** The plan number in a payload of any encoding. */
 function numberOf(input: unknown): number {
   const value: unknown =
     input instanceof Uint8Array

@@ -1,11 +1,11 @@
 /**
- * What a set of runs must have come across. A simulation that never sees a case proves nothing about it, so a large set that
- * missed one fails.
+ * Cases that a large set of runs must cover. A simulation that never reaches a case proves nothing
+ * about it, so a large set that misses one fails.
  */
 export const required = [
   'late settle rejected',
   'renew lost',
-  'lapsed lease taken over',
+  'expired lease taken over',
   'rescue beat a late settle',
   'late settle beat the rescue',
   'poison parked',
@@ -14,7 +14,7 @@ export const required = [
   'applied-then-error on apply',
   'applied-then-error on renew',
   'dedupe hit',
-  'lane head came to rest and the next went on',
+  'lane head settled and the next was claimed',
   'clock stepped back with a pending retry',
   'graceful release',
   'person settled during a lease',
@@ -38,12 +38,12 @@ export const required = [
   'letter archived by the sweep',
   'edit raced by a worker',
 ] as const
-export type Sighting = (typeof required)[number]
+export type CoveredCase = (typeof required)[number]
 
-export class Sightings {
+export class Coverage {
   readonly #counts = new Map<string, number>()
 
-  see(what: Sighting | `applied-then-error on ${string}`): void {
+  record(what: CoveredCase | `applied-then-error on ${string}`): void {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1)
   }
 
@@ -51,7 +51,7 @@ export class Sightings {
     return this.#counts
   }
 
-  /** Counts in how many runs each was seen. */
+  /** Number of runs that covered each case. */
   static total(runs: readonly ReadonlyMap<string, number>[]): Map<string, number> {
     const total = new Map<string, number>(required.map((what) => [what, 0]))
     for (const run of runs)

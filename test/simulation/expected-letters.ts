@@ -2,28 +2,28 @@ import { isActive, type Action, type DeadLetter } from '../../src/letter/letter.
 import { dueAt } from '../../src/letter/order.ts'
 import type { Timestamp } from '../../src/letter/time.ts'
 
-/** One letter as it must be, by what the oracle saw happen to it. */
-export interface Known {
+/** The expected state of one letter, from the calls that the oracle observed. */
+export interface ExpectedLetter {
   /** A short name for traces. */
   name: string
   letter: DeadLetter
-  /** As captured. */
+  /** The captured bytes. */
   bytes: Uint8Array
-  /** What `retries` must be: claims less releases since the last fresh budget. */
+  /** Expected `retries`: claims minus releases since the last reset of the retry budget. */
   counted: number
-  /** Epochs of the claims that are counted in the present budget. */
+  /** Epochs of the claims that count in the current retry budget. */
   budget: Set<number>
-  /** When each epoch was claimed, on the monotonic clock. */
+  /** Monotonic time of the claim, by epoch. */
   claims: Map<number, number>
-  /** Epochs whose handler was started, and by whom. */
+  /** The process that started the handler, by epoch. */
   starts: Map<number, string>
-  /** How the handlers of these epochs ended, if they did. */
+  /** The end of the handler, by epoch. */
   ends: Map<number, 'done' | 'failed' | 'done late' | 'failed late'>
-  /** Epochs whose claim was answered, and to whom. */
+  /** The process that received the answer of the claim, by epoch. */
   answered: Map<number, string>
   /** Accepted results by epoch. */
   settles: Map<number, { action: Action; actor: string }>
-  /** Accepted changes by the version that they made. */
+  /** Accepted changes by the resulting version. */
   versions: Map<number, Action>
   /** Letters that must be resolved first. */
   waitsFor: Set<string>
@@ -34,13 +34,19 @@ export const isDone = (letter: DeadLetter): boolean =>
 
 export const isAtRest = ({ state }: DeadLetter): boolean => !isActive(state)
 
-/** Runs that a letter may have before a person has to act. One without retries still runs once when asked for. */
+/**
+ * Maximum number of runs before a person must act. A letter without retries can still run once on
+ * request.
+ */
 export const limitOf = ({ maxRetries }: DeadLetter): number => Math.max(1, maxRetries)
 
-/** The letters as they must be, by id. */
-export class Letters extends Map<string, Known> {
-  /** Of a lane only the letter in flight may be claimed, when its lease has lapsed, or else the oldest. */
-  isHeld({ letter, waitsFor }: Known): boolean {
+/** The expected letters, by id. */
+export class ExpectedLetters extends Map<string, ExpectedLetter> {
+  /**
+   * In a lane, only the letter in flight (after its lease expired) or else the oldest can be
+   * claimed.
+   */
+  isHeld({ letter, waitsFor }: ExpectedLetter): boolean {
     if (waitsFor.size > 0) return true
     if (letter.lane === undefined || letter.state === 'retrying') return false
     const isAhead = ({ state, id }: DeadLetter): boolean =>
@@ -48,21 +54,21 @@ export class Letters extends Map<string, Known> {
     return this.laneOf(letter).some((other) => isAhead(other.letter))
   }
 
-  laneOf({ queue, lane }: DeadLetter): Known[] {
-    const others: Known[] = []
+  laneOf({ queue, lane }: DeadLetter): ExpectedLetter[] {
+    const others: ExpectedLetter[] = []
     for (const other of this.values())
       if (other.letter.lane === lane && other.letter.queue === queue) others.push(other)
     return others
   }
 
-  /** Whether a claim at this moment may take it. */
-  isClaimable(known: Known, now: Timestamp): boolean {
+  /** Whether a claim at this time may return the letter. */
+  isClaimable(known: ExpectedLetter, now: Timestamp): boolean {
     const due = dueAt(known.letter)
     return due !== undefined && due <= now && !this.isHeld(known)
   }
 
-  /** All but the archived. */
-  occupied(): number {
+  /** Number of letters that are not archived. */
+  countOccupied(): number {
     return this.count(({ state }) => state !== 'archived')
   }
 
