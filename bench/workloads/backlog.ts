@@ -7,11 +7,11 @@ import { enqueueWith } from './enqueue.ts'
 const monthMs = 30 * 86_400_000
 const fillChunk = 10_000
 
-/** Whether costs stay flat as letters pile up, and how long a look takes with many. */
-export async function standing(bench: Bench): Promise<Result[]> {
+/** Costs with a growing number of stored letters, and query times with many. */
+export async function backlog(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
-  const small = await filled(bench, 'small', sizes.smallStanding)
-  const large = await filled(bench, 'large', sizes.largeStanding)
+  const small = await fillQueue(bench, 'small', sizes.smallStanding)
+  const large = await fillQueue(bench, 'large', sizes.largeStanding)
   const growths = {
     enqueue: [] as number[],
     'claim + resolve': [] as number[],
@@ -19,20 +19,20 @@ export async function standing(bench: Bench): Promise<Result[]> {
   }
   for (let round = 0; round < sizes.rounds; round++) {
     const type = `fresh-${round}`
-    const few = await costs(bench, small, type)
-    const many = await costs(bench, large, type)
+    const few = await measureCosts(bench, small, type)
+    const many = await measureCosts(bench, large, type)
     growths.enqueue.push(many.enqueueMs / few.enqueueMs)
     growths['claim + resolve'].push(many.drainMs / few.drainMs)
     growths['claim + fail'].push(many.failMs / few.failMs)
   }
-  const [foundFew, countedFew] = await looks(bench, small)
-  const [found, counted] = await looks(bench, large)
+  const [foundFew, countedFew] = await measureQueries(bench, small)
+  const [found, counted] = await measureQueries(bench, large)
   await small.close()
   await large.close()
-  const between = `${short(sizes.largeStanding)} : ${short(sizes.smallStanding)} letters`
-  const few = `at ${short(sizes.smallStanding)} letters, p99`
-  const many = `at ${short(sizes.largeStanding)} letters, p99`
-  // On a server a look crosses the network, so that only the embedded store has a bound of its own.
+  const between = `${formatCount(sizes.largeStanding)} : ${formatCount(sizes.smallStanding)} letters`
+  const few = `at ${formatCount(sizes.smallStanding)} letters, p99`
+  const many = `at ${formatCount(sizes.largeStanding)} letters, p99`
+  // Queries to a server cross the network, so only the embedded store has a target.
   const atMost = (ms: number): Result['target'] => (kind === 'sqlite' ? { atMost: ms } : undefined)
   return [
     ...Object.entries(growths).map(([what, ratios]) =>
@@ -45,12 +45,12 @@ export async function standing(bench: Bench): Promise<Result[]> {
   ]
 }
 
-function short(count: number): string {
+function formatCount(count: number): string {
   return count >= 1_000_000 ? `${count / 1_000_000}M` : `${count / 1000}k`
 }
 
 /** A queue with letters that are due in a month. */
-async function filled(bench: Bench, name: string, count: number): Promise<DeadLetterQueue> {
+async function fillQueue(bench: Bench, name: string, count: number): Promise<DeadLetterQueue> {
   const queue = await bench.open(name, unbraked)
   const context = { policy: fixed(monthMs) }
   for (let start = 0; start < count; start += fillChunk)
@@ -61,11 +61,11 @@ async function filled(bench: Bench, name: string, count: number): Promise<DeadLe
         context,
       })),
     )
-  bench.say(`  ${count} letters stand`)
+  bench.log(`  ${count} letters stand`)
   return queue
 }
 
-async function costs(
+async function measureCosts(
   bench: Bench,
   queue: DeadLetterQueue,
   type: string,
@@ -81,8 +81,8 @@ async function costs(
   return { enqueueMs, drainMs, failMs }
 }
 
-/** The 99th percentiles of a page by queue and state, walking on from page to page, and of the statistics. */
-async function looks(bench: Bench, queue: DeadLetterQueue): Promise<[number, number]> {
+/** The 99th percentiles of a page by queue and state, with a cursor, and of the statistics. */
+async function measureQueries(bench: Bench, queue: DeadLetterQueue): Promise<[number, number]> {
   const found: number[] = []
   const counted: number[] = []
   const took = async (work: () => Promise<unknown>): Promise<number> => {
@@ -100,17 +100,17 @@ async function looks(bench: Bench, queue: DeadLetterQueue): Promise<[number, num
     })
     cursor = page.cursor
   }
-  const look = async (): Promise<void> => {
+  const query = async (): Promise<void> => {
     for (let n = 0; n < bench.sizes.lookups; n++) {
       found.push(await took(find))
       counted.push(await took(() => queue.stats()))
     }
   }
-  // As everywhere, what runs often is compiled before it is timed: here that takes about two thousand looks.
-  for (let n = 0; n < 4; n++) await look()
+  // Warm-up: the code is compiled after about two thousand queries.
+  for (let n = 0; n < 4; n++) await query()
   found.length = counted.length = 0
-  await bench.timed('find and stats', look)
-  bench.say(
+  await bench.timed('find and stats', query)
+  bench.log(
     `  medians: find ${median(found).toFixed(2)} ms, stats ${median(counted).toFixed(2)} ms`,
   )
   return [quantile(found, 0.99), quantile(counted, 0.99)]

@@ -7,19 +7,19 @@ import { backend } from '../test/servers/servers.ts'
 export const storeKinds = ['sqlite', 'memory', 'postgres', 'redis'] as const
 export type StoreKind = (typeof storeKinds)[number]
 
-/** Where the stores of a run stand: a folder, or places on a server that others may use too. */
-export interface Ground {
-  /** For the raw loops: the folder, or the server. */
+/** Where the stores of a run are: a folder, or schemas or prefixes on a shared server. */
+export interface Location {
+  /** The folder or the server, for the raw loops. */
   at: string
-  /** Of a store that is fresh unless this name was used since the last `clear`. */
+  /** The URL of a store. It is new unless this name was used since the last `clear`. */
   url(name: string): string
   clear(): Promise<void>
   close(): Promise<void>
 }
 
-export async function groundOf(kind: StoreKind): Promise<Ground> {
-  if (kind === 'postgres') return serverGround(kind, 'schema', postgresPlace)
-  if (kind === 'redis') return serverGround(kind, 'prefix', redisPlace)
+export async function openLocation(kind: StoreKind): Promise<Location> {
+  if (kind === 'postgres') return serverLocation(kind, 'schema', postgresPlace)
+  if (kind === 'redis') return serverLocation(kind, 'prefix', redisPlace)
   const folder = await mkdtemp(join(tmpdir(), 'redrive-bench-'))
   return {
     at: folder,
@@ -32,11 +32,11 @@ export async function groundOf(kind: StoreKind): Promise<Ground> {
   }
 }
 
-function serverGround(
+function serverLocation(
   kind: 'postgres' | 'redis',
   parameter: string,
   placeOn: (url: string) => Place,
-): Ground {
+): Location {
   const { url: at, missing } = backend(kind)
   if (missing !== undefined) throw new Error(missing)
   const places = new Map<string, Place>()
