@@ -3,21 +3,21 @@ import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { install } from './install.ts'
 import { dataHome, freePort, isAlive, signal, until } from './machine.ts'
-import type { Room, Server } from './server.ts'
-import { isRunning, locked, readState, updateState, type Running } from './state.ts'
+import type { Resources, Server } from './server.ts'
+import { isRunning, withLock, readState, updateState, type Running } from './state.ts'
 import { servers } from './table.ts'
 
-/** What became of one server. `started` tells whether this call did it. */
+/** The outcome of one server. `started`: this call started it. */
 export type Outcome =
   | { readonly name: string; readonly url: string; readonly started: boolean }
   | { readonly name: string; readonly missing: string }
 
-/** The named servers and those that they stand in front of; no name means all. */
+/** The named servers and their dependencies; no name means all. */
 export function choose(names: readonly string[]): Server[] {
-  const stranger = names.find((name) => !servers.some((server) => server.name === name))
-  if (stranger !== undefined)
+  const unknown = names.find((name) => !servers.some((server) => server.name === name))
+  if (unknown !== undefined)
     throw new Error(
-      `no server is named ${stranger}; there are ${servers.map((s) => s.name).join(', ')}`,
+      `unknown server ${unknown}; known servers: ${servers.map((s) => s.name).join(', ')}`,
     )
   const wanted = (server: Server): boolean =>
     names.length === 0 ||
@@ -26,8 +26,8 @@ export function choose(names: readonly string[]): Server[] {
   return servers.filter(wanted)
 }
 
-/** Gives free ports to one server after the other, none of them twice. */
-function portGiver(): (server: Server) => Promise<number[]> {
+/** Returns a function that assigns free ports to servers, each port once. */
+function createPortAllocator(): (server: Server) => Promise<number[]> {
   const taken = new Set(Object.values(readState()).flatMap((running) => running.ports))
   return async (server) => {
     const ports: number[] = []
@@ -43,32 +43,32 @@ function portGiver(): (server: Server) => Promise<number[]> {
 const answers = (server: Server, ports: readonly number[]): Promise<boolean> =>
   server.ready(ports).catch(() => false)
 
-async function startOne(server: Server, room: Room): Promise<string> {
-  const { ports, log } = room
-  rmSync(room.folder, { recursive: true, force: true })
-  mkdirSync(room.folder, { recursive: true })
-  chmodSync(room.folder, 0o755)
+async function startOne(server: Server, resources: Resources): Promise<string> {
+  const { ports, log } = resources
+  rmSync(resources.folder, { recursive: true, force: true })
+  mkdirSync(resources.folder, { recursive: true })
+  chmodSync(resources.folder, 0o755)
   rmSync(log, { force: true })
-  const processes = await server.start(room)
+  const processes = await server.start(resources)
   updateState(server.name, { ports, processes, log })
   try {
-    await server.settle?.(room)
+    await server.settle?.(resources)
     const ready = async (): Promise<boolean> => {
-      if (!processes.every(isAlive)) throw new Error(`${server.name} ended at once`)
+      if (!processes.every(isAlive)) throw new Error(`${server.name} exited immediately`)
       return answers(server, ports)
     }
     await until(`${server.name} did not answer`, ready, server.seconds)
   } catch (error) {
     await stopOne(server)
-    throw new Error(`${(error as Error).message}; see ${log}${lastWords(log)}`, { cause: error })
+    throw new Error(`${(error as Error).message}; see ${log}${readLogEnd(log)}`, { cause: error })
   }
   const url = server.url(ports)
   updateState(server.name, { ports, processes, log, url })
   return url
 }
 
-/** The end of a log: it may be on a machine that is gone when somebody asks why. */
-function lastWords(log: string): string {
+/** The end of a log, for the error message: the machine may be gone later. */
+function readLogEnd(log: string): string {
   const lines = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-8)
   return lines.map((line) => `\n  ${line}`).join('')
 }
@@ -77,16 +77,18 @@ async function isUp(server: Server, running: Running | undefined): Promise<boole
   return isRunning(running) && running.url !== undefined && answers(server, running.ports)
 }
 
-/** Starts what does not run yet, all at once. Never throws for one server: its outcome says what is missing. */
+/**
+ * Starts the servers that are not running, concurrently. A failure of one server is in its outcome.
+ */
 export function start(names: readonly string[]): Promise<Outcome[]> {
-  return locked(async () => {
+  return withLock(async () => {
     const chosen = choose(names)
     const before = readState()
     const down: Server[] = []
     for (const server of chosen) if (!(await isUp(server, before[server.name]))) down.push(server)
     const lacking = install(down)
     for (const server of down) await stopOne(server)
-    const givePorts = portGiver()
+    const givePorts = createPortAllocator()
     const ports = new Map<string, number[]>()
     for (const server of down) ports.set(server.name, await givePorts(server))
     const data = dataHome()
@@ -101,17 +103,17 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
         const outcome = await outcomes.get(other)!
         if ('missing' in outcome) return { name, missing: `it needs ${other}` }
       }
-      const room: Room = {
+      const resources: Resources = {
         folder: join(data, name),
         log: join(data, `${name}.log`),
         ports: ports.get(name)!,
         portsOf: (other) => readState()[other]!.ports,
       }
       try {
-        const url = await startOne(server, room).catch(async (error: Error) => {
-          // A port that was free may be taken by now, and a busy machine be slow once.
+        const url = await startOne(server, resources).catch(async (error: Error) => {
+          // One retry: a free port may have been taken meanwhile, or the machine may be busy.
           console.log(`${error.message}\nStarting ${name} once more …`)
-          return startOne(server, { ...room, ports: await givePorts(server) })
+          return startOne(server, { ...resources, ports: await givePorts(server) })
         })
         return { name, url, started: true }
       } catch (error) {
@@ -123,7 +125,7 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
   })
 }
 
-/** Stops what was started from this checkout, and nothing else. Gives whether there was something to stop. */
+/** Stops a server that was started from this checkout. True if it was running. */
 async function stopOne(server: Server): Promise<boolean> {
   const running = readState()[server.name]
   if (!running) return false
@@ -141,9 +143,12 @@ async function stopOne(server: Server): Promise<boolean> {
   return alive.length > 0
 }
 
-/** Stops the named servers, those in front first; no name means all. Gives the names of those that ran. */
+/**
+ * Stops the named servers, dependents first; no name means all. Returns the names of stopped
+ * servers.
+ */
 export function stop(names: readonly string[]): Promise<string[]> {
-  return locked(async () => {
+  return withLock(async () => {
     const chosen = servers.filter((server) => names.length === 0 || names.includes(server.name))
     const stopped: string[] = []
     for (const server of chosen.toReversed()) if (await stopOne(server)) stopped.push(server.name)
@@ -151,7 +156,7 @@ export function stop(names: readonly string[]): Promise<string[]> {
   })
 }
 
-/** What runs now, asked of each server itself. */
+/** Checks which servers are running. */
 export function status(names: readonly string[]): Promise<Outcome[]> {
   const state = readState()
   return Promise.all(
@@ -160,7 +165,7 @@ export function status(names: readonly string[]): Promise<Outcome[]> {
       const { name } = server
       if (await isUp(server, running)) return { name, url: running!.url!, started: false }
       const log = running ? `; see ${running.log}` : ''
-      return { name, missing: server.lacks() ?? `it does not run${log}` }
+      return { name, missing: server.lacks() ?? `not running${log}` }
     }),
   )
 }
