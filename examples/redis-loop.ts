@@ -13,7 +13,8 @@ import {
   type Mailbox,
 } from '../src/index.ts'
 
-// node examples/redis-loop.ts redis://localhost:6379; without a URL, the mailboxes are in this process.
+// Usage: node examples/redis-loop.ts redis://localhost:6379. Without a URL, mailboxes are in
+// memory.
 const url = process.argv[2]
 
 interface Order {
@@ -42,7 +43,7 @@ const charging = new MainLoop<Order, string>({
   requests: orders,
   concurrency: 4,
   waitSeconds: 1,
-  backoff: fixed(100), // short enough to watch: unless said, a minute more after each failure
+  backoff: fixed(100), // short, to watch it; by default, a minute more after each failure
   dlq: {
     to: deadLetters,
     policy: new DLQPolicy({ maxDeliveryCount: 3, includeErrors: [RangeError] }),
