@@ -1,8 +1,9 @@
 import { registerHooks } from 'node:module'
 
 /*
- * Opens mailboxes as if packages were not installed: `without.ts PACKAGES URLS`, both as JSON. What came of each URL goes to stdout, as JSON.
- * Node itself fails to find them: it is asked from a folder where nothing is.
+ * Opens mailboxes as if packages were not installed. Usage: `open-without-packages.ts PACKAGES
+ * URLS`, both as JSON. Prints the results as JSON. The packages are resolved from an empty folder,
+ * so that Node itself fails to find them.
  */
 const [missing, urls] = process.argv.slice(2).map((text) => JSON.parse(text) as string[])
 
