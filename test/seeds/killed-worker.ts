@@ -1,4 +1,4 @@
-// A worker that every message ends. Its arguments: the file of the mailboxes, then the errors that its policy excludes.
+// A worker that every message kills. Arguments: the file of the mailboxes, the excluded errors.
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'

@@ -11,11 +11,11 @@ export const fails = (): never => {
   throw new TypeError('no such order')
 }
 export const away = (): RedriveError =>
-  new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is away')
+  new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is unavailable')
 export const after = (maxDeliveryCount: number): DLQPolicy => new DLQPolicy({ maxDeliveryCount })
 
-/** A loop that runs. Its dead letters go to the bench's mailbox after three deliveries, unless said. */
-export function running(
+/** Starts a loop. Default: dead-letters to the mailbox of the bench after three deliveries. */
+export function runLoop(
   bench: LoopBench,
   options: Partial<MainLoopOptions<Request, unknown>> = {},
 ): MainLoop<Request> {
@@ -30,23 +30,23 @@ export async function deadOf(dlq: Mailbox): Promise<DeadMessage[]> {
   return messages.map((message) => readDeadMessage(message, dlq.name))
 }
 
-/** How many there are of requests, dead letters and replies. */
+/** The numbers of requests, dead letters and replies. */
 export const counts = (bench: LoopBench): Promise<number[]> =>
   Promise.all([bench.requests, bench.dlq, bench.replies].map((one) => one.approximateCount()))
 
-/** A mailbox, and for how long each receive wanted its messages hidden. */
-export function asking(inner: Mailbox): { mailbox: Mailbox; asked: unknown[] } {
-  const asked: unknown[] = []
+/** Wraps a mailbox and records the visibility of each receive. */
+export function recordReceives(inner: Mailbox): { mailbox: Mailbox; receiveOptions: unknown[] } {
+  const receiveOptions: unknown[] = []
   const mailbox = new Proxy(inner, {
     get: (target, key) => {
       if (key === 'receive')
         return (options: ReceiveOptions) => {
-          asked.push(options.visibilitySeconds)
+          receiveOptions.push(options.visibilitySeconds)
           return target.receive(options)
         }
       const value: unknown = Reflect.get(target, key)
       return typeof value === 'function' ? (value.bind(target) as unknown) : value
     },
   })
-  return { mailbox, asked }
+  return { mailbox, receiveOptions }
 }
