@@ -48,7 +48,7 @@ await complete({ prompt: 'try later' }).catch((error: unknown) =>
 )
 const { items } = await dlq.find({ queue: 'llm_call' })
 for (const { id, state, category, attempts, retryAt } of items) {
-  console.log(`  kept: ${state}, ${category}, attempts: ${attempts}, due ${retryAt}`)
+  console.log(`  stored: ${state}, ${category}, attempts: ${attempts}, due ${retryAt}`)
   console.log('the model works again: the letter is redelivered')
   const resolved = new Promise((tell) => dlq.on('resolved', tell))
   await dlq.retry(id, 'example')

@@ -61,12 +61,12 @@ const alerting = new DLQConsumer({
   handler: alertHandler({
     notify: (dead) => {
       console.log(`alert: ${dead.requestId} is dead: ${dead.lastErrorType}: ${dead.lastError}`)
-      if (++alerted === 2) told()
+      if (++alerted === 2) resolveAlerted()
     },
   }),
 })
 let alerted = 0
-const { promise: allTold, resolve: told } = Promise.withResolvers<void>()
+const { promise: allAlerted, resolve: resolveAlerted } = Promise.withResolvers<void>()
 
 const group = new LoopGroup({
   loops: [charging, alerting],
@@ -83,7 +83,7 @@ for (const [requestId, amount] of [
 ] as const)
   await orders.send({ requestId, amount } satisfies Order, { replyTo: replies.name })
 
-await allTold
+await allAlerted
 const ready = await fetch(`http://127.0.0.1:${group.healthPort}/health/ready`)
 console.log(`ready: ${ready.status}`)
 for (let left = 3; left > 0;)

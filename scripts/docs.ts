@@ -38,7 +38,7 @@ const pages: Record<string, () => string> = {
         return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'nothing: it is gone'} |`
       }),
       '',
-      'A claim from `retrying` is possible only when the lease has lapsed. `edit` leaves the state as it is, and',
+      'A claim from `retrying` is possible only when the lease has expired. `edit` leaves the state as it is, and',
       '`restore` leads back to where the letter was archived from.',
     ].join('\n'),
   'docs/reference/config.md': configPage,

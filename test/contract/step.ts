@@ -5,11 +5,11 @@ export type Act<Model, Real> = (model: Model, real: Real) => Promise<void>
 
 /** A step, printed as its random picks. */
 class Step<Model extends object, Real> implements fc.AsyncCommand<Model, Real> {
-  readonly #told: string
+  readonly #description: string
   readonly #act: Act<Model, Real>
 
-  constructor(told: string, act: Act<Model, Real>) {
-    this.#told = told
+  constructor(description: string, act: Act<Model, Real>) {
+    this.#description = description
     this.#act = act
   }
 
@@ -22,7 +22,7 @@ class Step<Model extends object, Real> implements fc.AsyncCommand<Model, Real> {
   }
 
   toString(): string {
-    return this.#told
+    return this.#description
   }
 }
 

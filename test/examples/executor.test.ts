@@ -27,7 +27,7 @@ it('the model call is retried, then stored, then redelivered', async () => {
     '  run 2: TypeError: fetch failed',
     '  run 3: Error: HTTP 500',
     '  failed: Error: HTTP 500',
-    '  kept: pending, dependency, attempts: 3',
+    '  stored: pending, dependency, attempts: 3',
     'the model works again: the letter is redelivered',
     '  run 1: well',
     '  answer: TRY LATER',

@@ -64,8 +64,8 @@ describe(row('M14'), () => {
       const run = loop.run()
       // The reply arrives after the dead letter is stored.
       await bench.requests.send({ n: 7 }, { replyTo: 'replies' })
-      const [told] = await bench.replies.receive({ waitSeconds: 1000 })
-      await told!.acknowledge()
+      const [deadReply] = await bench.replies.receive({ waitSeconds: 1000 })
+      await deadReply!.acknowledge()
       broken = false
       const report = await selectiveReplay(dlq, { source: bench.requests, predicate: () => true })
       expect(report).toMatchObject({ replayed: 1, complete: true })

@@ -104,14 +104,14 @@ describe(row('M1'), () => {
 
     it(clause('M1', 'a fresh receipt handle per delivery'), async () => {
       await mailbox.send('slow')
-      const lapsed = await receiveOne(10)
+      const expired = await receiveOne(10)
       await bench.advance(10_000)
       const fresh = await receiveOne()
-      expect(fresh).toMatchObject({ id: lapsed.id, deliveries: 2, failures: 0 })
+      expect(fresh).toMatchObject({ id: expired.id, deliveries: 2, failures: 0 })
       await fresh.extend(60)
       await fresh.acknowledge()
       expect(fresh.finalized).toBe(true)
-      expect(lapsed.finalized).toBe(false)
+      expect(expired.finalized).toBe(false)
       expect(await mailbox.approximateCount()).toBe(0)
     })
 

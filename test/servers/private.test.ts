@@ -34,8 +34,8 @@ describe.skipIf(lacksPrivate.postgres())('a private PostgreSQL', () => {
   it('keeps committed data when killed, and restarts on the same port', async () => {
     await ask('create table kept (n int)')
     await ask('insert into kept values (7)')
-    const witness = await connectClient()
-    const cut = new Promise((resolve) => witness.once('end', resolve))
+    const connection = await connectClient()
+    const cut = new Promise((resolve) => connection.once('end', resolve))
     await server.kill9()
     await cut
     await expect(ask('select 1')).rejects.toThrow('ECONNREFUSED')
@@ -44,8 +44,8 @@ describe.skipIf(lacksPrivate.postgres())('a private PostgreSQL', () => {
   })
 
   it.each(['fast', 'immediate'] as const)('ends its sessions when stopped: %s', async (mode) => {
-    const witness = await connectClient()
-    const cut = new Promise((resolve) => witness.once('end', resolve))
+    const connection = await connectClient()
+    const cut = new Promise((resolve) => connection.once('end', resolve))
     await server.stop(mode)
     await cut
     await server.start()
