@@ -15,33 +15,33 @@ export async function workers(bench: Bench): Promise<Result[]> {
   if (kind === 'memory') return []
   const rates: number[] = []
   let twice = 0
-  for (const runWorkers of crews) {
+  for (const workerCount of crews) {
     await bench.clear()
-    const count = runWorkers === crews.at(-1) ? sizes.drain : sizes.growth
+    const count = workerCount === crews.at(-1) ? sizes.drain : sizes.growth
     const queue = await bench.open('workers')
     await addDue(queue, count, 'charge-card')
     await queue.close()
-    const drained = await drainWith(runWorkers, bench.location.url('workers'), count)
+    const drained = await drainWith(workerCount, bench.location.url('workers'), count)
     rates.push(rate(count, drained.tookMs))
     twice += drained.runs - count
     bench.log(
-      `  ${runWorkers} workers: ${Math.round(rates.at(-1)!)}/s, ${drained.runs} runs of ${count} letters`,
+      `  ${workerCount} workers: ${Math.round(rates.at(-1)!)}/s, ${drained.runs} runs of ${count} letters`,
     )
   }
   return [
-    ...crews.map((runWorkers, at) =>
-      result(kind, `drain by ${runWorkers} workers`, rates[at]!, '/s'),
+    ...crews.map((workerCount, at) =>
+      result(kind, `drain by ${workerCount} workers`, rates[at]!, '/s'),
     ),
     result(kind, 'letters that ran twice', twice, '', { atMost: 0 }),
   ]
 }
 
 async function drainWith(
-  runWorkers: number,
+  workerCount: number,
   url: string,
   count: number,
 ): Promise<{ tookMs: number; runs: number }> {
-  const children = Array.from({ length: runWorkers }, () =>
+  const children = Array.from({ length: workerCount }, () =>
     fork(new URL('./worker-process.ts', import.meta.url), [url]),
   )
   await Promise.all(children.map((child) => once(child, 'message')))

@@ -208,8 +208,8 @@ describe('a mailbox whose package is not installed', () => {
     const urls = [...Object.keys(packages), 'memory:#a', environment.url('a')]
     expect(await openWithout(Object.values(packages), urls)).toEqual([
       ...Object.values(packages).map(needs),
-      { openWithout: 'memory' },
-      { openWithout: 'sqlite' },
+      { opened: 'memory' },
+      { opened: 'sqlite' },
     ])
     await environment.clear()
   })
