@@ -4,7 +4,7 @@ import { rate, result, type Bench, type Result } from '../harness.ts'
 import { addDue } from './drain.ts'
 import type { Order, WorkerReport } from './worker-process.ts'
 
-const crews = [1, 2, 4]
+const workerCounts = [1, 2, 4]
 
 /**
  * Throughput of several worker processes on one store. Workers report every run, so that a letter
@@ -15,9 +15,9 @@ export async function workers(bench: Bench): Promise<Result[]> {
   if (kind === 'memory') return []
   const rates: number[] = []
   let twice = 0
-  for (const workerCount of crews) {
+  for (const workerCount of workerCounts) {
     await bench.clear()
-    const count = workerCount === crews.at(-1) ? sizes.drain : sizes.growth
+    const count = workerCount === workerCounts.at(-1) ? sizes.drain : sizes.growth
     const queue = await bench.open('workers')
     await addDue(queue, count, 'charge-card')
     await queue.close()
@@ -29,7 +29,7 @@ export async function workers(bench: Bench): Promise<Result[]> {
     )
   }
   return [
-    ...crews.map((workerCount, at) =>
+    ...workerCounts.map((workerCount, at) =>
       result(kind, `drain by ${workerCount} workers`, rates[at]!, '/s'),
     ),
     result(kind, 'letters that ran twice', twice, '', { atMost: 0 }),
