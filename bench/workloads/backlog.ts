@@ -1,7 +1,7 @@
 import { fixed, type DeadLetterQueue } from '../../src/index.ts'
 import { median, quantile, result, type Bench, type Result } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
-import { addDue, addFailing, drain, failAll, unbraked } from './drain.ts'
+import { addDue, addFailing, drain, failAll, withoutFlowControl } from './drain.ts'
 import { enqueueWith } from './enqueue.ts'
 
 const monthMs = 30 * 86_400_000
@@ -51,7 +51,7 @@ function formatCount(count: number): string {
 
 /** A queue with letters that are due in a month. */
 async function fillQueue(bench: Bench, name: string, count: number): Promise<DeadLetterQueue> {
-  const queue = await bench.open(name, unbraked)
+  const queue = await bench.open(name, withoutFlowControl)
   const context = { policy: fixed(monthMs) }
   for (let start = 0; start < count; start += fillChunk)
     await queue.enqueueAll(

@@ -9,7 +9,7 @@ export const drainConcurrency = 64
  * No adaptive limit, also when all runs fail: the benchmark measures the work, not the flow
  * control.
  */
-export const unbraked = {
+export const withoutFlowControl = {
   maxConcurrent: drainConcurrency,
   breaker: false,
   concurrency: false,
@@ -83,7 +83,7 @@ export async function failAll(queue: DeadLetterQueue, count: number, type: strin
 
 /** Failing runs per second. The backoff is so short that the same letters run again. */
 export async function failRate(bench: Bench, count: number): Promise<number> {
-  const queue = await bench.open('fail', { ...unbraked, maxRetries: 1000 })
+  const queue = await bench.open('fail', { ...withoutFlowControl, maxRetries: 1000 })
   const failures = Array.from({ length: Math.ceil(count / 4) }, (_, n) => ({
     operation: operation(n),
     error: failure(n),

@@ -9,9 +9,9 @@ import { backend } from '../../test/servers/servers.ts'
 import { median, result, type Result, type Sizes } from '../harness.ts'
 
 const partitions = 4
-const lotSize = 500
+const batchSize = 500
 /** Minimum number of records: fewer would end during the start of the client. */
-const fewest = 50_000
+const minRecords = 50_000
 /** One kilobyte, as in the other workloads. */
 const text = 'x'.repeat(1024)
 
@@ -28,12 +28,12 @@ export async function pipeline(sizes: Sizes): Promise<Result[]> {
 }
 
 async function measureNode(bench: PipelineBench, url: string, sizes: Sizes): Promise<Result[]> {
-  const records = Math.max(sizes.bulk, fewest)
+  const records = Math.max(sizes.bulk, minRecords)
   const topic = await bench.topic('through', partitions)
-  for (let n = 0; n < records; n += lotSize)
+  for (let n = 0; n < records; n += batchSize)
     await bench.put(
       topic,
-      Array.from({ length: lotSize }, (_, more) => ({
+      Array.from({ length: batchSize }, (_, more) => ({
         key: `key-${(n + more) % 1000}`,
         partition: (n + more) % partitions,
         value: streamOf(`stream-${n + more}`, text),
@@ -95,7 +95,7 @@ async function consumeAll(
   for await (const message of stream) {
     if (count === 0) startMs = performance.now()
     last.set(message.partition, message)
-    if (++count % lotSize === 0) await commit()
+    if (++count % batchSize === 0) await commit()
     if (count === records) break
   }
   await commit()
@@ -145,7 +145,7 @@ function nodeInput(bench: PipelineBench, inputTopic: string): NodeInput {
 
 /** Each round has new dead records, since a record is replayed only once. */
 async function measureReplay(url: string, sizes: Sizes): Promise<Result[]> {
-  const records = Math.max(sizes.bulk, fewest)
+  const records = Math.max(sizes.bulk, minRecords)
   const rates = await rounds(sizes, async () => {
     const bench = await deadBench(url)
     try {
@@ -183,8 +183,8 @@ async function produceAll(
   const all = which === 'same' ? withLineage([], lineage) : []
   const headers = new Map(all.map(([name, text]) => [name, text ?? Buffer.alloc(0)]))
   const startMs = performance.now()
-  for (let n = 0; n < records; n += lotSize) {
-    const messages = Array.from({ length: lotSize }, (_, more) => ({
+  for (let n = 0; n < records; n += batchSize) {
+    const messages = Array.from({ length: batchSize }, (_, more) => ({
       topic,
       key: Buffer.from(`key-${n + more}`),
       value,
@@ -198,15 +198,15 @@ async function produceAll(
 }
 
 async function replayAll(bench: DeadBench, records: number): Promise<number> {
-  for (let n = 0; n < records; n += lotSize)
+  for (let n = 0; n < records; n += batchSize)
     await bench.dies(
-      Array.from({ length: lotSize }, (_, more) => ({
+      Array.from({ length: batchSize }, (_, more) => ({
         id: `stream-${n + more}`,
         value: streamOf(`stream-${n + more}`, text),
         key: `key-${n + more}`,
         offset: n + more,
       })),
-      (n / lotSize) % 2,
+      (n / batchSize) % 2,
     )
   const startMs = performance.now()
   const { sent } = await replayNode({ cluster: bench.cluster, settings: bench.settings })

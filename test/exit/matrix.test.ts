@@ -17,7 +17,7 @@ const boundMs = 5000
  */
 const silentMs = 60_000
 /** Number of concurrent processes. They spend most of their time starting. */
-const atOnce = 3
+const maxProcesses = 3
 const timeout = 300_000
 
 const env = {
@@ -37,17 +37,17 @@ interface ExitResult {
   signal: NodeJS.Signals | null
 }
 
-let grounds: TestServers
-/** Results of processes, shared by the tests of one driver. */
+let servers: TestServers
+/** One promise per started process, resolved at its exit: limits the number of processes. */
 const running: Promise<unknown>[] = []
 
 /** Runs a program, and kills it only if it hangs. */
 async function run(args: readonly string[]): Promise<ExitResult> {
   const turn = Promise.withResolvers<void>()
-  const before = running[running.push(turn.promise) - 1 - atOnce]
+  const before = running[running.push(turn.promise) - 1 - maxProcesses]
   await before
   const child = spawn(process.execPath, args, {
-    cwd: grounds.folder,
+    cwd: servers.folder,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -69,8 +69,8 @@ const script = join(import.meta.dirname, 'program.ts')
 
 function requestOf(cell: Cell): Request {
   const { open, url, away = false, options } = cell
-  const request: Request = { cell: cells.indexOf(cell), open, url: url(grounds), away }
-  return options ? { ...request, options: options(grounds) } : request
+  const request: Request = { cell: cells.indexOf(cell), open, url: url(servers), away }
+  return options ? { ...request, options: options(servers) } : request
 }
 
 const isHere = ({ needs }: Cell): boolean => needs === undefined || missing[needs] === undefined
@@ -87,11 +87,11 @@ async function exitOf(cell: Cell): Promise<ExitResult> {
 }
 
 beforeAll(async () => {
-  grounds = await prepareServers()
+  servers = await prepareServers()
   for (const [name, all] of Map.groupBy(cells.filter(isHere), (one) => `${one.driver} ${one.open}`))
     groups.set(name, run([script, JSON.stringify(all.map(requestOf))]))
 }, timeout)
-afterAll(() => grounds?.clear(), timeout)
+afterAll(() => servers?.clear(), timeout)
 
 function expectRefusal(message: string, says: RegExp): void {
   expect(message).toMatch(says)
@@ -128,7 +128,7 @@ describe('the CLI on a refused store exits by itself', { concurrent: true, timeo
   it.for(cells.filter(({ open }) => open === 'store'))(title, async (cell, { skip }) => {
     if (!isHere(cell)) skip(missing[cell.needs!])
     const { code, says } = cell.cli ?? cell
-    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(grounds)])
+    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(servers)])
     expect({ signal, exit }, err).toEqual({ signal: null, exit: errorTable[code].exit })
     expect(out).toBe('')
     expect(err).toMatch(/^[^\n]+\n$/)

@@ -65,13 +65,13 @@ describe(row('M8'), () => {
     const bench = aLoop()
     await sendDead(bench.dlq, 'm-1')
     const until = async (visibilitySeconds: number, run: RunOptions = {}): Promise<unknown> => {
-      const { mailbox, receiveOptions } = recordReceives(bench.dlq)
+      const { mailbox, visibilities } = recordReceives(bench.dlq)
       await consumer(bench, { visibilitySeconds, mailbox }).run({
         ...run,
         waitSeconds: 0,
         maxIterations: 1,
       })
-      return receiveOptions[0]
+      return visibilities[0]
     }
     expect(await until(120)).toBe(120)
     expect(await until(120, { visibilitySeconds: 0 })).toBe(0)

@@ -153,13 +153,13 @@ describe(row('M10'), () => {
   describe(clause('M10', 'LoopGroup: loops together'), () => {
     it('each loop keeps its own visibility', async () => {
       const bench = aLoop()
-      const { mailbox: dlq, receiveOptions } = recordReceives(bench.dlq)
+      const { mailbox: dlq, visibilities } = recordReceives(bench.dlq)
       const { group: together } = group({ ...bench, dlq })
       const run = together.run()
       await bench.settle()
       await together.shutdown()
       await run
-      expect(receiveOptions).toEqual([60])
+      expect(visibilities).toEqual([60])
     })
   })
 })

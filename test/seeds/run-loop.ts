@@ -35,18 +35,18 @@ export const counts = (bench: LoopBench): Promise<number[]> =>
   Promise.all([bench.requests, bench.dlq, bench.replies].map((one) => one.approximateCount()))
 
 /** Wraps a mailbox and records the visibility of each receive. */
-export function recordReceives(inner: Mailbox): { mailbox: Mailbox; receiveOptions: unknown[] } {
-  const receiveOptions: unknown[] = []
+export function recordReceives(inner: Mailbox): { mailbox: Mailbox; visibilities: unknown[] } {
+  const visibilities: unknown[] = []
   const mailbox = new Proxy(inner, {
     get: (target, key) => {
       if (key === 'receive')
         return (options: ReceiveOptions) => {
-          receiveOptions.push(options.visibilitySeconds)
+          visibilities.push(options.visibilitySeconds)
           return target.receive(options)
         }
       const value: unknown = Reflect.get(target, key)
       return typeof value === 'function' ? (value.bind(target) as unknown) : value
     },
   })
-  return { mailbox, receiveOptions }
+  return { mailbox, visibilities }
 }

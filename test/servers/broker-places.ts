@@ -74,7 +74,9 @@ export function kafkaPlace(url: string): Place {
   return { name, clear }
 }
 
-/** Creates topics and waits until the broker lists them. A timeout of the client is retried. */
+/**
+ * Creates topics and waits until the broker lists them. Ignores topics that a client retry created.
+ */
 export async function makeTopics(
   admin: Admin,
   topics: string[],
@@ -86,7 +88,7 @@ export async function makeTopics(
   } catch (error) {
     if (!isRefusal(error, 'TOPIC_ALREADY_EXISTS')) throw error
   }
-  const areThere = async (): Promise<void> =>
+  const expectListed = async (): Promise<void> =>
     expect(await admin.listTopics()).toEqual(expect.arrayContaining(topics))
-  await vi.waitFor(areThere, { timeout: 20_000 })
+  await vi.waitFor(expectListed, { timeout: 20_000 })
 }
